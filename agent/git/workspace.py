@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from agent.errors import ForgeUnavailable, PushRefused, RefNotFound, WorkspaceUnusable
+from agent.git import ci_files
 from agent.git.changed_files import ChangedFiles
 from agent.git.commands import ENVIRONMENT, Git, StepControl
 from agent.git.remote import Remote
@@ -78,10 +79,13 @@ def check_out(workspace: Workspace, remote: Remote, branch: str, control: StepCo
     return Checkout(git.run_local("rev-parse", "--verify", "HEAD"), follows_up)
 
 
-def commit(workspace: Workspace, prompt: str, at: datetime, control: StepControl) -> str | None:
+def commit(
+    workspace: Workspace, prompt: str, at: datetime, control: StepControl, *, allow_ci: bool = False
+) -> str | None:
     """Commit all changes of the work tree. Return the commit id, or None if nothing was changed.
 
-    The same changes, prompt and time result in the same commit id, so the step can be repeated after a crash.
+    Without `allow_ci`, a change of CI configuration is refused. The same changes, prompt and time result in the same
+    commit id, so the step can be repeated after a crash.
 
     Raises:
         TurnFailed: a step failed; the message has the reason.
@@ -93,6 +97,8 @@ def commit(workspace: Workspace, prompt: str, at: datetime, control: StepControl
     tree = git.run_local("write-tree")
     if tree == git.run_local("rev-parse", "--verify", "HEAD^{tree}"):
         return None
+    if not allow_ci:
+        ci_files.refuse(git, workspace.tree, tree)
     date = f"{int(at.timestamp())} +0000"
     return git.run_local(
         *("commit-tree", "--no-gpg-sign", "-p", "HEAD", "-F", "-", tree),

@@ -68,6 +68,8 @@ class Configuration(msgspec.Struct, frozen=True):
     """Additional folders that the coding agent may read, such as the one it is installed in."""
     is_sandboxed: bool = True
     """False runs the coding agent as the user of the service, with all of that user's rights."""
+    allow_ci: bool = False
+    """True pushes changes of files that configure CI, which the forge may run before anybody has read them."""
     webhook: str = ""
     """URL that is notified when a job is no longer active."""
     webhook_secret: str = ""
@@ -91,6 +93,7 @@ class Changes(TypedDict, total=False):
     time_limit_s: int
     readable: tuple[str, ...]
     is_sandboxed: bool
+    allow_ci: bool
     webhook: str
     webhook_secret: str
 

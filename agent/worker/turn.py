@@ -215,7 +215,8 @@ class _Turn:
         if self._lease.steps.commit:
             return
         at = datetime.fromtimestamp(self._lease.started_us // 1_000_000, UTC)  # the same time in each attempt
-        commit_id = workspace.commit(self._workspace, self._lease.prompt, at, self._control)
+        allow_ci = self._config.allow_ci
+        commit_id = workspace.commit(self._workspace, self._lease.prompt, at, self._control, allow_ci=allow_ci)
         text = f"committed {commit_id[:SHORT]}" if commit_id else "no file was changed"
         self._finish(CommitStep(commit_id), text)
 

@@ -52,6 +52,11 @@ def repository_options(command: Any) -> Any:
 @click.option(
     "--sandbox/--no-sandbox", "is_sandboxed", default=None, help="Run the coding agent in bubblewrap. [default: yes]"
 )
+@click.option(
+    "--allow-ci/--refuse-ci",
+    default=None,
+    help="Push changes of CI configuration, which CI runs at once. [default: no]",
+)
 @click.option("--webhook", metavar="URL", help='URL to notify when a job has completed or failed; "" for none.')
 @click.option("--webhook-secret", metavar="SECRET", help=f"Key that signs the notifications: {_REFERENCE}")
 @click.pass_obj

@@ -37,8 +37,8 @@ class Job:
     def check_out(self) -> Checkout:
         return workspace.check_out(self.workspace, self.remote, BRANCH, self.control)
 
-    def commit(self, prompt: str = "Do it", at: datetime = AT) -> str | None:
-        return workspace.commit(self.workspace, prompt, at, self.control)
+    def commit(self, prompt: str = "Do it", at: datetime = AT, *, allow_ci: bool = False) -> str | None:
+        return workspace.commit(self.workspace, prompt, at, self.control, allow_ci=allow_ci)
 
     def push(self, commit_id: str) -> None:
         workspace.push(self.workspace, self.remote, BRANCH, commit_id, self.control)

@@ -37,6 +37,7 @@ STORED_BY_0_1_0 = {
     "webhook": "https://example.com/hook",
     "webhook_secret": "env:HOOK",
 }
+ADDED_SINCE = {"allow_ci": False}
 CURRENT = Configuration(
     REPOSITORY,
     forge="gitlab",
@@ -63,7 +64,7 @@ def load(engine: sa.Engine, project: str = PROJECT) -> Configuration:
 
 def test_configuration_is_stored_as_by_version_0_1_0(engine: sa.Engine) -> None:
     configuration.store(engine, PROJECT, CURRENT)
-    assert content(engine) == STORED_BY_0_1_0
+    assert content(engine) == STORED_BY_0_1_0 | ADDED_SINCE
     assert load(engine) == CURRENT
 
 

@@ -172,6 +172,22 @@ def test_model_key_is_not_sent_to_the_model_server_of_another_coding_agent(site:
     engine.dispose()
 
 
+def test_turn_that_changes_ci_configuration_fails_before_its_push_unless_the_owner_allows_it(
+    site: Site, tmp_path: Path
+) -> None:
+    engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
+    store_configuration(engine, site, "sh", "-c", "mkdir -p .forgejo && date +%N > .forgejo/x.yml")
+    id = store.create(engine, PROJECT, "One", None, 1).job.id
+    with pytest.raises(TurnFailed, match="the agent changed '.forgejo/x.yml', which configures CI"):
+        perform(engine, tmp_path / "jobs")
+    assert site.git.branches(REPOSITORY) == ["main"]
+    change(engine, allow_ci=True)
+    store.message(engine, PROJECT, id, "Two", None, 2)
+    assert perform(engine, tmp_path / "jobs")
+    assert ".forgejo/x.yml" in site.git.read(REPOSITORY, f"readership/{id}")
+    engine.dispose()
+
+
 def test_upgraded_jobs_get_the_current_coding_agent_of_their_project(database_url: str, site: Site) -> None:
     """Downgrade the database to schema version 3, whose jobs and responses have no coding agent, and keys no start."""
     engine = database.connect(database_url)

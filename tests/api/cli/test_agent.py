@@ -47,6 +47,12 @@ def test_option_changes_only_the_setting_that_it_names(data: Path) -> None:
     assert (shown["host"], shown["preset"], shown["is_sandboxed"]) == ("github", "opencode", True)
 
 
+def test_changes_of_ci_configuration_are_refused_unless_the_owner_allows_them(data: Path) -> None:
+    assert agent(data, "--repository", URL)["allow_ci"] is False
+    assert agent(data, "--allow-ci")["allow_ci"] is True
+    assert agent(data, "--refuse-ci")["allow_ci"] is False
+
+
 def test_project_is_created_with_its_repository(tmp_path: Path) -> None:
     done = run(tmp_path / "data", "project", "create", "docs", "--repository", URL, "--ref", "trunk")
     assert done.returncode == 0, done.stderr

@@ -100,6 +100,7 @@ def _settings(config: Configuration) -> list[Setting]:
         ("Model", config.model or "none", "--model"),
         ("Time limit of a turn", locale.duration(config.time_limit_s), "--time-limit-s"),
         ("Sandbox", "on" if config.is_sandboxed else "off", "--sandbox"),
+        ("Changes of CI configuration", "pushed" if config.allow_ci else "refused", "--allow-ci"),
     ]
     hidden = [
         (name, "set" if getattr(config, field) else "not set", f"--{field.replace('_', '-')}")

@@ -1,0 +1,113 @@
+"""Commits that change the configuration of CI, in a real repository."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.errors import WorkspaceUnusable
+from tests.agent.git_job import BRANCH, Job, job_of
+from tests.agent.servers.git_server import LINK, GitServer, serving
+
+SITE = {
+    "README.md": b"# Site\n",
+    ".github/workflows/test.yml": b"on: push\n",
+    ".github/CODEOWNERS": b"* @owner\n",
+    ".gitlab-ci.yml": (LINK, b"ci/gitlab.yml"),
+    ".circleci": (LINK, b"ci/circle"),
+    "ci/gitlab.yml": b"test: {}\n",
+    "ci/circle/config.yml": b"version: 2\n",
+    "ci/notes.md": b"Notes.\n",
+}
+REFUSED = r"the agent changed {}, which configures CI and could run at the push: .* --allow-ci`"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[GitServer]:
+    with serving(tmp_path / "server") as running:
+        yield running
+
+
+@pytest.fixture
+def job(server: GitServer, tmp_path: Path) -> Job:
+    checked_out = job_of(tmp_path / "job", server.create("team/site", SITE))
+    checked_out.check_out()
+    return checked_out
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(".github/workflows/test.yml", ".github/workflows/new/deep.yml", ".github/actions/a/action.yml"),
+        *(".GitHub/Workflows/x.yml", "docs/.github/workflows/x.yml", ".gitlab/ci/x.yml", ".gitlab-ci.old.yaml"),
+        *(".gitea/workflows/x.yml", ".forgejo/workflows/x.yml", ".woodpecker.yml", ".woodpecker/x.yml"),
+        *("Jenkinsfile", "sub/jenkinsfile.groovy", "azure-pipelines.yml", ".travis.yml", ".drone.star", ".buildkite/x"),
+        *("bitbucket-pipelines.yml", ".cirrus.star", "appveyor.yml", ".teamcity/settings.kts", ".builds/x.yml"),
+    ],
+)
+def test_changed_ci_configuration_is_refused(job: Job, name: str) -> None:
+    (job.tree / "README.md").write_text("honest")
+    (job.tree / name).parent.mkdir(parents=True, exist_ok=True)
+    (job.tree / name).write_text("on: push")
+    with pytest.raises(WorkspaceUnusable, match=REFUSED.format(repr(name))):
+        job.commit()
+
+
+def test_change_behind_a_symbolic_link_is_refused(job: Job) -> None:
+    for name in ("ci/gitlab.yml", "ci/circle/new.yml"):
+        before = job.check_out()
+        (job.tree / name).write_text("evil")
+        with pytest.raises(WorkspaceUnusable, match=REFUSED.format(repr(name))):
+            job.commit()
+        assert before.follows_up is False
+
+
+def test_folder_replaced_by_a_symbolic_link_is_refused(job: Job) -> None:
+    """Replace a folder on the way to the target of a link, and a folder of CI configuration itself."""
+    (job.tree / "ci").rename(job.tree / "old")
+    (job.tree / "other").mkdir()
+    (job.tree / "other/gitlab.yml").write_text("evil")
+    (job.tree / "ci").symlink_to("other")
+    with pytest.raises(WorkspaceUnusable, match=REFUSED.format("'other/gitlab.yml'")):
+        job.commit()
+    job.check_out()
+    (job.tree / ".forgejo").symlink_to("src")
+    with pytest.raises(WorkspaceUnusable, match=REFUSED.format("'.forgejo'")):
+        job.commit()
+    job.check_out()
+    (job.tree / "github/workflows").mkdir(parents=True)
+    (job.tree / ".github/workflows/test.yml").unlink()
+    (job.tree / ".github/workflows").rmdir()
+    (job.tree / ".github/CODEOWNERS").unlink()
+    (job.tree / ".github").rmdir()
+    (job.tree / ".github").symlink_to("github")
+    with pytest.raises(WorkspaceUnusable, match=REFUSED.format("'.github'")):
+        job.commit()
+
+
+def test_deleted_and_moved_ci_configuration_is_refused(job: Job) -> None:
+    (job.tree / ".github/workflows/test.yml").rename(job.tree / "test.yml")
+    with pytest.raises(WorkspaceUnusable, match=REFUSED.format("'.github/workflows/test.yml'")):
+        job.commit()
+    job.check_out()
+    (job.tree / "new.yml").write_text("evil")
+    (job.tree / "new.yml").rename(job.tree / ".github/workflows/test.yml")
+    with pytest.raises(WorkspaceUnusable, match=REFUSED.format("'.github/workflows/test.yml'")):
+        job.commit()
+
+
+def test_file_with_a_similar_name_is_committed(job: Job, server: GitServer) -> None:
+    names = ("ci/notes.md", ".github/CODEOWNERS", ".github/dependabot.md", "docs/workflows/x.yml", "gitlab-ci.md")
+    for name in names:
+        (job.tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (job.tree / name).write_text("new")
+    job.send()
+    assert {server.read("team/site", BRANCH)[name][1] for name in names} == {b"new"}
+
+
+def test_owner_can_allow_changes_of_ci_configuration(job: Job, server: GitServer) -> None:
+    (job.tree / ".github/workflows/test.yml").write_text("on: pull_request")
+    commit_id = job.commit(allow_ci=True)
+    assert commit_id
+    job.push(commit_id)
+    assert server.read("team/site", BRANCH)[".github/workflows/test.yml"][1] == b"on: pull_request"
