@@ -15,14 +15,15 @@ from agent.errors import InvalidConfiguration, NotConfigured
 from agent.forge.forges import FORGES, ForgeName
 from agent.git.remote import USERNAME, Remote
 from agent.jobs import secret_ref
+from agent.sandbox import bubblewrap
 from warehouse.control import projects
 from warehouse.control.database import METADATA, transaction
 
 FORGE_NAMES = tuple(FORGES)
 FORGES_WITH_USER = tuple(name for name, forge in FORGES.items() if forge.needs_user)
 AGENTS = (*PRESETS, COMMAND)
-SANDBOX_FOLDERS = ("/usr", "/bin", "/lib")
-"""Folders that every coding agent may read."""
+SECRETS = ("git_token", "model_key", "webhook_secret")
+"""Fields with references to secrets."""
 TIME_LIMIT_S_MAX = 24 * 3600
 _EXAMPLE = "https://git.example/x"
 _URL_FORM = "an http or https URL without user and password"
@@ -121,7 +122,7 @@ def changed(configuration: Configuration, changes: Changes) -> Configuration:
 
 def _checks(new: Configuration) -> list[tuple[str, bool, str]]:
     """Return the name of each setting, whether it is valid, and its requirement."""
-    secrets = [(name, getattr(new, name)) for name in ("git_token", "model_key", "webhook_secret")]
+    secrets, exposed = [(name, getattr(new, name)) for name in SECRETS], exposed_secrets(new)
     needs_user = new.forge in FORGES_WITH_USER
     return [
         (
@@ -150,7 +151,7 @@ def _checks(new: Configuration) -> list[tuple[str, bool, str]]:
         ("webhook", not new.webhook or _is_url(new.webhook), f"must be {_URL_FORM}"),
         ("webhook_secret", bool(new.webhook) == bool(new.webhook_secret), "must be set together with webhook"),
         *((name, _is_reference(value), f"must be {_REFERENCE_FORM}") for name, value in secrets),
-        *((name, not _is_exposed(new, value), f"must be {_HIDDEN_FILE}") for name, value in secrets),
+        *((name, False, f"must be {_HIDDEN_FILE}") for name in exposed),
     ]
 
 
@@ -161,10 +162,11 @@ def _is_reference(text: str) -> bool:
         return False
 
 
-def _is_exposed(new: Configuration, reference: str) -> bool:
-    """Return whether the file of a secret is in a folder that the coding agent may read."""
-    path = Path(reference.removeprefix("file:"))
-    return path.is_absolute() and any(path.is_relative_to(folder) for folder in (*SANDBOX_FOLDERS, *new.readable))
+def exposed_secrets(configuration: Configuration) -> list[str]:
+    """Return the fields of SECRETS whose file is visible in the sandbox on this machine, under any name."""
+    paths = {name: Path(getattr(configuration, name).removeprefix("file:")) for name in SECRETS}
+    readable = tuple(map(Path, configuration.readable))
+    return [name for name, path in paths.items() if path.is_absolute() and bubblewrap.is_visible(path, readable)]
 
 
 def _is_remote(url: str, ref: str, user: str = USERNAME) -> bool:

@@ -217,7 +217,9 @@ def _inner_bwrap(sandbox: Sandbox, tree: Path, home: Path, run: Path) -> list[st
     Every writable place is limited: /tmp and /dev/shm by their size, the work tree and the home by the watchdog.
     """
     size = str(sandbox.limits.tmp_bytes)
-    covered = [path for path in map(Path.resolve, sandbox.hidden) if any(map(path.is_relative_to, _visible(sandbox)))]
+    covered = [
+        path for path in map(Path.resolve, sandbox.hidden) if any(map(path.is_relative_to, _visible(sandbox.read_only)))
+    ]
     return [
         *("bwrap", "--unshare-all", "--unshare-user", "--disable-userns", "--uid", UID_INSIDE, "--gid", UID_INSIDE),
         *("--cap-drop", "ALL", "--new-session", "--die-with-parent", "--hostname", "agent", "--clearenv"),
@@ -247,14 +249,21 @@ def _outer_bwrap(sandbox: Sandbox, job: Path) -> list[str]:
     ]
 
 
-def _visible(sandbox: Sandbox) -> list[Path]:
+def is_visible(path: Path, read_only: Sequence[Path]) -> bool:
+    """Return whether a file of this machine is visible in the sandbox, after its symbolic links are resolved."""
+    shown = (*_visible(read_only), *SYSTEM, *(Path("/etc", name) for name in ETC))
+    real = Path(os.path.realpath(path))
+    return any(real.is_relative_to(os.path.realpath(each)) for each in shown)
+
+
+def _visible(read_only: Sequence[Path]) -> list[Path]:
     """Return the folders that are visible under their own path: /usr, the Python interpreter's, and `read_only`."""
     interpreter = python()[1]
-    return [Path("/usr"), *([interpreter] if interpreter else []), *sandbox.read_only]
+    return [Path("/usr"), *([interpreter] if interpreter else []), *read_only]
 
 
 def _system(sandbox: Sandbox) -> list[str]:
-    visible = _visible(sandbox)
+    visible = _visible(sandbox.read_only)
     return [
         *_traversable([Path("/etc/ssl"), Path("/etc/pki/tls"), *(path.parent for path in visible)]),
         *(word for path in visible for word in ("--ro-bind", str(path), str(path))),

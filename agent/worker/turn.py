@@ -64,6 +64,8 @@ def perform(lease: Lease, context: TurnContext) -> str | None:
         config = configuration.load(connection, lease.job.project)
     _require_same_host(lease, config)
     _require_same_model_server(lease, config)
+    if config.is_sandboxed and (exposed := configuration.exposed_secrets(config)):
+        raise TurnFailed(f"the coding agent could read the file of {', '.join(exposed)}: move it out of these folders")
     folder = context.folder / lease.job.id
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _locked(folder, context.is_stopped):

@@ -1,7 +1,9 @@
 """Configuration of a project's agent jobs: valid and invalid values, changes, and the stored form."""
 
 import json
+import sys
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -186,6 +188,23 @@ def test_file_of_a_secret_must_not_be_readable_by_the_coding_agent(readable: tup
         return
     with pytest.raises(InvalidConfiguration, match="model_key: must be a file that the coding agent cannot read"):
         changed(Configuration(REPOSITORY), changes)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/etc/../usr/x", "/lib64/x", "/sbin/x", "/bin/../bin/x", "/etc/ssl/certs/x", "/etc/ca-certificates/x"),
+        *("LINK/x", "READABLE/../tools/x", f"{sys.base_prefix}/x"),
+    ],
+)
+def test_secret_that_the_sandbox_shows_is_refused_under_any_name(tmp_path: Path, path: str) -> None:
+    """Name folders that every sandbox shows, a link to one, the folder of Python, and a readable folder by a link."""
+    (tmp_path / "link").symlink_to("/usr")
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "readable").symlink_to("tools")
+    name = path.replace("LINK", str(tmp_path / "link")).replace("READABLE", str(tmp_path / "readable"))
+    with pytest.raises(InvalidConfiguration, match="model_key: must be a file that the coding agent cannot read"):
+        changed(Configuration(REPOSITORY), {"model_key": f"file:{name}", "readable": (str(tmp_path / "readable"),)})
 
 
 def test_each_field_can_be_changed() -> None:

@@ -57,6 +57,22 @@ def test_folder_is_visible_only_if_it_is_chosen(job: Path) -> None:
     assert output(sandbox(job, program), script) == ["an agent", "read-only"]
 
 
+def test_each_visible_file_of_the_machine_is_known_to_be_visible(job: Path) -> None:
+    """List the files that the sandbox shows under the path that they have on the machine."""
+    (job.parent / "program").mkdir()
+    (job.parent / "program/agent").touch()
+    own = ("/etc/passwd", "/etc/hosts", "/run/agent/*", "/home/*", "/proc/*", "/dev/*")
+    private = " ".join(f"-not -path '{path}'" for path in own)
+    shown = [
+        Path(path)
+        for path in output(sandbox(job, job.parent / "program"), f"find / -maxdepth 3 -not -type d {private}")
+    ]
+    assert {Path("/usr/bin/env"), Path("/etc/nsswitch.conf")} <= set(shown)
+    assert [path for path in shown if not bubblewrap.is_visible(path, [job.parent / "program"])] == []
+    for path in (Path("/etc/shadow"), Path("/etc/ssl/private/key"), job / "tree", job.parent / "programs"):
+        assert not bubblewrap.is_visible(path, [job.parent / "program"])
+
+
 @pytest.mark.parametrize("name", ["/", "/etc", "/root", ".", "job", "job/tree", "secrets", "secrets/key"])
 def test_folder_that_would_show_hidden_files_is_refused(job: Path, name: str) -> None:
     (job.parent / "secrets" / "key").mkdir(parents=True)

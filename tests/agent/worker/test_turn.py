@@ -188,6 +188,18 @@ def test_turn_that_changes_ci_configuration_fails_before_its_push_unless_the_own
     engine.dispose()
 
 
+def test_secret_that_became_visible_in_the_sandbox_fails_the_turn(site: Site, tmp_path: Path) -> None:
+    engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
+    (tmp_path / "secrets").symlink_to("/srv")
+    store_configuration(engine, site, "true", is_sandboxed=True, model_key=f"file:{tmp_path}/secrets/key")
+    store.create(engine, PROJECT, "One", None, 1)
+    (tmp_path / "secrets").unlink()
+    (tmp_path / "secrets").symlink_to("/usr/share")
+    with pytest.raises(TurnFailed, match="the coding agent could read the file of model_key: move it"):
+        perform(engine, tmp_path / "jobs")
+    engine.dispose()
+
+
 def test_upgraded_jobs_get_the_current_coding_agent_of_their_project(database_url: str, site: Site) -> None:
     """Downgrade the database to schema version 3, whose jobs and responses have no coding agent, and keys no start."""
     engine = database.connect(database_url)
