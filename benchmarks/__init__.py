@@ -15,6 +15,7 @@
 - `pages`: the pages of the dashboard on a lake of any size.
 - `jobs`: time to the start and to the take-over of an agent job.
 - `cluster`: batch work in a Ray cluster, against processes of this machine.
+- `attacks`: what a stranger can make the service store, and what that costs its owner.
 - `memory`: resident memory of the server while 10 million hits arrive, and while many projects are read.
 """
 

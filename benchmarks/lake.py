@@ -30,7 +30,7 @@ from benchmarks.data.traffic import Traffic
 from warehouse.control import database, projects
 from warehouse.hotlog import batches
 from warehouse.integrity.durability import durable_writes
-from warehouse.lake import delta_table
+from warehouse.lake import delta_table, row_groups
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.lake.roots import local_folder
 from warehouse.schema import HOT
@@ -149,8 +149,8 @@ def _write_day(table: Path, drawn: Traffic, day: date, hits: int) -> File:
         file,
         compression="zstd",
         compression_level=3,
-        row_group_size=delta_table.ROW_GROUP_ROWS,
-        write_batch_size=delta_table.ROW_GROUP_ROWS,
+        row_group_size=row_groups.ROWS_MAX,
+        write_batch_size=row_groups.ROWS_MAX,
         use_dictionary=[name for name in HOT.names if name not in {*_TIMES, "status"}],
         column_encoding=dict.fromkeys(_TIMES, "DELTA_BINARY_PACKED"),
         store_schema=False,  # or readers would get dictionaries in place of texts

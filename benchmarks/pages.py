@@ -77,7 +77,7 @@ def measure(original: Lake, runs: int, requests: int) -> list[Measured]:
     with tempfile.TemporaryDirectory(dir=original.folder, prefix="copy-") as scratch:
         copy = lake.clone(original, Path(scratch))
         with server.running(copy.data) as running, httpx.Client(base_url=running.url, timeout=60) as client:
-            client.cookies.set("readership_session", _session(copy.data))
+            client.cookies.set("readership_session", session(copy.data))
             for _ in range(runs):
                 for name, (address, days) in PAGES.items():
                     chosen = list(_addresses(address, days, original.shape, chance, requests))
@@ -111,7 +111,7 @@ def _get(client: httpx.Client, address: str) -> tuple[int, float]:
     return len(response.content), elapsed_ms
 
 
-def _session(data: Path) -> str:
+def session(data: Path) -> str:
     """Create an owner in the copy of a lake, and return the token of a session."""
     engine, now_s = database.connect(settings.read({}, data).database_url), int(time.time())
     owner = users.create(engine, "benchmark", "owner", None, now_s)
