@@ -7,6 +7,7 @@
   database.
 - `lock`: Lock of the lake: one process at a time writes into it.
 - `table_schema`: Schema versions of the lake's Delta tables: a table property, and the steps that raise it.
+- `row_groups`: Row groups of the Parquet files, which are limited in rows and in bytes.
 - `staging`: Many rows, written as Parquet files into the folders of the tables before any commit.
 - `delta_table`: Delta tables of the lake: create, open, list files, append, delete, vacuum.
 - `delta_log`: Files in the log of a Delta table: which commits and checkpoints exist, and how they are synced.

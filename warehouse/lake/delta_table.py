@@ -19,7 +19,7 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction
 
 from warehouse.errors import DataIncomplete
-from warehouse.lake import delta_log, log_repair, roots, table_schema
+from warehouse.lake import delta_log, log_repair, roots, row_groups, table_schema
 from warehouse.lake.lock import write_lock
 from warehouse.lake.roots import Root
 from warehouse.lake.table_schema import STEPS, Steps
@@ -33,16 +33,12 @@ LAST_VACUUM = ".tidied"
 """File in the lake's local folder whose modification time is the time of the last vacuum by this machine."""
 TARGET_FILE_BYTES = 128 * 1024 * 1024
 """Size at which a rewritten partition begins another file, in bytes."""
-ROW_GROUP_ROWS = 64 * 1024
-"""Maximum number of rows in a row group: small, so that a query of one project reads few rows of other projects."""
 
 _CONFIGURATION = {
     "delta.checkpointInterval": "50",
     "delta.logRetentionDuration": f"interval {GRACE_H} hours",
     "delta.deletedFileRetentionDuration": f"interval {GRACE_H} hours",
 }
-WRITER_PROPERTIES = WriterProperties(compression="ZSTD", compression_level=3, max_row_group_size=ROW_GROUP_ROWS)
-"""Parquet settings of the files that delta-rs writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +213,11 @@ def state(table: DeltaTable, spec: Spec, node: str) -> State:
     return State(table.version(), offset(table, node), list_files(table, spec))
 
 
+def writer_properties(rows_max: int) -> WriterProperties:
+    """Return the Parquet settings of files that delta-rs writes, with at most `rows_max` rows in a row group."""
+    return WriterProperties(compression="ZSTD", compression_level=3, max_row_group_size=rows_max)
+
+
 @delta_log.reaching
 def append(table: DeltaTable, rows: pa.Table, node: str, offset: int) -> None:
     """Add rows and raise the node's offset, in one commit."""
@@ -225,7 +226,7 @@ def append(table: DeltaTable, rows: pa.Table, node: str, offset: int) -> None:
         table,
         rows,
         mode="append",
-        writer_properties=WRITER_PROPERTIES,
+        writer_properties=writer_properties(row_groups.ROWS_MAX),
         commit_properties=CommitProperties(app_transactions=[Transaction(app_id=node, version=offset)]),
         post_commithook_properties=delta_log.NO_HOOKS,
     )
@@ -267,18 +268,19 @@ def add_action(spec: Spec, file: File) -> AddAction:
 
 
 @delta_log.reaching
-def delete(table: DeltaTable, where: str) -> int:
+def delete(table: DeltaTable, where: str, rows_max: int = row_groups.ROWS_MAX) -> int:
     """Delete the rows that match the SQL condition `where`, in one commit, and return their number.
 
-    Without such rows there is no commit.
+    Without such rows there is no commit. New files have at most `rows_max` rows in a row group.
 
     Raises:
         deltalake.exceptions.CommitFailedError: another node appended matching rows after the handle's version.
     """
     since = table.version()
-    removed = int(table.delete(where, post_commithook_properties=delta_log.NO_HOOKS)["num_deleted_rows"] or 0)
+    properties = writer_properties(rows_max)
+    deleted = table.delete(where, properties, post_commithook_properties=delta_log.NO_HOOKS)
     delta_log.persist(table, since)
-    return removed
+    return int(deleted["num_deleted_rows"] or 0)
 
 
 @delta_log.reaching

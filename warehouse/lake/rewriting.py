@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -11,21 +11,18 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 from deltalake.transaction import RemoveAction
 
-from warehouse.lake import delta_log, roots
+from warehouse.lake import delta_log, roots, row_groups
 from warehouse.lake.delta_table import (
     GRACE_H,
-    ROW_GROUP_ROWS,
     TARGET_FILE_BYTES,
-    WRITER_PROPERTIES,
     File,
     Spec,
     add_action,
+    writer_properties,
 )
 from warehouse.lake.roots import Root
 
 COMPRESSION, COMPRESSION_LEVEL = "zstd", 3
-ROW_GROUP_BYTES_MAX = 64 * 1024 * 1024
-"""Size in memory, in bytes, above which a row group ends before it has ROW_GROUP_ROWS rows."""
 
 
 def write_partition(root: Root, spec: Spec, partition: str, rows: pa.RecordBatchReader) -> tuple[File, ...]:
@@ -34,7 +31,8 @@ def write_partition(root: Root, spec: Spec, partition: str, rows: pa.RecordBatch
     No table has the files before a commit names them; without a commit a vacuum deletes them.
     """
     schema = pa.schema([field for field in spec.schema if field.name != spec.partition])
-    groups = _row_groups(rows.cast(spec.schema), schema)
+    tables = (pa.Table.from_batches([batch]).select(schema.names).cast(schema) for batch in rows.cast(spec.schema))
+    groups = row_groups.split(tables)
     files = []
     for first in groups:
         path = root / spec.name / f"{spec.partition}={partition}" / f"part-{uuid.uuid4()}.parquet"
@@ -44,7 +42,7 @@ def write_partition(root: Root, spec: Spec, partition: str, rows: pa.RecordBatch
                 local, schema, compression=COMPRESSION, compression_level=COMPRESSION_LEVEL, store_schema=False
             ) as writer:
                 for group in chain([first], groups):
-                    writer.write_table(group, ROW_GROUP_ROWS)
+                    writer.write_table(group, row_groups.ROWS_MAX)
                     count += group.num_rows
                     if local.stat().st_size >= TARGET_FILE_BYTES:
                         break
@@ -53,8 +51,10 @@ def write_partition(root: Root, spec: Spec, partition: str, rows: pa.RecordBatch
 
 
 @delta_log.reaching
-def replace_partition(table: DeltaTable, spec: Spec, partition: str, rows: pa.RecordBatchReader) -> None:
-    """Replace the rows of a partition, in one commit.
+def replace_partition(
+    table: DeltaTable, spec: Spec, partition: str, rows: pa.RecordBatchReader, rows_max: int = row_groups.ROWS_MAX
+) -> None:
+    """Replace the rows of a partition, in one commit. A row group has at most `rows_max` rows.
 
     Raises:
         deltalake.exceptions.CommitFailedError: another node appended to the partition after the handle's version.
@@ -65,7 +65,7 @@ def replace_partition(table: DeltaTable, spec: Spec, partition: str, rows: pa.Re
         rows,
         mode="overwrite",
         predicate=f"{spec.partition} = '{partition}'",
-        writer_properties=WRITER_PROPERTIES,
+        writer_properties=writer_properties(rows_max),
         target_file_size=TARGET_FILE_BYTES,
         post_commithook_properties=delta_log.NO_HOOKS,
     )
@@ -116,18 +116,3 @@ def renewed(files: Sequence[File]) -> tuple[File, ...] | None:
         )
     except FileNotFoundError:
         return None
-
-
-def _row_groups(rows: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield the rows in tables of ROW_GROUP_ROWS rows. The last table, and a table of long rows, may have fewer."""
-    waiting = schema.empty_table()
-    for batch in rows:
-        waiting = pa.concat_tables([waiting, pa.Table.from_batches([batch]).select(schema.names).cast(schema)])
-        while waiting.num_rows >= ROW_GROUP_ROWS:
-            yield waiting.slice(0, ROW_GROUP_ROWS)
-            waiting = waiting.slice(ROW_GROUP_ROWS)
-        if waiting.nbytes >= ROW_GROUP_BYTES_MAX:
-            yield waiting
-            waiting = schema.empty_table()
-    if waiting.num_rows:
-        yield waiting

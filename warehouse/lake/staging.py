@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from warehouse import daily_count, disk, encoding
 from warehouse.errors import StagedTooLong
-from warehouse.lake import delta_table, roots
+from warehouse.lake import delta_table, roots, row_groups
 from warehouse.lake.roots import Root
 
 _STATISTICS = {
@@ -196,18 +196,28 @@ def _write(root: Root, spec: delta_table.Spec, part: tuple[str, pa.Table]) -> St
     columns = _compact(rows, schema)
     encoded = [field.name for field in columns.schema if field.name not in _ENCODINGS and field.type != pa.string()]
     with roots.new_file(file) as local:
-        pq.write_table(
-            columns,
+        with pq.ParquetWriter(
             local,
+            columns.schema,
             compression="lz4",  # until compaction; zstd is a sixth smaller and takes a sixth longer
             write_batch_size=_WRITE_BATCH_VALUES,
-            row_group_size=delta_table.ROW_GROUP_ROWS,
             write_statistics=_STATISTICS[spec.name],
             use_dictionary=encoded,
             column_encoding={name: _ENCODINGS[name] for name in schema.names if name in _ENCODINGS},
             store_schema=False,  # or readers would get dictionaries in place of texts
-        )
+        ) as writer:
+            for group in row_groups.split([columns]):
+                writer.write_table(_with_own_dictionaries(group), row_groups.ROWS_MAX)
         return StagedFile(relative, value, local.stat().st_size, rows.num_rows)
+
+
+def _with_own_dictionaries(group: pa.Table) -> pa.Table:
+    """Return a row group without texts of other row groups that are too many, because it has whole dictionaries."""
+    for index, column in enumerate(group.columns):
+        if row_groups.has_large_dictionary(column.chunk(0)):
+            own = column.cast(pa.string()).dictionary_encode().cast(column.type)
+            group = group.set_column(index, group.schema.field(index), own)
+    return group
 
 
 def _compact(rows: pa.Table, schema: pa.Schema) -> pa.Table:

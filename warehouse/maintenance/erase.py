@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from warehouse.hotlog import dirty_days, retention, wal
 from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.durability import durable_writes
-from warehouse.lake import delta_table, roots
+from warehouse.lake import delta_table, roots, row_groups
 from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, DAILY_VIEWS_TABLE, HITS_TABLE, File
 from warehouse.lake.lock import pause_for_waiters
 from warehouse.lake.roots import Root
@@ -153,21 +153,27 @@ def _erase_month(
     require_same: Callable[[], object],
 ) -> int:
     dirty_days.mark_dirty(hot, days)
+    month = days[0][:7]
     within = f"{where} AND date >= '{days[0]}' AND date <= '{days[-1]}'"
     on_step("before delete from hits")
-    removed = recount.retry_commit(partial(_delete, root, HITS_TABLE, within, require_same))
+    removed = recount.retry_commit(partial(_delete, root, HITS_TABLE, within, month, require_same))
     for spec in (DAILY_VIEWS_TABLE, DAILY_ERRORS_TABLE):
         on_step(f"before delete from {spec.name}")
-        in_month = f"{within} AND month = '{days[0][:7]}'"
-        recount.retry_commit(partial(_delete, root, spec, in_month, require_same))
+        in_month = f"{within} AND month = '{month}'"
+        recount.retry_commit(partial(_delete, root, spec, in_month, month, require_same))
     on_step("before clear")
     dirty_days.clear_dirty(hot, days)
     on_step("after clear")
     return removed
 
 
-def _delete(root: Root, spec: delta_table.Spec, where: str, require_same: Callable[[], object]) -> int:
-    """Delete rows of the newest version of a table. Rows of a later version stay, or end the commit with an error."""
+def _delete(root: Root, spec: delta_table.Spec, where: str, month: str, require_same: Callable[[], object]) -> int:
+    """Delete rows of a month, of the newest version of a table.
+
+    Rows of a later version stay, or end the commit with an error.
+    """
     table = delta_table.open_table(root, spec)
+    files = (file.path for file in delta_table.list_files(table, spec) if file.partition[:7] == month)
+    rows_max = row_groups.rows_for(files)
     require_same()
-    return delta_table.delete(table, where)
+    return delta_table.delete(table, where, rows_max)

@@ -20,7 +20,7 @@ from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches, dirty_days
 from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.durability import durable_writes
-from warehouse.lake import delta_table, rewriting
+from warehouse.lake import delta_table, rewriting, row_groups
 from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE
 from warehouse.lake.lock import pause_for_waiters
 from warehouse.lake.roots import Root, local_folder
@@ -34,6 +34,8 @@ ATTEMPTS = 5
 """Attempts at a commit that conflicts with appends of other nodes."""
 SPILL = ".spill"
 """Name of the folder in the local folder of the lake into which a recount spills; used under the lake's lock."""
+OTHER_BYTES = 100
+"""Approximate size of a row of `daily_views` without its path, in bytes."""
 STEPS = ("before commit of daily_views", "before clear", "after clear")
 
 Result = TypeVar("Result")
@@ -154,13 +156,16 @@ def _replace_month(
     if recounted:
         selects.append(daily_count.count_sql(engine.parquet(recounted)))
     union = " UNION ALL ".join(selects) or f"FROM {engine.no_rows(DAILY_VIEWS_TABLE)}"
+    values = {"days": sorted(days or ())} if copied else {}
     with database.cursor() as cursor:
+        ((row_bytes,),) = cursor.execute(f"SELECT max(strlen(path)) + {OTHER_BYTES} FROM ({union})", values).fetchall()
         rows = cursor.sql(
             f"FROM ({union}) ORDER BY {', '.join(DAILY_VIEWS_TABLE.order)}",
-            params={"days": sorted(days or ())} if copied else {},
+            params=values,
         ).to_arrow_reader(engine.STREAM_ROWS)
         on_step("before commit of daily_views")
-        rewriting.replace_partition(daily_views, DAILY_VIEWS_TABLE, month, rows.cast(DAILY_VIEWS))
+        rows_max = row_groups.rows_of(row_bytes or 0)
+        rewriting.replace_partition(daily_views, DAILY_VIEWS_TABLE, month, rows.cast(DAILY_VIEWS), rows_max)
 
 
 def _require_same_offset(node: str, hits: DeltaTable, daily_views: DeltaTable) -> None:

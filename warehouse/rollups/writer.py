@@ -5,7 +5,7 @@ rollup exists once its `coverage.json` does. Before, its folder is garbage: read
 """
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from warehouse.errors import LakeUnreachable
-from warehouse.lake import roots
-from warehouse.lake.delta_table import ROW_GROUP_ROWS, File
+from warehouse.lake import roots, row_groups
+from warehouse.lake.delta_table import File
 from warehouse.lake.roots import Root
 from warehouse.rollups import counts, coverage, schema
 from warehouse.rollups.coverage import Coverage, Part, Record, Rollup
@@ -40,8 +40,6 @@ STEPS = (
 
 BATCH_ROWS = 8_192
 """Number of rows that DuckDB converts at a time. The longest paths take 17 MB."""
-ROW_GROUP_BYTES = 32 * 1024 * 1024
-"""Size in memory at which a row group ends, in bytes."""
 _ENCODINGS = {"path_id": "DELTA_BINARY_PACKED"}
 """Encodings of columns whose values are mostly distinct in a row group."""
 _PLAIN = ("path", "path_id")
@@ -187,17 +185,5 @@ def _copy(cursor: duckdb.DuckDBPyConnection, select: str, file: Path, columns: p
         use_dictionary=[name for name in columns.names if name not in _PLAIN],
         column_encoding={name: _ENCODINGS[name] for name in columns.names if name in _ENCODINGS},
     ) as writer:
-        for group in _row_groups(rows.cast(columns)):
-            writer.write_table(group, ROW_GROUP_ROWS)
-
-
-def _row_groups(rows: pa.RecordBatchReader) -> Iterator[pa.Table]:
-    """Yield the rows in tables of ROW_GROUP_ROWS rows, or fewer where they use more than ROW_GROUP_BYTES."""
-    batches: list[pa.RecordBatch] = []
-    for batch in rows:
-        batches.append(batch)
-        if sum(len(each) for each in batches) >= ROW_GROUP_ROWS or sum(b.nbytes for b in batches) >= ROW_GROUP_BYTES:
-            yield pa.Table.from_batches(batches)
-            batches.clear()
-    if batches:
-        yield pa.Table.from_batches(batches)
+        for group in row_groups.split(pa.Table.from_batches([batch]) for batch in rows.cast(columns)):
+            writer.write_table(group, row_groups.ROWS_MAX)

@@ -14,11 +14,12 @@ from deltalake.exceptions import CommitFailedError
 
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.lake import delta_log, delta_table, rewriting, roots
-from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE, ROW_GROUP_ROWS
+from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE
 from warehouse.lake.roots import Root
+from warehouse.lake.row_groups import ROWS_MAX
 
 SCHEMA = DAILY_VIEWS_TABLE.schema
-ROWS = 2 * ROW_GROUP_ROWS + 10
+ROWS = 2 * ROWS_MAX + 10
 
 
 def reader(batch_rows: int) -> pa.RecordBatchReader:
@@ -35,7 +36,7 @@ def reader(batch_rows: int) -> pa.RecordBatchReader:
     return table.to_reader(batch_rows)
 
 
-@pytest.mark.parametrize(("target_bytes", "rows"), [(1, [ROW_GROUP_ROWS, ROW_GROUP_ROWS, 10]), (1 << 30, [ROWS])])
+@pytest.mark.parametrize(("target_bytes", "rows"), [(1, [ROWS_MAX, ROWS_MAX, 10]), (1 << 30, [ROWS])])
 def test_rows_are_in_order_in_files_of_limited_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target_bytes: int, rows: list[int]
 ) -> None:
@@ -46,15 +47,7 @@ def test_rows_are_in_order_in_files_of_limited_size(
     assert [Path(file.path).stat().st_size for file in files] == [file.size for file in files]
     stored = [pq.ParquetFile(file.path) for file in files]
     assert [view for each in stored for view in each.read()["views"].to_pylist()] == list(range(ROWS))
-    assert {each.metadata.row_group(0).num_rows for each in stored} <= {ROW_GROUP_ROWS, 10}
-
-
-def test_row_group_of_long_rows_ends_at_its_limit_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rewriting, "ROW_GROUP_BYTES_MAX", 1)
-    (tmp_path / "daily_views").mkdir()
-    [file] = rewriting.write_partition(tmp_path, DAILY_VIEWS_TABLE, "2026-09", reader(batch_rows=50_000))
-    groups = pq.ParquetFile(file.path).metadata
-    assert [groups.row_group(n).num_rows for n in range(groups.num_row_groups)] == [50_000, 50_000, ROWS - 100_000]
+    assert {each.metadata.row_group(0).num_rows for each in stored} <= {ROWS_MAX, 10}
 
 
 @pytest.mark.parametrize("place", ["local", "remote"])

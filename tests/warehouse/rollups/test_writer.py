@@ -24,7 +24,8 @@ from tests.warehouse.rollups.counted import (
     stored_path_views,
 )
 from tests.warehouse.site import DAY, NOON, Row, Site, die_at, some_rows, view
-from warehouse.lake.delta_table import HITS_TABLE, ROW_GROUP_ROWS, File
+from warehouse.lake.delta_table import HITS_TABLE, File
+from warehouse.lake.row_groups import ROWS_MAX
 from warehouse.query import engine
 from warehouse.rollups import coverage, schema, writer
 from warehouse.rollups.coverage import Rollup
@@ -169,11 +170,11 @@ def test_profile_of_deleted_views_is_not_in_the_next_rollup(site: Site) -> None:
 
 
 def test_row_groups_are_small_and_their_statistics_separate_projects(site: Site) -> None:
-    count = ROW_GROUP_ROWS + 1
+    count = ROWS_MAX + 1
     site.stage([view(f"/{number}", project_id=("a", "b")[number == 0]) for number in range(count)])
     site.load()
     metadata = pq.read_metadata(write(site).days)
-    assert [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)] == [ROW_GROUP_ROWS, 1]
+    assert [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)] == [ROWS_MAX, 1]
     bounds = [metadata.row_group(index).column(0).statistics for index in range(2)]
     assert [(each.min, each.max) for each in bounds] == [("a", "a"), ("b", "b")]
 

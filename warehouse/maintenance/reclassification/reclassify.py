@@ -14,7 +14,7 @@ import pyarrow as pa
 from warehouse.hotlog import dirty_days
 from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.durability import durable_writes
-from warehouse.lake import delta_table, rewriting
+from warehouse.lake import delta_table, rewriting, row_groups
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.lake.lock import pause_for_waiters
 from warehouse.lake.roots import Root
@@ -139,7 +139,8 @@ def rewrite_day(
     run.classify(files)
     dirty_days.mark_dirty(hot, [day])
     on_step("before commit of hits")
-    rewriting.replace_partition(table, HITS_TABLE, day, run.reclassified(files))
+    rows_max = row_groups.rows_for(file.path for file in files)
+    rewriting.replace_partition(table, HITS_TABLE, day, run.reclassified(files), rows_max)
     recount.recount_days(hot, root, database, [day], on_step)
     on_step("before clear")
     dirty_days.clear_dirty(hot, [day])

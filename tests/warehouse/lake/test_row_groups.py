@@ -1,0 +1,100 @@
+"""Every file of the lake has row groups of limited size, whichever task wrote it and however long its texts are."""
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.warehouse.site import NOON, Site, view
+from warehouse.lake import delta_table, row_groups, staging
+from warehouse.lake.row_groups import BYTES_MAX, ROWS_MAX
+from warehouse.maintenance import erase, recount
+from warehouse.maintenance import rollups as monthly
+from warehouse.schema import HOT
+
+LONG = 2_000
+COUNT = 12_000
+"""Number of long paths: 24 MB."""
+
+
+def texts(lengths: list[int]) -> pa.Table:
+    return pa.table(
+        {"text": pa.array(["x" * each for each in lengths], pa.string()), "length": pa.array(lengths, pa.int32())}
+    )
+
+
+@given(st.lists(st.lists(st.integers(0, 100), max_size=4), max_size=4))
+def test_groups_have_all_rows_in_order_and_are_as_large_as_allowed(tables: list[list[int]]) -> None:
+    groups = [group["length"].to_pylist() for group in row_groups.split(map(texts, tables), bytes_max=200)]
+    sizes = [[length + 4 for length in group] for group in groups]
+    assert [length for group in groups for length in group] == [length for table in tables for length in table]
+    assert all(sum(group) <= 200 for group in sizes)
+    assert all(sum(group) + following[0] > 200 for group, following in pairwise(sizes))
+
+
+def test_groups_of_short_rows_have_the_maximum_of_rows() -> None:
+    tables = [texts([1] * 50_000)] * 3
+    assert [group.num_rows for group in row_groups.split(tables)] == [ROWS_MAX, ROWS_MAX, 150_000 - 2 * ROWS_MAX]
+
+
+def test_row_that_is_larger_than_a_group_is_alone() -> None:
+    assert [group.num_rows for group in row_groups.split([texts([1, BYTES_MAX, 1, 1])])] == [1, 1, 2]
+
+
+def largest(folder: Path) -> int:
+    """Return the size of the largest row group in the files of a folder, in bytes, without compression."""
+    files = [pq.read_metadata(file) for file in folder.rglob("*.parquet")]
+    assert files
+    return max(file.row_group(number).total_byte_size for file in files for number in range(file.num_row_groups))
+
+
+def long_views(first: int, count: int, **columns: Any) -> list[dict[str, Any]]:
+    return [view(f"/{number:06}".ljust(LONG, "x"), NOON, **columns) for number in range(first, first + count)]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """Return a site with a day of long paths in two files, of which an agent has some."""
+    site = Site(tmp_path)
+    for part in range(2):
+        site.post(*long_views(part * COUNT // 2, COUNT // 2, **({"traffic": "ai", "agent": "GPTBot"} if part else {})))
+        site.load()
+    return site
+
+
+def test_loads_compactions_recounts_rollups_and_deletions_write_small_groups(site: Site) -> None:
+    tables = [site.root / spec.name for spec in (delta_table.HITS_TABLE, delta_table.DAILY_VIEWS_TABLE)]
+    limit = BYTES_MAX + 200_000  # of headers of pages
+    assert max(map(largest, tables)) <= limit
+    site.compact()
+    recount.recount_days(site.hot, site.root, site.database, [str(NOON.date())])
+    monthly.rebuild(site.root, site.spill, 0)
+    erase.erase_project(site.hot, site.root, site.database, "another", 0)
+    deleted = delta_table.delete(site.table(delta_table.HITS_TABLE), "path < '/000001'", 4_000)
+    assert deleted == 1
+    assert max(map(largest, (*tables, site.root / "rollups"))) <= limit
+    site.close()
+
+
+def test_staged_group_has_only_its_own_texts_in_its_dictionary(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    rows = pa.Table.from_pylist(long_views(0, COUNT // 2) * 2, HOT)
+    staged = staging.stage(site.root, rows)
+    assert sum(file.rows for file in staged.hits) == COUNT
+    assert largest(site.root / "hits") <= BYTES_MAX + 200_000
+    stored = duckdb.sql(f"SELECT count(*), count(DISTINCT path) FROM '{site.root}/hits/*/*.parquet'").fetchall()
+    assert stored == [(COUNT, COUNT // 2)]
+    site.close()
+
+
+def test_rows_of_deletions_are_limited_by_the_average_row_of_the_files(site: Site) -> None:
+    files = [file.path for file in site.state(delta_table.HITS_TABLE).files]
+    assert 3_000 <= row_groups.rows_for(files) <= BYTES_MAX // LONG
+    assert row_groups.rows_for([]) == ROWS_MAX
+    site.close()

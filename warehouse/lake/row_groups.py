@@ -1,0 +1,86 @@
+"""Row groups of the Parquet files of the lake, which are limited in rows and in bytes.
+
+DuckDB decodes a page of a column at once, and a page may be as large as its row group.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from warehouse.lake import roots
+
+ROWS_MAX = 64 * 1024
+"""Maximum number of rows in a row group: small, so that a query of one project reads few rows of other projects."""
+BYTES_MAX = 8 * 1024 * 1024
+"""Maximum size of the values in a row group, in bytes, with each text as often as it occurs. A larger row is alone."""
+DICTIONARY_BYTES_MAX = 512 * 1024
+"""Size of a dictionary, in bytes, up to which only the indices of its texts are counted."""
+
+
+def split(tables: Iterable[pa.Table], bytes_max: int = BYTES_MAX) -> Iterator[pa.Table]:
+    """Yield the rows of tables in row groups."""
+    group: list[pa.Table] = []
+    rows = size = 0
+    for table in tables:
+        ends: npt.NDArray[np.int64] = np.cumsum(_row_bytes(table))
+        start = before = 0
+        while start < table.num_rows:
+            fits = int(np.searchsorted(ends, before + bytes_max - size, "right"))
+            end = min(max(fits, start + (not group)), start + ROWS_MAX - rows)
+            if end > start:
+                group.append(table.slice(start, end - start))
+                rows, size = rows + end - start, size + int(ends[end - 1]) - before
+                start, before = end, int(ends[end - 1])
+            if start < table.num_rows:
+                yield pa.concat_tables(group)
+                group, rows, size = [], 0, 0
+    if group:
+        yield pa.concat_tables(group)
+
+
+def rows_for(paths: Iterable[str]) -> int:
+    """Return the number of rows in a row group for a writer that cannot limit bytes, and writes the rows of files.
+
+    A row group then has at most three times BYTES_MAX.
+    """
+    files = (pq.read_metadata(roots.open_parquet(path)) for path in paths)
+    groups = (file.row_group(number) for file in files for number in range(file.num_row_groups))
+    return min(
+        (rows_of(group.total_byte_size // group.num_rows) for group in groups if group.num_rows), default=ROWS_MAX
+    )
+
+
+def rows_of(row_bytes: int) -> int:
+    """Return the number of rows in a row group of rows of this size."""
+    return max(1, min(ROWS_MAX, BYTES_MAX // max(1, row_bytes)))
+
+
+def has_large_dictionary(texts: pa.Array) -> bool:
+    """Return whether a column is dictionary-encoded, with more than DICTIONARY_BYTES_MAX of texts."""
+    return bool(pa.types.is_dictionary(texts.type) and texts.dictionary.nbytes > DICTIONARY_BYTES_MAX)
+
+
+def _row_bytes(table: pa.Table) -> npt.NDArray[np.int64]:
+    """Return the size of the values of each row, in bytes."""
+    sizes = np.zeros(table.num_rows, np.int64)
+    for column in table.columns:
+        start = 0
+        for chunk in column.chunks:
+            sizes[start : start + len(chunk)] += _value_bytes(chunk)
+            start += len(chunk)
+    return sizes
+
+
+def _value_bytes(values: pa.Array) -> npt.NDArray[np.int32] | int:
+    if has_large_dictionary(values):
+        lengths = pc.binary_length(values.dictionary).take(values.indices)
+    elif pa.types.is_string(values.type):
+        lengths = pc.binary_length(values)
+    else:
+        return max(1, int(values.type.bit_width) // 8)
+    of_rows: npt.NDArray[np.int32] = pc.fill_null(lengths, 0).to_numpy()
+    return of_rows
