@@ -27,6 +27,7 @@ HITS = Counter("readership_hits", "Hits in posts, by outcome", ["source", "outco
 REJECTED = Counter("readership_rejected_hits", "Hits rejected, by the invalid field", ["field"])
 CUT = Counter("readership_cut_hits", "Hits with a text that was cut to its maximum length, by the field", ["field"])
 REQUESTS = Counter("readership_requests", "HTTP requests", ["route", "method", "status"])
+TRAILERS = Counter("readership_ignored_trailers", "Header fields after the body of a request, which are ignored")
 SECONDS = Histogram(
     "readership_request_seconds",
     "Seconds from a request to the end of its response",

@@ -6,6 +6,7 @@ import re
 import secrets
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from starlette.requests import ClientDisconnect
@@ -19,6 +20,7 @@ from api.logs import ERRORS, Outages
 CLIENT_CLOSED = 499
 """Status in the log and in metrics, as in nginx, for a client that disconnects before the response."""
 CUT_SHORT = "the service stopped before it could respond: the request may or may not have taken effect"
+NO_HOST = Problem("invalid-header", "the request must have exactly one Host header")
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 """Methods that metrics have a label for. Any other method is `other`, because the client chooses its name."""
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -42,7 +44,8 @@ class RequestMiddleware:
             await self._app(scope, receive, send)
             return
         began = time.perf_counter()
-        request_id = _request_id(scope)
+        request_id, has_host = _read_head(scope)
+        app = self._app if has_host else partial(self._respond, NO_HOST)
         scope["state"] = {
             **scope.get("state", {}),
             "request_id": request_id,
@@ -59,12 +62,12 @@ class RequestMiddleware:
             await send(message)
 
         try:
-            await self._app(scope, receive, send_with_id)
+            await app(scope, receive, send_with_id)
         except ClientDisconnect:
             status = CLIENT_CLOSED
         except asyncio.CancelledError:  # the server is stopping, and the time for requests in flight is over
             if not status:
-                await self._fail(CUT_SHORT, scope, receive, send_with_id)
+                await self._respond(Problem("internal", CUT_SHORT), scope, receive, send_with_id)
         except Exception as error:  # noqa: BLE001  # the outermost handler: the error is logged here, once
             if (refusal := problems.refusal_of(error)) is not None:
                 self._outages.refuse(refusal, type(error).__name__, request_id)
@@ -72,21 +75,27 @@ class RequestMiddleware:
                 fields = {"requestId": request_id}
                 ERRORS.error("%r", type(error).__name__, exc_info=error, extra={"fields": fields})
             if not status:
-                await self._fail(problems.INTERNAL, scope, receive, send_with_id)
+                await self._respond(Problem("internal", problems.INTERNAL), scope, receive, send_with_id)
         seconds = time.perf_counter() - began
         method = scope["method"] if scope["method"] in METHODS else "other"
         metrics.count_request(self._routes.get(scope.get("endpoint"), "none"), method, status, seconds)
         access_log.write(scope, status, seconds)
 
-    async def _fail(self, detail: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Respond with a problem of the kind `internal`."""
-        problem = scope["state"]["problem"] = Problem("internal", detail)
+    async def _respond(self, problem: Problem, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["state"]["problem"] = problem
         await problems.response(problem, scope["state"]["request_id"], self._base_url)(scope, receive, send)
 
 
-def _request_id(scope: Scope) -> str:
-    """Return the client's X-Request-Id if it is valid, else a new id: a random prefix of the process and a counter."""
+def _read_head(scope: Scope) -> tuple[str, bool]:
+    """Return the request's id, and whether the request has exactly one Host, which HTTP/1.0 does not require.
+
+    The id is the client's X-Request-Id if it is valid, or else a random prefix of the process and a counter.
+    """
+    request_id, hosts = "", 0
     for name, value in scope["headers"]:
-        if name == b"x-request-id" and REQUEST_ID.fullmatch(text := value.decode("latin-1")):
-            return str(text)
-    return f"{_PROCESS}-{next(_NUMBERS):x}"
+        if name == b"host":
+            hosts += 1
+        elif name == b"x-request-id" and not request_id and REQUEST_ID.fullmatch(text := value.decode("latin-1")):
+            request_id = text
+    has_host = hosts == 1 or (hosts == 0 and scope["http_version"] == "1.0")
+    return request_id or f"{_PROCESS}-{next(_NUMBERS):x}", has_host

@@ -74,6 +74,7 @@ KINDS = {
     "moment-expired": Kind(410, "Moment expired", "Start again with the first page, without `asOf`."),
     "body-too-large": Kind(413, "Body too large", "Send fewer hits per request; nothing was stored."),
     "unsupported-media-type": Kind(415, "Unsupported media type", "Send a media type in `detail`."),
+    "head-too-large": Kind(431, "Request head too large", "Send a shorter URL, or fewer and shorter header fields."),
     "idempotency-mismatch": Kind(422, "Idempotency-Key reused", "Send a new key with a new body."),
     "not-configured": Kind(409, "Not configured", "The operator must configure the setting in `detail`."),
     "job-archived": Kind(409, "Job archived", "Create another job."),

@@ -1,11 +1,17 @@
-"""Limits on HTTP connections, so that idle ones never use up a process's file descriptors.
+"""Limits on HTTP connections, so that no client uses up the memory or the file descriptors of a process.
 
-uvicorn's own timeout for idle connections begins after the first response, and its `limit_concurrency` refuses new
+uvicorn limits neither the size of a head nor the number of pipelined requests, and has no timeout for a client that
+does not read. Its timeout for idle connections begins after the first response, and its `limit_concurrency` refuses new
 requests while idle connections stay. libuv resets each new connection once no descriptor is left.
 """
 
 import asyncio
+import fcntl
+import math
 import resource
+import sys
+import termios
+from contextlib import suppress
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
@@ -14,13 +20,22 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from api import metrics
 from api.http import problems
 from api.http.middleware import RequestMiddleware
 from api.http.problems import RETRY_AFTER_S, Problem
 from api.http.rate_limit import unmapped
 
-HEAD_S = 30.0
-"""Timeout for the whole head of a request, in seconds, from the connection's start or the end of the last response."""
+CLIENT_S = 30.0
+"""Timeout for the whole head of a request, from the connection's start or the end of the last response; and time in
+which a client must read READ_BYTES_MIN of a response that it has not read. In seconds."""
+READ_BYTES_MIN = 30 * 1024
+"""Minimum number of bytes of a response, or of its rest, that a client reads in CLIENT_S: 1 KiB/s."""
+HEAD_BYTES_MAX, FIELDS_MAX = 64 * 1024, 100
+"""Maximum size of a head in bytes, and of its fields, whose objects take more memory than their bytes. Apache also
+allows 100 fields: https://httpd.apache.org/docs/2.4/mod/core.html#limitrequestfields"""
+PIPELINED_MAX = 16
+"""Maximum number of pipelined requests that wait for the response before theirs. Each takes about 3 KiB."""
 CONNECTIONS_MAX = 10_000
 """Maximum number of connections of one process; an idle connection takes about 7 KiB."""
 DESCRIPTORS_MAX = 16_384
@@ -45,23 +60,39 @@ def connections_max() -> int:
     return min(CONNECTIONS_MAX, soft - min(DESCRIPTORS_RESERVED, soft // 2))
 
 
-async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
-    headers = {"Retry-After": str(RETRY_AFTER_S), "Connection": "close"}
-    problem = Problem("overloaded", "the service has as many connections as it can serve", headers=headers)
-    state = scope["state"]
-    await problems.response(problem, state["request_id"], state["base_url"])(scope, receive, send)
+def _refusal(problem: Problem, base_url: str = "") -> RequestMiddleware:
+    """Return an app that responds to each request with a problem, and closes the connection."""
+
+    async def refuse(scope: Scope, receive: Receive, send: Send) -> None:
+        response = problems.response(problem, scope["state"]["request_id"], base_url)
+        response.headers["Connection"] = "close"
+        scope["state"]["problem"] = problem
+        await response(scope, receive, send)
+
+    return RequestMiddleware(refuse, {}, base_url)
+
+
+_FULL = Problem(
+    "overloaded",
+    "the service has as many connections as it can serve",
+    headers={"Retry-After": str(RETRY_AFTER_S)},
+)
+_LARGE_HEAD = Problem(
+    "head-too-large", f"the request line and the header have more than {HEAD_BYTES_MAX} bytes or {FIELDS_MAX} fields"
+)
 
 
 class Connection(HttpToolsProtocol):
-    """An HTTP connection with a timeout for the head of each request.
+    """An HTTP connection with limits on the head of each request, and with timeouts for its client.
 
-    Above the maximum number, a new connection replaces the one that has waited longest for a request. If no connection
-    waits for a request, the request of the new one is answered 503.
+    Above the maximum number, a new connection replaces the one that has waited longest for its client. If no connection
+    waits for its client, the request of the new one is answered 503.
     """
 
-    head_s: ClassVar[float] = HEAD_S
+    client_s: ClassVar[float] = CLIENT_S
     maximum = staticmethod(connections_max)
-    refusal: ClassVar[RequestMiddleware] = RequestMiddleware(_refuse, {})
+    full: ClassVar[RequestMiddleware] = _refusal(_FULL)
+    large_head: ClassVar[RequestMiddleware] = _refusal(_LARGE_HEAD)
     _of_server: ClassVar[WeakKeyDictionary[ServerState, "dict[Connection, float]"]] = WeakKeyDictionary()
 
     def __init__(
@@ -73,7 +104,14 @@ class Connection(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._waiting = self._of_server.setdefault(server_state, {})
-        """Connections that wait for a request, longest first, with the loop's time when the wait began."""
+        """Connections that wait for their client, longest first, with the loop's time when the wait began: for a
+        request, or until the client reads."""
+        self._unread_bytes: float = math.inf
+        """Unread bytes when the wait began, or at the last check; infinite before the first check."""
+        self._open_bytes = 0
+        """Received bytes since the last head, or piece of a body, was complete."""
+        self._is_refused = False
+        """Whether all further requests of the connection are ignored."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
@@ -82,48 +120,138 @@ class Connection(HttpToolsProtocol):
         if len(self.connections) > self.maximum():
             longest = next(iter(self._waiting), None)
             if longest is None:
-                self.app = self.refusal
+                self.app = self.full
             else:
                 longest.end()
-        self._waiting[self] = self.loop.time()
-        self._timer = self.loop.call_later(self.head_s, self._check)
+        self._wait()
+        self._timer = self.loop.call_later(self.client_s, self._check)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._waiting.pop(self, None)
         self._timer.cancel()
         super().connection_lost(exc)
 
+    def data_received(self, data: bytes) -> None:
+        """Parse received data piece by piece: libuv reads up to 250 KiB at once."""
+        for start in range(0, len(data), HEAD_BYTES_MAX):
+            if self._is_refused or self.transport.is_closing():
+                return
+            piece = data[start : start + HEAD_BYTES_MAX]
+            self._open_bytes += len(piece)
+            super().data_received(piece)
+            if not self._is_refused and self._is_open_part_too_large():
+                self._refuse_rest()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._has_open_head:
+            super().on_header(name, value)
+        else:  # a field after the body is not one of the head: https://www.rfc-editor.org/rfc/rfc9110#section-6.5.1
+            metrics.TRAILERS.inc()
+
     def on_headers_complete(self) -> None:
-        self._waiting.pop(self, None)
+        if self._is_refused:
+            return
+        if len(self.pipeline) >= PIPELINED_MAX:  # the client repeats the requests without a response
+            self.pipeline[0][0].keep_alive, self._is_refused = False, True
+            return
+        if not self.flow.write_paused:
+            self._waiting.pop(self, None)
+        if self._is_head_too_large():
+            self._refuse_head()
+        self._open_bytes = 0
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._open_bytes = 0
+        if not self._is_refused:
+            super().on_body(body)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self.cycle.response_complete and not self.transport.is_closing():  # else a pipelined request is next
-            self._waiting[self] = self.loop.time()
+        if self.cycle.response_complete or self.transport.is_closing():  # else a pipelined request is next
+            self._wait()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._wait()
+        self._unread_bytes = self._unread()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._waiting.pop(self, None)
+        if self.cycle.response_complete or self.transport.is_closing():
+            self._wait()
 
     def end(self) -> None:
         """Close the connection at once."""
         self._waiting.pop(self, None)
         self.transport.abort()
 
+    @property
+    def _has_open_head(self) -> bool:
+        return self.scope is not None and "method" not in self.scope
+
+    def _is_open_part_too_large(self) -> bool:
+        """Return whether an incomplete head, or an incomplete rest of a body, is too large."""
+        return self._open_bytes > HEAD_BYTES_MAX or (self._has_open_head and len(self.headers) > FIELDS_MAX)
+
+    def _is_head_too_large(self) -> bool:
+        """Return whether a complete head is too large. `_open_bytes` may also have a part of the body."""
+        if self._open_bytes <= HEAD_BYTES_MAX:
+            return len(self.headers) > FIELDS_MAX
+        return len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > HEAD_BYTES_MAX
+
+    def _refuse_rest(self) -> None:
+        """Respond 431 to an incomplete head; close the connection if the fields after a body are too large."""
+        if not self._has_open_head:
+            self.end()
+            return
+        self._refuse_head()
+        self.url = b"/"  # an incomplete one cannot be parsed
+        super().on_headers_complete()
+
+    def _refuse_head(self) -> None:
+        """Answer the request of the last head with 431, without its fields, and no further one."""
+        self.app, self._is_refused, self.headers[:] = self.large_head, True, [(b"host", b"")]
+
+    def _wait(self) -> None:
+        """Begin to wait for the client, unless the connection waits already."""
+        if self not in self._waiting:
+            self._waiting[self] = self.loop.time()
+            self._unread_bytes = math.inf
+
+    def _unread(self) -> int:
+        """Return the number of bytes of responses that the client has not acknowledged, also those in the kernel.
+
+        Without the kernel's buffer of up to 4 MiB, a client that reads slowly looks like one that does not read.
+        """
+        sent = b""
+        with suppress(OSError):  # macOS does not know the number
+            sent = fcntl.ioctl(self.transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
+        return self.transport.get_write_buffer_size() + int.from_bytes(sent, sys.byteorder)
+
     def _check(self) -> None:
-        """Close the connection if the head of its request is late.
+        """Close the connection if the head of its request is late, or if its client reads too slowly.
 
         One timer runs for the whole connection, so that requests neither start nor stop timers.
         """
         now_s = self.loop.time()
-        left_s = self._waiting.get(self, now_s) + self.head_s - now_s
+        left_s = self._waiting.get(self, now_s) + self.client_s - now_s
         if left_s <= 0:
-            self.end()
-        else:
-            self._timer = self.loop.call_later(left_s, self._check)
+            unread = self._unread()
+            if not 0 < unread <= self._unread_bytes - READ_BYTES_MIN:
+                self.end()
+                return
+            self._waiting.pop(self)
+            self._wait()
+            self._unread_bytes, left_s = unread, self.client_s
+        self._timer = self.loop.call_later(left_s, self._check)
 
 
 def with_base_url(base_url: str) -> type[Connection]:
-    """Return a class of connections whose 503 responses have problem types that begin with `base_url`."""
+    """Return a class of connections whose problems have types that begin with `base_url`."""
 
     class WithBaseUrl(Connection):
-        refusal = RequestMiddleware(_refuse, {}, base_url)
+        full, large_head = _refusal(_FULL, base_url), _refusal(_LARGE_HEAD, base_url)
 
     return WithBaseUrl

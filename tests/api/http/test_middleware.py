@@ -8,7 +8,7 @@ import pytest
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.http.middleware import RequestMiddleware
+from api.http.middleware import NO_HOST, RequestMiddleware
 
 
 async def never() -> Message:
@@ -32,10 +32,16 @@ async def waits(scope: Scope, receive: Receive, send: Send) -> None:
     await asyncio.Event().wait()
 
 
-def sent(app: ASGIApp, *headers: tuple[bytes, bytes], is_cancelled: bool = False) -> list[Message]:
+HOST = (b"host", b"localhost")
+
+
+def sent(
+    app: ASGIApp, *headers: tuple[bytes, bytes], hosts: int = 1, version: str = "1.1", is_cancelled: bool = False
+) -> list[Message]:
     """Return the messages that a GET sends, cancelled after its first wait if `is_cancelled`."""
     messages: list[Message] = []
-    scope: dict[str, Any] = {"type": "http", "method": "GET", "path": "/", "headers": list(headers)}
+    head = {"method": "GET", "path": "/", "http_version": version, "headers": [*headers, *[HOST] * hosts]}
+    scope: dict[str, Any] = {"type": "http", **head}
 
     async def send(message: Message) -> None:
         messages.append(message)
@@ -84,3 +90,10 @@ def test_valid_request_id_of_the_client_is_returned(id: bytes) -> None:
 def test_invalid_request_id_of_the_client_is_replaced(id: bytes) -> None:
     first, second = (request_id(sent(raises, (b"x-request-id", id))) for _ in range(2))
     assert len({id, first, second}) == 3
+
+
+@pytest.mark.parametrize("hosts", [0, 2])
+def test_request_without_exactly_one_host_is_answered_400(hosts: int) -> None:
+    start, body = sent(raises, hosts=hosts)
+    assert (start["status"], json.loads(body["body"])["detail"]) == (400, NO_HOST.detail)
+    assert [message["status"] for message in sent(raises_after_start, hosts=0, version="1.0")] == [200]

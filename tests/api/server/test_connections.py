@@ -1,4 +1,4 @@
-"""Idle connections, also more than a process has file descriptors, do not block other connections."""
+"""Connections that are idle, do not read, or send too much, do not block other connections."""
 
 import asyncio
 import os
@@ -10,7 +10,8 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 import httpx
 import pytest
 import uvicorn
-from starlette.responses import PlainTextResponse
+from prometheus_client import REGISTRY
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
@@ -87,7 +88,32 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Hasty(Connection):
-    head_s = 0.2
+    client_s = 0.2
+
+
+class Counting(Connection):
+    """A connection that reports when the service waits for its client to read, and when it is closed."""
+
+    client_s = 1
+    paused: asyncio.Event
+    lost: asyncio.Event
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.paused.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.lost.set()
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """An event loop whose clock can be set forward."""
+
+    skipped_s = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.skipped_s
 
 
 class Narrow(Connection):
@@ -157,7 +183,7 @@ def test_head_that_comes_byte_by_byte_is_cut_off() -> None:
 
 def test_request_may_take_longer_than_its_head() -> None:
     async def slow(scope: Scope, receive: Receive, send: Send) -> None:
-        await asyncio.sleep(3 * Hasty.head_s)
+        await asyncio.sleep(3 * Hasty.client_s)
         await hello(scope, receive, send)
 
     async def use() -> None:
@@ -234,3 +260,170 @@ def test_ipv4_client_of_a_service_on_all_interfaces_has_its_ipv4_address() -> No
         return received
 
     assert asyncio.run(use()).endswith(b"\r\n\r\n127.0.0.1")
+
+
+def run(use: Callable[[Loop], Awaitable[None]]) -> None:
+    """Run a test on a loop whose clock can be set forward."""
+    with asyncio.Runner(loop_factory=Loop) as runner:
+        loop = runner.get_loop()
+        assert isinstance(loop, Loop)
+        Counting.paused, Counting.lost = asyncio.Event(), asyncio.Event()
+        runner.run(use(loop))  # type: ignore[arg-type]  # a coroutine
+
+
+LARGE = b"x" * (64 << 20)
+"""A response that the buffers of two kernels do not hold."""
+
+
+async def large(scope: Scope, receive: Receive, send: Send) -> None:
+    await Response(LARGE)(scope, receive, send)
+
+
+@pytest.mark.parametrize("last", [b"", b"Connection: close\r\n"], ids=["kept", "to be closed"])
+def test_connection_is_closed_if_its_client_does_not_read(last: bytes) -> None:
+    async def use(loop: Loop) -> None:
+        async with served(Counting, large) as connect:
+            _, writer = await connect()
+            writer.write(GET[:-2] + last + b"\r\n" + GET)
+            await Counting.paused.wait()
+            loop.skipped_s += Counting.client_s
+            await Counting.lost.wait()
+
+    run(use)
+
+
+def test_connection_stays_open_while_its_client_reads_slowly() -> None:
+    async def use(loop: Loop) -> None:
+        async with served(Counting, large) as connect:
+            reader, writer = await connect()
+            writer.write(GET)
+            await reader.readuntil(b"\r\n\r\n")
+            received = 0
+            for _ in range(5):
+                await Counting.paused.wait()
+                while received % (8 << 20) or not received:
+                    received += len(await reader.readexactly(1 << 20))
+                loop.skipped_s += Counting.client_s
+                received += len(await reader.readexactly(1 << 20))
+            await reader.readexactly(len(LARGE) - received)
+
+    run(use)
+
+
+def test_connection_past_the_maximum_ends_one_whose_client_does_not_read() -> None:
+    class Full(Counting):
+        maximum = staticmethod(lambda: 1)
+
+    async def use(loop: Loop) -> None:
+        async with served(Full, large) as connect:
+            _, writer = await connect()
+            writer.write(GET + GET)
+            await Counting.paused.wait()
+            reader, writer = await connect()
+            await Counting.lost.wait()
+            writer.write(GET)
+            assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+
+    run(use)
+
+
+def test_connection_answers_a_few_pipelined_requests_and_closes() -> None:
+    async def use() -> None:
+        go_on = asyncio.Event()
+
+        async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+            await go_on.wait()
+            await hello(scope, receive, send)
+
+        async with served(Connection, slow) as connect:
+            reader, writer = await connect()
+            writer.write(GET * 10_000)
+            loop = asyncio.get_running_loop()
+            loop.call_later(0, go_on.set)
+            answers = await rest(reader)
+            assert answers.count(b"HTTP/1.1 200 OK") == 1 + connections.PIPELINED_MAX
+            assert answers.count(b"connection: close") == 1
+
+    asyncio.run(use())
+
+
+HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
+FIELD = b"Cookie: %s\r\n"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        HEAD + FIELD % (b"a" * connections.HEAD_BYTES_MAX) + b"\r\n",
+        HEAD + FIELD % (b"a" * connections.HEAD_BYTES_MAX * 2),
+        HEAD + b"a:b\r\n" * connections.FIELDS_MAX + b"\r\n",
+        HEAD + b"a:b\r\n" * connections.FIELDS_MAX + b"c:",
+        b"GET /" + b"a" * connections.HEAD_BYTES_MAX * 2,
+    ],
+    ids=["field", "part of a field", "fields", "part of many fields", "path"],
+)
+def test_head_that_is_too_large_is_answered_431(head: bytes) -> None:
+    async def use() -> None:
+        async with served(connections.with_base_url("https://example.com"), hello) as connect:
+            reader, writer = await connect()
+            writer.write(GET + b"\r\n")
+            await reader.readuntil(b"hello")
+            writer.write(head)
+            answer = await rest(reader)
+            assert answer.startswith(b"HTTP/1.1 431 ")
+            assert b"connection: close\r\n" in answer
+            assert b'"type":"https://example.com/docs#head-too-large"' in answer
+
+    asyncio.run(use())
+
+
+def test_head_of_the_maximum_size_is_answered_and_bodies_do_not_count() -> None:
+    async def use() -> None:
+        async with served(Connection, hello) as connect:
+            reader, writer = await connect()
+            length = b"Content-Length: %d\r\n" % len(LARGE)
+            size = connections.HEAD_BYTES_MAX - len(HEAD + FIELD + length) - len(b"\r\n") + len(b"%s")
+            writer.write(HEAD + length + FIELD % (b"a" * size) + b"\r\n" + LARGE)
+            assert await reader.readuntil(b"hello")
+            writer.write(GET)
+            assert (await reader.readuntil(b"hello")).startswith(b"HTTP/1.1 200 OK\r\n")
+
+    asyncio.run(use())
+
+
+CHUNKED = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n"
+
+
+def test_fields_after_a_body_are_ignored_and_counted() -> None:
+    async def names(scope: Scope, receive: Receive, send: Send) -> None:
+        await PlainTextResponse(b" ".join(name for name, _ in scope["headers"]))(scope, receive, send)
+
+    async def use() -> None:
+        async with served(Connection, names) as connect:
+            reader, writer = await connect()
+            writer.write(CHUNKED + b"X-Forwarded-For: 203.0.113.1\r\nHost: other\r\n\r\n" + GET)
+            assert await reader.readuntil(b"\r\n\r\nhost transfer-encoding")
+            assert (await reader.readuntil(b"\r\n\r\nhost")).startswith(b"HTTP/1.1 200 OK\r\n")
+
+    before = trailers()
+    asyncio.run(use())
+    assert trailers() == before + 2
+
+
+def trailers() -> float:
+    return REGISTRY.get_sample_value("readership_ignored_trailers_total") or 0
+
+
+@pytest.mark.parametrize("endless", [CHUNKED + b"Cookie: ", b"\r\n", CHUNKED.replace(b"0\r\n", b"1;")])
+def test_connection_is_closed_if_what_is_not_a_body_has_no_end(endless: bytes) -> None:
+    async def read(scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive()).get("more_body"):
+            pass
+
+    async def use() -> None:
+        async with served(Connection, read) as connect:
+            reader, writer = await connect()
+            writer.write(endless + b"\r\na"[: 2 * (endless == b"\r\n")] + b"a" * 3 * connections.HEAD_BYTES_MAX)
+            assert await rest(reader) == b""
+
+    asyncio.run(use())

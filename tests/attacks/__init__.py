@@ -1,0 +1,10 @@
+"""Attacks on a running service from outside, over loopback, each with the figures that it is measured by.
+
+- `target`: the attacked service: its address, memory, open files and answers.
+- `heads`: heads and fields after a body, larger than any honest client's.
+- `unread`: answers that a client asks for and does not read.
+- `readiness`: many requests for `/readyz` at once.
+- `reports`: many reports at once, beside single posts.
+
+`python -m tests.attacks.NAME` runs one and prints its figures. The tests of the same names run a small one in CI.
+"""

@@ -1,0 +1,95 @@
+"""Answers that a client asks for and does not read, on many connections without a key."""
+
+import resource
+import socket
+import time
+from contextlib import ExitStack, suppress
+
+import httpx
+
+from tests.attacks.target import attacked, connect, open_files, resident_mib
+from tests.processes.running import Running
+
+GET = b"GET /docs HTTP/1.1\r\nHost: x\r\n\r\n"
+PIPELINED = 2_000
+"""Number of requests that each connection sends at once: 64 KB."""
+USUAL, SOCKETS = 1_024, 900
+"""Limit of open files that most systems give a service, and number of connections that once stopped such a service."""
+MANY = 3_000
+END_S = 90
+POLL_S = 0.5
+
+
+def limit_files(running: Running, files: int) -> None:
+    assert running.process is not None
+    resource.prlimit(running.process.pid, resource.RLIMIT_NOFILE, (files, files))
+
+
+def hold(running: Running, stack: ExitStack, connections: int, pipelined: int = PIPELINED) -> list[socket.socket]:
+    """Open connections that ask for many answers, and read none."""
+    opened = [stack.enter_context(connect(running)) for _ in range(connections)]
+    for each in opened:
+        each.settimeout(1)
+        with suppress(TimeoutError, ConnectionError):
+            each.sendall(GET * pipelined)
+    return opened
+
+
+def answers(running: Running, connections: int = 200) -> int:
+    """Open more connections, which stay open; return how many of their requests are answered."""
+    with ExitStack() as stack:
+        return sum(_is_answered(stack.enter_context(connect(running))) for _ in range(connections))
+
+
+def _is_answered(connection: socket.socket) -> bool:
+    connection.settimeout(2)
+    try:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        return connection.recv(100).startswith(b"HTTP/1.1 200")
+    except OSError:
+        return False
+
+
+def seconds_until_closed(running: Running, files: int) -> float:
+    """Return the time until the service has no more open files than `files`: a reset hides behind unread answers."""
+    began = time.monotonic()
+    while open_files(running) > files and time.monotonic() - began < END_S:
+        time.sleep(POLL_S)
+    return time.monotonic() - began if open_files(running) <= files else float("inf")
+
+
+def dripping(running: Running, seconds: float) -> float:
+    """Read 100 bytes of an answer each second; return the time until the service closes the connection."""
+    url = httpx.URL(running.url)
+    began = time.monotonic()
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect((url.host, url.port))
+        connection.sendall(GET * 20)
+        try:
+            while time.monotonic() - began < seconds and connection.recv(100):
+                time.sleep(1)
+        except ConnectionError:
+            return time.monotonic() - began
+    return float("inf")
+
+
+def main() -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with attacked() as running, ExitStack() as stack:
+        limit_files(running, USUAL)
+        hold(running, stack, SOCKETS)
+        time.sleep(1)
+        print(f"{SOCKETS} of {USUAL} files held: {answers(running)} of 200 requests answered", flush=True)
+    with attacked() as running, ExitStack() as stack:
+        before, files = resident_mib(running), open_files(running)
+        hold(running, stack, MANY)
+        seconds = seconds_until_closed(running, files)
+        print(f"{MANY} connections: +{resident_mib(running, 'VmHWM') - before:.0f} MiB, {seconds:.0f} s", flush=True)
+    with attacked() as running:
+        print(f"100 bytes a second: closed after {dripping(running, END_S):.0f} s")
+
+
+if __name__ == "__main__":
+    main()
