@@ -4,6 +4,7 @@ import hmac
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager, closing
 from datetime import UTC, datetime
+from threading import Lock
 from typing import Any
 
 import sqlalchemy as sa
@@ -33,11 +34,14 @@ from api.routes.reports import breakdown, coverage, errors, series, views
 from api.settings import Settings
 from api.state import State, state_of
 from ingest.hits import row
+from ingest.hotlog import new_values
 from ingest.hotlog.beacon_shares import BeaconShares
+from ingest.hotlog.new_values import NewValues
 from ingest.hotlog.writer import HotLog
 from ingest.verification import verifier as verifiers
 from warehouse.control import database, source_policies, store_secret
 from warehouse.control.policy import Periods
+from warehouse.hotlog import batches
 from warehouse.hotlog.connection import Server
 from warehouse.lake.roots import local_folder
 from warehouse.query.hits_snapshot import DAILY_ERRORS, HitsReader
@@ -112,19 +116,36 @@ def _policies(engine: sa.Engine) -> Callable[[str], Periods]:
     return read
 
 
+def _warnings(stack: ExitStack, settings: Settings) -> Callable[[str], tuple[str, ...]]:
+    """Return a function that reads the warnings about new values of a project; the stack closes its connection."""
+    hot, lock = stack.enter_context(closing(batches.connect(settings.hot_log))), Lock()
+
+    def read(project: str) -> tuple[str, ...]:
+        with lock:
+            return tuple(new_values.warnings(hot, project))
+
+    return read
+
+
 def _open_reports(stack: ExitStack, settings: Settings, engine: sa.Engine) -> tuple[Reports, ErrorReports]:
     """Open the reports of page views and of errors; the stack closes both."""
     spill = settings.run / "spill"
     views = Reports(
-        HitsReader(settings.hot_log, settings.lake), settings.lake, spill, settings.cache_bytes, _policies(engine)
+        HitsReader(settings.hot_log, settings.lake),
+        settings.lake,
+        spill,
+        settings.cache_bytes,
+        _policies(engine),
+        _warnings(stack, settings),
     )
     stack.enter_context(closing(views))
     errors = ErrorReports(HitsReader(settings.hot_log, settings.lake, source=DAILY_ERRORS), spill)
     return views, stack.enter_context(closing(errors))
 
 
-def _open_hot_log(settings: Settings) -> HotLog:
-    return HotLog(settings.hot_log, settings.backlog_rows_max, local_folder(settings.lake))
+def _open_hot_log(settings: Settings, secret: bytes) -> HotLog:
+    limit = NewValues(settings.new_values_per_day, secret)
+    return HotLog(settings.hot_log, settings.backlog_rows_max, local_folder(settings.lake), limit)
 
 
 def _limits_key(settings: Settings, engine: sa.Engine) -> bytes:
@@ -169,7 +190,7 @@ def _lifespan(settings: Settings) -> Lifespan[Starlette]:
             # Opens the snapshot and loads the thread pool, which would take 40 ms of the first request.
             await run_in_threadpool(reports.fault)
             maintenance = stack.enter_context(closing(Maintenance(settings)))
-            hotlog = stack.enter_context(closing(_open_hot_log(settings)))
+            hotlog = stack.enter_context(closing(_open_hot_log(settings, store_secret.read(engine))))
             agents = stack.enter_context(closing(ChildProcess(agent_worker.config(settings, engine))))
             reports.start_read_ahead()
             maintenance.start()

@@ -17,6 +17,7 @@ from shlex import quote
 from api import environment
 from api.errors import InvalidSetting
 from ingest.hits.body import HITS_MAX
+from ingest.hits.hit import NEW_VALUES_PER_DAY
 from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, RANGES, RUN, read_moved, refuse_moved
 from warehouse.hotlog.connection import HotLogPlace, server_of
 from warehouse.lake.roots import Root
@@ -60,6 +61,9 @@ class Settings:
     """Maximum size of the cache of files in the data folder, for a lake in an object store, in MiB."""
     beacons_per_minute: int = 600
     """Maximum number of beacons of one address in any 60 seconds; further ones are answered 429."""
+    new_values_per_day: int = NEW_VALUES_PER_DAY
+    """Maximum number of new paths, referring hosts and `utm_source`s each that a project takes from hits without a key
+    in a day; further ones are stored as `(other)`."""
     retention_days: int = 0
     """Days until a hit is deleted; 0 for never."""
     jobs_at_once: int = 1
@@ -174,6 +178,7 @@ def read(
         cache_mib=environment.number(environ, "CACHE_MIB", Settings.cache_mib),
         lake_cache_mib=lake_cache_mib,
         beacons_per_minute=environment.number(environ, "BEACONS_PER_MINUTE", Settings.beacons_per_minute),
+        new_values_per_day=environment.number(environ, "NEW_VALUES_PER_DAY", Settings.new_values_per_day),
         retention_days=environment.number(environ, "RETENTION_DAYS", Settings.retention_days, 0, RETENTION_DAYS_MAX),
         jobs_at_once=environment.number(environ, "JOBS_AT_ONCE", Settings.jobs_at_once, 0, JOBS_AT_ONCE_MAX),
         job_lease_s=environment.number(environ, "JOB_LEASE_S", Settings.job_lease_s),

@@ -38,6 +38,9 @@ FUTURE_MAX = timedelta(minutes=5)
 """Maximum time by which a hit's timestamp may be ahead of this machine's clock."""
 CUT_FIELDS = ("path", "userAgent", "referrer", "utmSource")
 """Fields whose texts are cut."""
+NEW_VALUES_PER_DAY = 10_000
+"""Default limit on the new paths, referring hosts and `utm_source`s each that hits without a key add to a project in a
+day. A site has fewer new pages in a day after its first ones. With paths of 512 characters, a stranger adds 5 MB."""
 DEDUPLICATION_DAYS = 7
 """Number of days for which an event id or an Idempotency-Key is recognised."""
 

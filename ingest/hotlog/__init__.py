@@ -4,6 +4,8 @@
 - `writer`: Writer of the hot log: rows of many posts in one durable commit, with the receipts sent after the commit.
 - `deduplication`: Detection of repeated events and posts: event ids and Idempotency-Keys of the last seven days, in
   the hot log.
-- `tables`: Tables of event ids and Idempotency-Keys in the hot log, and the statements on them.
+- `new_values`: Limit on the new paths, referring hosts and `utm_source`s that hits without a key add to a project in a
+  day.
+- `tables`: Tables of event ids, Idempotency-Keys and new values in the hot log, and the statements on them.
 - `ledger_tables`: Table of the ledger of imported logs in the hot log, and the statements on it.
 """

@@ -21,7 +21,8 @@ from warehouse.hotlog.schema_steps import add_tables
 from warehouse.schema import EVENT_ID, Row
 from warehouse.transaction import transaction
 
-REMEMBERED_S = DEDUPLICATION_DAYS * 24 * 3600
+DAY_S = 86_400
+REMEMBERED_S = DEDUPLICATION_DAYS * DAY_S
 """Time in seconds for which event ids and Idempotency-Keys are remembered.
 
 `ingest.hotlog.tables` has the same value, and the same MANY. It is not imported here, because it imports SQLAlchemy.
@@ -72,7 +73,7 @@ _RECEIPT = msgspec.json.Decoder(Receipt)
 
 def create(connection: HotConnection) -> None:
     """Create the tables unless they exist."""
-    add_tables(connection, STATEMENTS, "event_ids")
+    add_tables(connection, STATEMENTS, "new_value_days")
 
 
 def is_identifiable(post: Post) -> bool:
@@ -170,27 +171,31 @@ def _add_many(connection: HotConnection, keys: list[bytes], now_s: int) -> set[b
 
 
 def _key(project: str, event_id: str) -> bytes:
-    return _project_prefix(project) + hashlib.blake2b(event_id.encode(), digest_size=16).digest()
+    return project_prefix(project) + hashlib.blake2b(event_id.encode(), digest_size=16).digest()
 
 
 @lru_cache(1_000)
-def _project_prefix(project: str) -> bytes:
-    """Return the prefix of the keys of all event ids of a project."""
+def project_prefix(project: str) -> bytes:
+    """Return the prefix of the keys of all event ids and new values of a project."""
     return hashlib.blake2b(project.encode(), digest_size=8).digest()
 
 
 def delete_expired(connection: HotConnection, now_s: float) -> None:
-    """Delete the event ids and Idempotency-Keys that are older than seven days."""
+    """Delete the event ids, Idempotency-Keys and new values that are older than seven days."""
     until_s = int(now_s) - REMEMBERED_S
     _delete(connection, "DELETE_EXPIRED_EVENT_IDS", {"until_s": until_s})
     _delete(connection, "DELETE_EXPIRED_ANSWERS", {"until_s": until_s})
+    for name in ("DELETE_UNSEEN_VALUES", "DELETE_OLD_VALUE_DAYS"):
+        _delete(connection, name, {"until_day": until_s // DAY_S})
 
 
 def delete_project(connection: HotConnection, project: str) -> None:
-    """Delete all event ids and Idempotency-Keys of a project, because a later project may have the same id."""
-    first = _project_prefix(project)
-    _delete(connection, "DELETE_EVENT_IDS_OF_PROJECT", {"first": first, "last": first + 17 * b"\xff"})
-    _delete(connection, "DELETE_ANSWERS_OF_PROJECT", {"project": project})
+    """Delete all event ids, Idempotency-Keys and new values of a project, because a later one may have the same id."""
+    first = project_prefix(project)
+    for name in ("DELETE_EVENT_IDS_OF_PROJECT", "DELETE_VALUES_OF_PROJECT"):
+        _delete(connection, name, {"first": first, "last": first + 17 * b"\xff"})
+    for name in ("DELETE_ANSWERS_OF_PROJECT", "DELETE_VALUE_DAYS_OF_PROJECT"):
+        _delete(connection, name, {"project": project})
 
 
 def _delete(connection: HotConnection, name: str, values: Values) -> None:

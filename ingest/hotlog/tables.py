@@ -1,4 +1,4 @@
-"""Tables of event ids and Idempotency-Keys in the hot log, and the statements on them."""
+"""Tables of event ids, Idempotency-Keys and new values in the hot log, and the statements on them."""
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert  # its ON CONFLICT has the same form in SQLite
@@ -30,6 +30,26 @@ ANSWERS = sa.Table(
     sa.Column("seen_s", _NUMBER, nullable=False),
     sqlite_with_rowid=False,
 )
+SEEN_VALUES = sa.Table(
+    "seen_values",
+    METADATA,
+    sa.Column("id", sa.LargeBinary, primary_key=True),
+    sa.Column("day", _NUMBER, nullable=False),
+    sa.Index("seen_values_day", "day"),
+    sqlite_with_rowid=False,
+)
+"""Values of hits without a key, each with the last day on which it was stored: see `ingest.hotlog.new_values`."""
+NEW_VALUE_DAYS = sa.Table(
+    "new_value_days",
+    METADATA,
+    sa.Column("project_id", sa.Text, primary_key=True),
+    sa.Column("day", _NUMBER, primary_key=True),
+    sa.Column("column", sa.Text, primary_key=True),
+    sa.Column("values", _NUMBER, nullable=False),
+    sa.Column("other_hits", _NUMBER, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""Numbers of new values by project, day and column, and of hits whose value was above the limit."""
 
 _ID, _NOW = sa.bindparam("id", type_=sa.LargeBinary), sa.bindparam("now_s", type_=_NUMBER)
 _SINCE, _UNTIL = sa.bindparam("since_s", type_=_NUMBER), sa.bindparam("until_s", type_=_NUMBER)
@@ -85,3 +105,47 @@ _KEYS = sa.select(ANSWERS.c.project_id, ANSWERS.c.key).limit(_LIMIT).offset(_0)
 _COLUMNS = sa.tuple_(ANSWERS.c.project_id, ANSWERS.c.key)
 DELETE_EXPIRED_ANSWERS = sa.delete(ANSWERS).where(_COLUMNS.in_(_KEYS.where(ANSWERS.c.seen_s <= _UNTIL)))
 DELETE_ANSWERS_OF_PROJECT = sa.delete(ANSWERS).where(_COLUMNS.in_(_KEYS.where(ANSWERS.c.project_id == _PROJECT)))
+
+_UNTIL_DAY = sa.bindparam("until_day", type_=_NUMBER)
+_DAY, _COLUMN = sa.bindparam("day", type_=_NUMBER), sa.bindparam("column", type_=sa.Text)
+SEEN_VALUE = sa.select(SEEN_VALUES.c.id, SEEN_VALUES.c.day).where(SEEN_VALUES.c.id == _ID)
+_SEEN = insert(SEEN_VALUES).inline().values(id=_ID, day=_DAY)
+ADD_SEEN_VALUE = _SEEN.on_conflict_do_update(index_elements=["id"], set_={"day": _SEEN.excluded.day})
+_SEEN_PART = sa.select(SEEN_VALUES.c.id).limit(_LIMIT).offset(_0)
+DELETE_UNSEEN_VALUES = sa.delete(SEEN_VALUES).where(
+    SEEN_VALUES.c.id.in_(_SEEN_PART.where(SEEN_VALUES.c.day <= _UNTIL_DAY))
+)
+DELETE_VALUES_OF_PROJECT = sa.delete(SEEN_VALUES).where(
+    SEEN_VALUES.c.id.in_(_SEEN_PART.where(SEEN_VALUES.c.id.between(_FIRST, _LAST)))
+)
+NEW_VALUES = sa.select(NEW_VALUE_DAYS.c["values"]).where(
+    NEW_VALUE_DAYS.c.project_id == _PROJECT, NEW_VALUE_DAYS.c.day == _DAY, NEW_VALUE_DAYS.c.column == _COLUMN
+)
+_NEW = (
+    insert(NEW_VALUE_DAYS)
+    .inline()
+    .values(
+        project_id=_PROJECT,
+        day=_DAY,
+        column=_COLUMN,
+        values=sa.bindparam("values", type_=_NUMBER),
+        other_hits=sa.bindparam("hits", type_=_NUMBER),
+    )
+)
+COUNT_NEW_VALUES = _NEW.on_conflict_do_update(
+    index_elements=["project_id", "day", "column"],
+    set_={name: NEW_VALUE_DAYS.c[name] + _NEW.excluded[name] for name in ("values", "other_hits")},
+)
+CAPPED_DAYS = (
+    sa.select(NEW_VALUE_DAYS.c.day, NEW_VALUE_DAYS.c.column, NEW_VALUE_DAYS.c.other_hits)
+    .where(NEW_VALUE_DAYS.c.project_id == _PROJECT, NEW_VALUE_DAYS.c.other_hits > _0)
+    .order_by(NEW_VALUE_DAYS.c.day, NEW_VALUE_DAYS.c.column)
+)
+_NEW_KEY = sa.tuple_(NEW_VALUE_DAYS.c.project_id, NEW_VALUE_DAYS.c.day, NEW_VALUE_DAYS.c.column)
+_NEW_PART = sa.select(*_NEW_KEY).limit(_LIMIT).offset(_0)
+DELETE_OLD_VALUE_DAYS = sa.delete(NEW_VALUE_DAYS).where(
+    _NEW_KEY.in_(_NEW_PART.where(NEW_VALUE_DAYS.c.day <= _UNTIL_DAY))
+)
+DELETE_VALUE_DAYS_OF_PROJECT = sa.delete(NEW_VALUE_DAYS).where(
+    _NEW_KEY.in_(_NEW_PART.where(NEW_VALUE_DAYS.c.project_id == _PROJECT))
+)

@@ -1,7 +1,10 @@
 -- CREATE()
 CREATE TABLE IF NOT EXISTS answers ( project_id TEXT NOT NULL, "key" TEXT NOT NULL, fingerprint BLOB NOT NULL, receipt BLOB NOT NULL, seen_s INTEGER NOT NULL, PRIMARY KEY (project_id, "key") ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS event_ids ( id BLOB NOT NULL, seen_s INTEGER NOT NULL, PRIMARY KEY (id) ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS event_ids_seen ON event_ids (seen_s)
+CREATE TABLE IF NOT EXISTS new_value_days ( project_id TEXT NOT NULL, day INTEGER NOT NULL, "column" TEXT NOT NULL, "values" INTEGER NOT NULL, other_hits INTEGER NOT NULL, PRIMARY KEY (project_id, day, "column") ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS seen_values ( id BLOB NOT NULL, day INTEGER NOT NULL, PRIMARY KEY (id) ) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS event_ids_seen ON event_ids (seen_s);
+CREATE INDEX IF NOT EXISTS seen_values_day ON seen_values (day)
 
 -- ADD_EVENT_ID(id0 now_s)
 INSERT INTO event_ids (id, seen_s) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET seen_s = excluded.seen_s WHERE event_ids.seen_s <= excluded.seen_s - 604800
@@ -32,3 +35,30 @@ DELETE FROM answers WHERE (answers.project_id, answers."key") IN (SELECT answers
 
 -- DELETE_ANSWERS_OF_PROJECT(project limit)
 DELETE FROM answers WHERE (answers.project_id, answers."key") IN (SELECT answers.project_id, answers."key" FROM answers WHERE answers.project_id = ? LIMIT ? OFFSET 0)
+
+-- SEEN_VALUE(id)
+SELECT seen_values.id, seen_values.day FROM seen_values WHERE seen_values.id = ?
+
+-- ADD_SEEN_VALUE(id day)
+INSERT INTO seen_values (id, day) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET day = excluded.day
+
+-- DELETE_UNSEEN_VALUES(until_day limit)
+DELETE FROM seen_values WHERE seen_values.id IN (SELECT seen_values.id FROM seen_values WHERE seen_values.day <= ? LIMIT ? OFFSET 0)
+
+-- DELETE_VALUES_OF_PROJECT(first last limit)
+DELETE FROM seen_values WHERE seen_values.id IN (SELECT seen_values.id FROM seen_values WHERE seen_values.id BETWEEN ? AND ? LIMIT ? OFFSET 0)
+
+-- NEW_VALUES(project day column)
+SELECT new_value_days."values" FROM new_value_days WHERE new_value_days.project_id = ? AND new_value_days.day = ? AND new_value_days."column" = ?
+
+-- COUNT_NEW_VALUES(project day column values hits)
+INSERT INTO new_value_days (project_id, day, "column", "values", other_hits) VALUES (?, ?, ?, ?, ?) ON CONFLICT (project_id, day, "column") DO UPDATE SET "values" = (new_value_days."values" + excluded."values"), other_hits = (new_value_days.other_hits + excluded.other_hits)
+
+-- CAPPED_DAYS(project)
+SELECT new_value_days.day, new_value_days."column", new_value_days.other_hits FROM new_value_days WHERE new_value_days.project_id = ? AND new_value_days.other_hits > 0 ORDER BY new_value_days.day, new_value_days."column"
+
+-- DELETE_OLD_VALUE_DAYS(until_day limit)
+DELETE FROM new_value_days WHERE (new_value_days.project_id, new_value_days.day, new_value_days."column") IN (SELECT new_value_days.project_id, new_value_days.day, new_value_days."column" FROM new_value_days WHERE new_value_days.day <= ? LIMIT ? OFFSET 0)
+
+-- DELETE_VALUE_DAYS_OF_PROJECT(project limit)
+DELETE FROM new_value_days WHERE (new_value_days.project_id, new_value_days.day, new_value_days."column") IN (SELECT new_value_days.project_id, new_value_days.day, new_value_days."column" FROM new_value_days WHERE new_value_days.project_id = ? LIMIT ? OFFSET 0)

@@ -9,6 +9,7 @@ import logging
 import queue
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import pyarrow as pa
 from ingest.errors import RETRY_AFTER_S, Overloaded
 from ingest.hotlog import deduplication
 from ingest.hotlog.deduplication import Post, Receipt
+from ingest.hotlog.new_values import NewValues, is_bounded
 from warehouse.database.postgresql import ServerError
 from warehouse.database_errors import Cause, cause_of, status_of
 from warehouse.errors import ProjectNotFound
@@ -57,11 +59,18 @@ class HotLog:
     commit and not once per post.
     """
 
-    def __init__(self, place: HotLogPlace, backlog_rows_max: int, lake: Path | None = None) -> None:
+    def __init__(
+        self,
+        place: HotLogPlace,
+        backlog_rows_max: int,
+        lake: Path | None = None,
+        new_values: NewValues | None = None,
+    ) -> None:
         """Open the hot log. `lake` is a local folder on whose disk a hot log in PostgreSQL needs space to be loaded."""
         self._connection = batches.connect(place, LOCK_WAIT_S)
         deduplication.create(self._connection)
         self._read_refusals()
+        self._new_values = new_values or NewValues()
         self._backlog_rows_max = backlog_rows_max
         self._stored_rows = batches.backlog(self._connection).rows  # only the thread changes it
         self._waiting_rows = 0
@@ -189,7 +198,7 @@ class HotLog:
 
     def _store_all(self, posts: list[Post]) -> list[Receipt | Exception]:
         """Store the posts, or raise _NewRefusals and store nothing if a project was deleted since the last commit."""
-        if any(deduplication.is_identifiable(post) for post in posts):
+        if any(deduplication.is_identifiable(post) or any(map(is_bounded, post.rows[:1])) for post in posts):
             return self._store_deduplicated(posts, time.time())
         rows = [row for post in posts for row in post.rows]
         if rows:
@@ -206,11 +215,11 @@ class HotLog:
                 deduplication.deduplicate(self._connection, post, rows, int(now_s)) for post in posts
             ]
             if rows:
-                self._append(rows, now_s)
+                self._append(self._new_values.bounded(self._connection, rows, int(now_s)), now_s)
         self._stored_rows += len(rows)
         return answers
 
-    def _append(self, rows: list[Row], now_s: float) -> None:
+    def _append(self, rows: Sequence[Row], now_s: float) -> None:
         batch = _record_batch(rows)
         self._unchecked_rows += len(rows)
         if self._unchecked_rows >= CHECKED_ROWS and (shortage := self._find_shortage(batch.nbytes)) is not None:
@@ -260,7 +269,7 @@ def _reason(error: Exception) -> str:
     return f"disk full: {error}" if cause_of(error) is Cause.DISK_FULL else str(error)
 
 
-def _record_batch(rows: list[Row]) -> pa.RecordBatch:
+def _record_batch(rows: Sequence[Row]) -> pa.RecordBatch:
     """Return the rows as a batch. For a few rows, one call for all columns takes half the time of a call per column."""
     return pa.RecordBatch.from_struct_array(pa.array(rows, _ROW))
 

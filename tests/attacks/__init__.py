@@ -5,6 +5,7 @@
 - `unread`: answers that a client asks for and does not read.
 - `readiness`: many requests for `/readyz` at once.
 - `reports`: many reports at once, beside single posts.
+- `distinct_paths`: beacons with long, distinct paths.
 
 `python -m tests.attacks.NAME` runs one and prints its figures. The tests of the same names run a small one in CI.
 """

@@ -1,6 +1,6 @@
 """Reports of one process, all but those of errors: see `warehouse.report.audience.errors`."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
@@ -45,6 +45,7 @@ BATCH_ROWS = 10_000
 """Maximum number of rows in a batch of a complete report."""
 BY_TOTAL = Listing(with_bots=True)
 """Listing of a breakdown by path: all paths, most views first."""
+_NUMBERS = ("human", "ai", "bot", "total")
 
 
 class Reports:
@@ -57,12 +58,13 @@ class Reports:
         spill: Path,
         cache_bytes: int,
         policy_of: Callable[[str], Periods] = lambda project: (),
+        warnings_of: Callable[[str], Sequence[str]] = lambda project: (),
     ) -> None:
         """Create the reports of the lake in `root`. Large sorts spill into the folder `spill`.
 
-        `policy_of` returns the source policy of a project.
+        `policy_of` returns the source policy of a project, and `warnings_of` more warnings for its coverage.
         """
-        self._reader, self._root, self._policy_of = reader, root, policy_of
+        self._reader, self._root, self._policy_of, self._warnings_of = reader, root, policy_of, warnings_of
         self._database = engine.connect(spill)
         self._cached = ResultCache(cache_bytes)
         reader.cache_in(ResultCache(int(cache_bytes * PAST_SHARE)))
@@ -224,7 +226,8 @@ class Reports:
 
     def source_coverage(self, snapshot: HitsSnapshot, project: str) -> SourceCoverage:
         """Return the first and last hit of each source of a project, its days without a hit, and warnings."""
-        return self._grouped.source_coverage(snapshot, project, self._policy_of(project))
+        result = self._grouped.source_coverage(snapshot, project, self._policy_of(project))
+        return replace(result, warnings=(*result.warnings, *self._warnings_of(project)))
 
     def read_ahead(self) -> Iterator[None]:
         """Read into the cache what the next requests probably need, and yield after each step: see `ReadAhead`.
@@ -294,6 +297,3 @@ class Reports:
         """Return the rollups that cover the files of a snapshot, from the cache if no rollup was written since."""
         key = "coverage", snapshot.files_key, coverage.written_key(self._root)
         return self._cached(key, lambda: coverage.choose(self._root, snapshot.files), evict_first=True)
-
-
-_NUMBERS = ("human", "ai", "bot", "total")

@@ -1,0 +1,117 @@
+"""Limit on the new paths, referring hosts and `utm_source`s that hits without a key add to a project in a day.
+
+Anybody can send such hits. Without the limit, a stranger could add millions of values, which reports group and sort. A
+value is new if no hit without a key had it in the last seven days. The further new values of a UTC day are stored as
+`OTHER`, those that are not new keep their names.
+
+The values are in the hot log as keyed hashes, at most eight times the limit for each project and dimension. They are
+written in the transaction that stores the rows: all processes and nodes share the limit, and a restart changes nothing.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import NamedTuple
+
+from cachetools import LRUCache
+
+from ingest.hits.hit import EPOCH, NEW_VALUES_PER_DAY
+from ingest.hotlog.deduplication import DAY_S, STATEMENTS, project_prefix
+from warehouse.hotlog.connection import HotConnection
+from warehouse.plural import counted
+from warehouse.schema import HOT, Row
+
+OTHER: Mapping[str, str] = {"path": "/(other)", "referrer_host": "(other)", "utm_source": "(other)"}
+"""Text that is stored in place of a new value above the limit, by the column."""
+CACHED_MAX = 65_536
+"""Maximum number of values, of all projects, that a process knows to have been stored today: 10 MB."""
+_NAMES = {"path": "paths", "referrer_host": "referring hosts", "utm_source": "utm_sources"}
+_PLACES = {column: HOT.names.index(column) for column in OTHER}
+_SOURCE, _REFERRER = HOT.names.index("source"), HOT.names.index("referrer")
+
+
+class Value(NamedTuple):
+    """A text in a column of a project."""
+
+    project: str
+    column: str
+    text: str
+
+
+class NewValues:
+    """Limit of `per_day` new values of each column, project and day. `secret` is the key of the hashes."""
+
+    def __init__(self, per_day: int = NEW_VALUES_PER_DAY, secret: bytes = b"") -> None:
+        self._per_day, self._secret = per_day, secret
+        self._stored_on: LRUCache[bytes, int] = LRUCache(CACHED_MAX)
+        """Last day on which a value was stored, by its id."""
+
+    def bounded(self, connection: HotConnection, rows: Sequence[Row], now_s: int) -> Sequence[Row]:
+        """Return the rows with OTHER in place of new values above the limit, in the caller's transaction."""
+        day = now_s // DAY_S
+        hits = Counter(value for row in rows if is_bounded(row) for value in _values(row))
+        ids = {value: id for value in hits if self._stored_on.get(id := self._id(value)) != day}
+        if not ids:
+            return rows
+        stored = dict(STATEMENTS.rows_of_each(connection, "SEEN_VALUE", [{"id": id} for id in ids.values()]))
+        # An id that this transaction adds is cached when it is found next: the transaction may fail.
+        self._stored_on.update((id, day) for id, stored_on in stored.items() if stored_on == day)
+        above = self._count(connection, {value: hits[value] for value, id in ids.items() if id not in stored}, day)
+        added = [{"id": id, "day": day} for value, id in ids.items() if value not in above and stored.get(id) != day]
+        STATEMENTS.run_many(connection, "ADD_SEEN_VALUE", added)
+        return [_renamed(row, above) if is_bounded(row) else row for row in rows] if above else rows
+
+    def _count(self, connection: HotConnection, new: Mapping[Value, int], day: int) -> set[Value]:
+        """Count new values, which have a number of hits each, and return those above the limit."""
+        above: set[Value] = set()
+        for project, column in dict.fromkeys(value[:2] for value in new):
+            key = {"project": project, "column": column, "day": day}
+            row = STATEMENTS.run(connection, "NEW_VALUES", key).fetchone()
+            values = [value for value in new if value[:2] == (project, column)]
+            named = values[: max(0, self._per_day - (row[0] if row else 0))]
+            other = values[len(named) :]
+            counts = {"values": len(named), "hits": sum(new[value] for value in other)}
+            STATEMENTS.run(connection, "COUNT_NEW_VALUES", {**key, **counts})
+            above.update(other)
+        return above
+
+    def _id(self, value: Value) -> bytes:
+        """Return the prefix of the project, and a keyed hash of 64 bits."""
+        text = f"{value.column}\0{value.text}".encode()
+        return project_prefix(value.project) + hashlib.blake2b(text, digest_size=8, key=self._secret[:64]).digest()
+
+
+def is_bounded(row: Row) -> bool:
+    """Return whether a row is that of a hit without a key."""
+    return str(row[_SOURCE]) == "beacon"
+
+
+def warnings(connection: HotConnection, project: str) -> Iterator[str]:
+    """Yield a warning for each column in which hits of the last seven days had new values above the limit."""
+    days = STATEMENTS.run(connection, "CAPPED_DAYS", {"project": project}).fetchall()
+    for column, name in _NAMES.items():
+        hits = {day: number for day, of, number in days if of == column}
+        if hits:
+            yield (
+                f"beacon had more new {name} than it may add in a day on {counted(len(hits), 'day')}, the last of them "
+                f"{EPOCH.date() + timedelta(max(hits))}: {counted(sum(hits.values()), 'view')} with further ones "
+                f"{'is' if sum(hits.values()) == 1 else 'are'} counted under {OTHER[column]}"
+            )
+
+
+def _values(row: Row) -> list[Value]:
+    return [
+        Value(str(row[0]), column, str(row[place]))
+        for column, place in _PLACES.items()
+        if row[place] not in (None, OTHER[column])
+    ]
+
+
+def _renamed(row: Row, above: set[Value]) -> Row:
+    values = list(row)
+    for value in above.intersection(_values(row)):
+        values[_PLACES[value.column]] = OTHER[value.column]
+        if value.column == "referrer_host":
+            values[_REFERRER] = None
+    return tuple(values)
