@@ -18,8 +18,6 @@ from agent.coding_agent.output import (
 )
 from agent.errors import TurnFailed
 
-DUMMY_KEY = "the-gateway-knows-it"
-"""Key that agents send to the gateway, which replaces it by the model key."""
 OPENAI = "https://api.openai.com/v1"
 ANTHROPIC = "https://api.anthropic.com"
 CHAT = "POST /chat/completions"
@@ -35,10 +33,15 @@ ANY_MODEL_CALL = (
 
 @dataclass(frozen=True, slots=True)
 class TurnInput:
-    """Input of an agent's turn. `session` is the session to continue, or None; paths are those inside the sandbox."""
+    """Input of an agent's turn. `session` is the session to continue, or None; paths are those inside the sandbox.
+
+    `key` is the token of the turn, which the gateway replaces by the model key. It must not be an argument, because
+    without a sandbox other users of the machine can read the arguments.
+    """
 
     model: str
     base_url: str
+    key: str
     prompt: str
     session: str | None
     home: str
@@ -84,7 +87,7 @@ def _claude(turn: TurnInput) -> CommandLine:
         ),
         env={
             "ANTHROPIC_BASE_URL": turn.base_url,
-            "ANTHROPIC_API_KEY": DUMMY_KEY,
+            "ANTHROPIC_API_KEY": turn.key,
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
         },
@@ -107,7 +110,7 @@ def _codex(turn: TurnInput) -> CommandLine:
             *((turn.session,) if turn.session else ()),
             "-",
         ),
-        env={"GATEWAY_KEY": DUMMY_KEY},
+        env={"GATEWAY_KEY": turn.key},
     )
 
 
@@ -117,7 +120,7 @@ def _opencode(turn: TurnInput) -> CommandLine:
     The inline configuration takes precedence over a configuration file in the repository:
     https://opencode.ai/docs/config
     """
-    options = {"baseURL": turn.base_url, "apiKey": DUMMY_KEY}
+    options = {"baseURL": turn.base_url, "apiKey": turn.key}
     provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {turn.model: {"name": turn.model}}}
     model = f"gateway/{turn.model}"
     config = {
@@ -153,7 +156,7 @@ def _mini_swe_agent(turn: TurnInput) -> CommandLine:
         "run": {"task": turn.prompt},
         "model": {
             "model_name": f"openai/{turn.model}",
-            "model_kwargs": {"api_base": turn.base_url, "api_key": DUMMY_KEY, "drop_params": True},
+            "model_kwargs": {"api_base": turn.base_url, "api_key": turn.key, "drop_params": True},
             "cost_tracking": "ignore_errors",
         },
         "agent": {"cost_limit": 0},

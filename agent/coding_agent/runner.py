@@ -5,6 +5,7 @@ changes of the work tree are determined by git, not by the agent's report.
 """
 
 import logging
+import secrets
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -73,13 +74,14 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class _Paths:
-    """Folders and gateway port of a turn as the agent sees them. `scratch` is the path of `run` on the host."""
+    """Folders, gateway port and token of a turn as the agent sees them. `scratch` is the path of `run` on the host."""
 
     tree: Path
     home: Path
     run: Path
     port: int
     scratch: Path
+    token: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
 
 
 def run(request: RunRequest) -> RunResult:
@@ -104,7 +106,9 @@ def run(request: RunRequest) -> RunResult:
             socket = paths.scratch / SOCKET
             calls = ModelCalls(agent.requests, request.limits.model_requests, partial(_log_refusal, request))
             gateway = stack.enter_context(
-                Gateway(socket, upstream, request.model_key, agent.key_header, calls, request.failing_s_max)
+                Gateway(
+                    socket, upstream, request.model_key, agent.key_header, paths.token, calls, request.failing_s_max
+                )
             )
         _write_scratch(request, _prompt(request, agent), command_line, paths)
         watchdog = stack.enter_context(Watchdog((request.tree, request.home), request.limits))
@@ -146,6 +150,7 @@ def _turn_input(request: RunRequest, agent: Preset, paths: _Paths) -> TurnInput:
     return TurnInput(
         model=request.model,
         base_url=f"http://127.0.0.1:{paths.port}",
+        key=paths.token,
         prompt=_prompt(request, agent),
         session=_session(request, agent),
         home=str(paths.home),
@@ -206,7 +211,7 @@ def _command(
         "LANG": "C.UTF-8",
         "TERM": "dumb",
         "USER": "agent",
-        **({"MODEL_SERVER": f"http://127.0.0.1:{port}", "MODEL_NAME": request.model} if gateway else {}),
+        **({"MODEL_SERVER": f"http://127.0.0.1:{port}/{paths.token}", "MODEL_NAME": request.model} if gateway else {}),
         **command_line.env,
     }
     if not request.sandboxed:

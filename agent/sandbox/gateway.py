@@ -1,10 +1,12 @@
 """HTTP proxy on a Unix socket that adds the model key: the only way out of the sandbox.
 
-The agent has a dummy key. The gateway adds the real key to requests and redacts it in responses, so the key never
-enters the sandbox. It forwards only model calls, follows no redirect and ignores the environment (proxies, .netrc).
+The agent has the turn's token instead of the key. The gateway adds the real key to requests and redacts it in
+responses, so the key never enters the sandbox. It forwards only model calls, follows no redirect and ignores the
+environment (proxies, .netrc).
 """
 
 import re
+import secrets
 import ssl
 import threading
 import time
@@ -51,13 +53,15 @@ class Gateway:
     """Gateway that listens at `socket_path` inside its `with` block.
 
     `key_header` is the name of the header for the key: `authorization` (as a Bearer token) or another, such as
-    `x-api-key`.
+    `x-api-key`. A request needs `token` as its key or as the first part of its path: without a sandbox, every user of
+    the machine can connect.
     """
 
     socket_path: Path
     upstream: str
     key: str | None = field(repr=False)
     key_header: str
+    token: str = field(repr=False)
     calls: ModelCalls
     failing_s_max: float = FAILING_S_MAX
     _fault: str | None = None
@@ -186,13 +190,14 @@ class _Handler(BoundedHandler):
         gateway = self.server.gateway
         self._has_begun = False
         headers = {name.lower(): value for name, value in self.headers.items()}
-        refusal = gateway.calls.refusal(self.command, self.path)
+        target = self._target(headers)
+        refusal = gateway.calls.refusal(self.command, target) if target else "the request lacks the token of the turn"
         if refusal is not None:
             with suppress(RequestTooLarge):  # read the body, because a client may not read a response before
                 deque(self._body(headers), maxlen=0)
             self.refuse(403, refusal)
             return
-        url = gateway.upstream.rstrip("/") + self.path
+        url = f"{gateway.upstream.rstrip('/')}{target}"
         passed = {name: value for name, value in headers.items() if not DROPPED_REQUEST_HEADERS.fullmatch(name)}
         passed["accept-encoding"] = "identity"
         if "transfer-encoding" not in headers:
@@ -207,6 +212,14 @@ class _Handler(BoundedHandler):
                 self.close_connection = True
                 return
             self.refuse(502, gateway.fault() or "the model server cannot be reached")
+
+    def _target(self, headers: dict[str, str]) -> str | None:
+        """Return the target of the request without the token; None if the request has no token."""
+        first, slash, rest = self.path.removeprefix("/").partition("/")
+        bearer = headers.get("authorization", "").removeprefix("Bearer ")
+        given = [text.encode() for text in (first, bearer, headers.get("x-api-key", ""))]
+        in_path, *in_headers = [secrets.compare_digest(text, self.server.gateway.token.encode()) for text in given]
+        return slash + rest if in_path else self.path if any(in_headers) else None
 
     def _body(self, headers: dict[str, str]) -> Iterator[bytes]:
         """Yield the request's body in chunks.

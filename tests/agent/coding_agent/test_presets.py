@@ -6,10 +6,10 @@ import sys
 import pytest
 
 from agent.coding_agent.output import Output, Record
-from agent.coding_agent.presets import DUMMY_KEY, PRESETS, TurnInput, find_preset
+from agent.coding_agent.presets import PRESETS, TurnInput, find_preset
 from agent.errors import TurnFailed
 
-TURN = TurnInput("m", "http://127.0.0.1:1", "Do it.", "the-session", "/home/agent", "/run/agent")
+TURN = TurnInput("m", "http://127.0.0.1:1", "the-token", "Do it.", "the-session", "/home/agent", "/run/agent")
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -20,12 +20,13 @@ def test_session_is_continued_if_the_agent_has_sessions(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_agent_gets_the_gateway_the_model_and_a_dummy_key(name: str) -> None:
+def test_agent_gets_the_gateway_the_model_and_the_token_of_the_turn(name: str) -> None:
     line = find_preset(name, ()).command_line(TURN)
     settings = " ".join([*line.argv, *line.env.values(), *line.files.values()])
     assert TURN.base_url in settings
     assert TURN.model in settings
-    assert DUMMY_KEY in settings
+    assert TURN.key in settings
+    assert TURN.key not in " ".join(line.argv), "other users can read the arguments"
 
 
 def test_preset_command_runs_its_program_and_reports_the_last_line() -> None:

@@ -1,8 +1,10 @@
 """One turn of a coding agent, with the real opencode where it is installed."""
 
+import re
 import socket
 from pathlib import Path
 
+import httpx
 import pytest
 
 from agent.errors import ProgramTimedOut, TurnFailed, TurnStopped
@@ -118,20 +120,48 @@ def test_failed_command_is_quoted(job: Job) -> None:
 def test_command_reaches_the_model_server(job: Job) -> None:
     with ModelServer([Text("Hello.")]) as server:
         output = job.shell("echo $MODEL_SERVER $MODEL_NAME", upstream=server.url, model="scripted")
-    assert output == "http://127.0.0.1:8765 scripted\n"
+    assert re.fullmatch(r"http://127\.0\.0\.1:8765/[0-9a-f]{32} scripted\n", output)
 
 
 def test_connections_that_are_open_at_the_end_leave_no_traceback_in_the_output(job: Job) -> None:
     """Leave idle connections, and a request without a response, open."""
     script = (
-        "import os, socket; port = int(os.environ['MODEL_SERVER'].rpartition(':')[2])\n"
-        "ends = [socket.create_connection(('127.0.0.1', port)) for _ in range(5)]\n"
-        "ends[0].sendall(b'POST /responses HTTP/1.1\\r\\nContent-Length: 14\\r\\n\\r\\n{\"tools\": [1]}')\n"
+        "import os, socket; port, token = os.environ['MODEL_SERVER'].rpartition(':')[2].split('/')\n"
+        "ends = [socket.create_connection(('127.0.0.1', int(port))) for _ in range(5)]\n"
+        "ends[0].sendall(b'POST /' + token.encode() + b'/responses HTTP/1.1\\r\\n')\n"
+        "ends[0].sendall(b'Content-Length: 14\\r\\n\\r\\n{\"tools\": [1]}')\n"
         "print('Done.', flush=True)\n"
         "os._exit(0)"
     )
     with ModelServer([Silence()]) as server:
         assert job.python(script, upstream=server.url, model_key=KEY) == "Done.\n"
+
+
+def test_other_user_of_the_machine_cannot_use_the_model_key_without_a_sandbox(job: Job) -> None:
+    """Let the agent publish the gateway's port, wait for the other user's requests, and send one itself."""
+    script = (
+        "import os, pathlib, time, urllib.request as r\n"
+        "server = os.environ['MODEL_SERVER']\n"
+        "port = server.rpartition(':')[2].partition('/')[0]\n"
+        "pathlib.Path('new').write_text(port); os.rename('new', 'port')\n"
+        "while not os.path.exists('done'): time.sleep(0.01)\n"
+        "print(r.urlopen(server + '/chat/completions', b'{}').status)\n"
+    )
+    statuses: list[int] = []
+
+    def attack() -> bool:
+        if not statuses and (job.tree / "port").exists():
+            url = f"http://127.0.0.1:{(job.tree / 'port').read_text()}"
+            for path, key in (("", ""), ("", "Bearer the-gateway-knows-it"), ("/" + "0" * 32, ""), ("/", "Bearer é")):
+                headers = {"Authorization": key.encode(), "x-api-key": key.encode()}
+                statuses.append(httpx.post(f"{url}{path}/chat/completions", json={}, headers=headers).status_code)
+            (job.tree / "done").touch()
+        return False
+
+    with ModelServer([Text("Hello.")]) as server:
+        options = {"sandboxed": False, "upstream": server.url, "model_key": KEY, "is_stopped": attack}
+        assert job.python(script, **options) == "200\n"
+    assert (statuses, len(server.requests)) == ([403] * 4, 1)
 
 
 def test_agent_that_is_not_installed_is_named(job: Job) -> None:

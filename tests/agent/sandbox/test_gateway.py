@@ -18,6 +18,7 @@ from tests.agent.servers.model_server import KEY
 from tests.processes.waiting import until
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
+TOKEN = "the-token"
 ALLOWED = ("POST /", "GET /", "POST /chat")
 
 
@@ -58,11 +59,18 @@ def reflect(handler: BaseHTTPRequestHandler) -> None:
 
 @contextmanager
 def through(folder: Path, url: str, **options: object) -> Iterator[tuple[Gateway, httpx.Client]]:
-    settings: dict[str, object] = {"key": KEY, "key_header": "authorization", "calls": ModelCalls(ALLOWED, 9)}
+    settings: dict[str, object] = {
+        "key": KEY,
+        "key_header": "authorization",
+        "token": TOKEN,
+        "calls": ModelCalls(ALLOWED, 9),
+    }
     settings |= options
     with (
         Gateway(folder / "s", url, **settings) as gate,  # type: ignore[arg-type]
-        httpx.Client(transport=httpx.HTTPTransport(uds=str(folder / "s")), base_url="http://gateway") as client,
+        httpx.Client(
+            transport=httpx.HTTPTransport(uds=str(folder / "s")), base_url=f"http://gateway/{TOKEN}"
+        ) as client,
     ):
         yield gate, client
 
@@ -91,7 +99,7 @@ def test_key_is_sent_as_x_api_key(tmp_path: Path) -> None:
 
 
 def test_key_split_over_chunks_is_redacted(tmp_path: Path) -> None:
-    gate = Gateway(tmp_path / "s", "http://x", "abcabd", "authorization", ModelCalls(ALLOWED, 9))
+    gate = Gateway(tmp_path / "s", "http://x", "abcabd", "authorization", TOKEN, ModelCalls(ALLOWED, 9))
     whole = b"ab abcabcabd abcab abcabdabcabd abca"
     for size in range(1, len(whole)):
         pieces = (whole[start : start + size] for start in range(0, len(whole), size))
@@ -153,7 +161,7 @@ def test_limit_of_requests_ends_the_turn_with_its_reason(tmp_path: Path) -> None
 def test_absolute_url_of_another_server_is_refused(tmp_path: Path) -> None:
     with upstream(reflect) as url, through(tmp_path, f"{url}/v1"), socket.socket(socket.AF_UNIX) as end:
         end.connect(str(tmp_path / "s"))
-        end.sendall(f"GET {url}/secret HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        end.sendall(f"GET {url}/secret HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
         assert end.recv(100).startswith(b"HTTP/1.1 403")
 
 
@@ -210,7 +218,7 @@ def test_too_large_request_is_refused(tmp_path: Path) -> None:
     with upstream(reflect) as url, through(tmp_path, url), socket.socket(socket.AF_UNIX) as end:
         end.connect(str(tmp_path / "s"))
         length = gateway.REQUEST_BYTES_MAX + 1
-        end.sendall(f"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n".encode())
+        end.sendall(f"POST /{TOKEN}/ HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n".encode())
         assert end.recv(100).startswith(b"HTTP/1.1 413")
 
 
@@ -226,7 +234,7 @@ def test_gateway_closes_its_connections_at_its_end(tmp_path: Path) -> None:
     with ExitStack() as stack:
         with upstream(reflect) as url, through(tmp_path, url):
             end = stack.enter_context(connected(tmp_path))
-            end.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            end.sendall(b"GET /the-token/ HTTP/1.1\r\nHost: x\r\n\r\n")
             assert end.recv(100).startswith(b"HTTP/1.1 200")
         while end.recv(10_000):
             pass

@@ -42,11 +42,12 @@ print(answer.status, answer.headers, answer.read())
 
 ABUSE = """
 import http.client, json, os
-host = os.environ["MODEL_SERVER"].removeprefix("http://")
+host, token = os.environ["MODEL_SERVER"].removeprefix("http://").split("/")
 for method, target in json.loads(TARGETS):
     end = http.client.HTTPConnection(host)
     end.putrequest(method, target, skip_host=True)
     end.putheader("Content-Length", "1000000")
+    end.putheader("Authorization", f"Bearer {token}")
     end.endheaders(b"{}" + b" " * 999998)
     answer = end.getresponse()
     print(answer.status, method, target, answer.read().decode())
