@@ -10,13 +10,13 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
 from api import metrics
 from api.settings import Settings
-from ingest.hotlog import deduplication
+from ingest.hotlog import deduplication, ledger_store
 from warehouse import clock
 from warehouse.batch import steps
 from warehouse.batch.task_faults import TaskFaults, fault_of
@@ -274,17 +274,17 @@ class Maintenance:
 
     def _remove_old(self, now: datetime) -> None:
         """Delete hits past the retention and event ids older than seven days, unless the clock has jumped."""
-        root = self._settings.lake
-        first_s = partial(first_trusted_s, root, self._database, now.timestamp())
-        if not clock.observe(root, now.timestamp(), first_s).is_trusted:
+        root, now_s = self._settings.lake, now.timestamp()
+        if not clock.observe(root, now_s, partial(first_trusted_s, root, self._database, now_s)).is_trusted:
             LOG.warning(clock.warning(root))
             return
-        tasks: list[steps.Step] = [
-            ("the deletion of event ids", partial(deduplication.delete_expired, self._hot, now.timestamp()))
-        ]
+        forget = partial(deduplication.delete_expired, self._hot, now_s)
+        tasks: list[steps.Step] = [("the deletion of event ids", forget)]
         if days := self._settings.retention_days:
             erase = partial(erase_before, self._hot, root, now.date(), days, VACUUM_WAIT_S)
-            tasks += [("the deletion of hits", erase), ("the rollups of deleted hits", self._write_stale_rollups)]
+            logs = partial(ledger_store.delete_before, self._hot, now.date() - timedelta(days=days))
+            tasks += [("the deletion of hits", erase), ("the deletion of old logs from the ledger", logs)]
+            tasks.append(("the rollups of deleted hits", self._write_stale_rollups))
         steps.run_all(tasks, steps.is_outage)
 
     def _write_stale_rollups(self) -> None:

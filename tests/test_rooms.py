@@ -24,6 +24,7 @@ TESTED_BY = {
     "ingest/formats/json_products.py": "ingest/formats/test_json_lines.py",
     "warehouse/batch/ray_workers.py": "nodes/test_ray.py",
     "warehouse/errors.py": "warehouse/lake/remote/test_filesystem.py",
+    "warehouse/hotlog/postgresql.py": "ingest/hotlog/test_ledger_store.py",
     "warehouse/hotlog/schema_steps.py": "warehouse/test_migrations.py",
     "warehouse/move/tables.py": "warehouse/move/test_databases.py",
     "warehouse/rollups/counts.py": "warehouse/rollups/test_writer.py",

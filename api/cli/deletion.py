@@ -17,8 +17,7 @@ from agent.git import workspace
 from agent.jobs import store
 from api import cache, keys
 from api.settings import Settings
-from ingest.hotlog import deduplication
-from ingest.imports import ledger
+from ingest.hotlog import deduplication, ledger_store
 from warehouse import disk
 from warehouse.control import projects
 from warehouse.hotlog import batches, refusals, wal
@@ -73,7 +72,7 @@ def delete_project(
             require_same()
             on_step("before delete")
             deduplication.delete_project(hot, id)
-            ledger.delete_project(hot, id)
+            ledger_store.delete_project(hot, id)
             wal.empty(hot)
             projects.delete(control, id, internal_id)
     return removed

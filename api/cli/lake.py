@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import click
@@ -21,6 +21,7 @@ from api.settings import Settings
 from ingest.classification.classifier import RULESET
 from ingest.errors import InvalidAddressList
 from ingest.hits.row import classify_user_agents
+from ingest.hotlog import ledger_store
 from ingest.verification import address_lists
 from warehouse import clock, doctor
 from warehouse.control import projects, source_policies
@@ -217,6 +218,8 @@ def retention(settings: Settings, yes: bool) -> None:
             if not clock.observe(settings.lake, now.timestamp(), newest_s).is_trusted:
                 raise click.ClickException(str(clock.warning(settings.lake)))
         removed = erase_before(hot, settings.lake, now.date(), days, LOCK_WAIT_S) if days else 0
+        if days:
+            ledger_store.delete_before(hot, now.date() - timedelta(days=days))
         with rollups_lock(hot, LOCK_WAIT_S):
             rollups.write_stale(settings.lake, database, LOCK_WAIT_S)
     show({"removed": removed}, f"{counted(removed, 'hit')} deleted")

@@ -13,8 +13,7 @@ from api.cli.output import ERR, rows_format, show_rows, table
 from api.errors import FolderInUse
 from api.server import service_lock
 from api.settings import Settings
-from ingest.hotlog import deduplication
-from ingest.imports import ledger
+from ingest.hotlog import deduplication, ledger_store
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import Server
 from warehouse.hotlog.postgresql import count_other_clients
@@ -101,7 +100,7 @@ def _accept_hot_log(settings: Settings, another_node: bool) -> None:
     now = datetime.now(UTC)
     with closing(batches.connect(settings.hot_log)) as hot, closing(engine.connect(settings.run / "spill")) as database:
         deduplication.create(hot)
-        ledger.create(hot)
+        ledger_store.create(hot)
         for ids in recovery.event_ids(settings.lake, database, now - timedelta(seconds=deduplication.REMEMBERED_S)):
             deduplication.add_event_ids(hot, ids)
         with durability.durable_writes(hot, settings.lake, LOCK_WAIT_S):

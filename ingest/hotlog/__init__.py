@@ -8,4 +8,6 @@
   day.
 - `tables`: Tables of event ids, Idempotency-Keys and new values in the hot log, and the statements on them.
 - `ledger_tables`: Table of the ledger of imported logs in the hot log, and the statements on it.
+- `ledger_store`: Rows of the ledger of imported logs: their creation, the key of their digests, and the deletion of old
+  logs.
 """

@@ -1,5 +1,5 @@
 -- CREATE()
-CREATE TABLE IF NOT EXISTS read_logs ( id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, project_id TEXT NOT NULL, parent INTEGER NOT NULL, first BLOB NOT NULL, bytes INTEGER NOT NULL, digest BLOB NOT NULL, marks BLOB NOT NULL, is_cut INTEGER NOT NULL );
+CREATE TABLE IF NOT EXISTS read_logs ( id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, project_id TEXT NOT NULL, parent INTEGER NOT NULL, first BLOB NOT NULL, bytes INTEGER NOT NULL, digest BLOB NOT NULL, marks BLOB NOT NULL, is_cut INTEGER NOT NULL, read_s INTEGER NOT NULL, key_check BLOB NOT NULL );
 CREATE INDEX IF NOT EXISTS read_logs_after ON read_logs (project_id, parent, first)
 
 -- NEWEST_ID()
@@ -17,11 +17,23 @@ SELECT 1 FROM read_logs WHERE read_logs.project_id = ? AND (read_logs.parent = ?
 -- UNCHANGED(id bytes)
 SELECT 1 FROM read_logs WHERE read_logs.id = ? AND read_logs.bytes = ?
 
--- ADD(project parent first bytes digest marks is_cut)
-INSERT INTO read_logs (project_id, parent, first, bytes, digest, marks, is_cut) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id
+-- ADD(project parent first bytes digest marks is_cut read_s key_check)
+INSERT INTO read_logs (project_id, parent, first, bytes, digest, marks, is_cut, read_s, key_check) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
 
--- EXTEND(first bytes digest marks is_cut id bytes_before)
-UPDATE read_logs SET first=?, bytes=?, digest=?, marks=?, is_cut=? WHERE read_logs.id = ? AND read_logs.bytes = ? AND NOT (EXISTS (SELECT 1 FROM read_logs AS later WHERE later.parent = read_logs.id))
+-- ADD_KEYED(id project parent first bytes digest marks is_cut read_s key_check)
+INSERT INTO read_logs (id, project_id, parent, first, bytes, digest, marks, is_cut, read_s, key_check) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- EXTEND(first bytes digest marks is_cut read_s key_check id bytes_before)
+UPDATE read_logs SET first=?, bytes=?, digest=?, marks=?, is_cut=?, read_s=?, key_check=? WHERE read_logs.id = ? AND read_logs.bytes = ? AND NOT (EXISTS (SELECT 1 FROM read_logs AS later WHERE later.parent = read_logs.id))
+
+-- UNKEYED()
+SELECT unkeyed_logs.id, unkeyed_logs.project_id, unkeyed_logs.parent, unkeyed_logs.first, unkeyed_logs.bytes, unkeyed_logs.digest, unkeyed_logs.marks, unkeyed_logs.is_cut FROM unkeyed_logs
+
+-- FOREIGN_UNTIL(project key_check)
+SELECT coalesce(max(read_logs.read_s), 0) AS coalesce_1 FROM read_logs WHERE read_logs.project_id = ? AND read_logs.key_check != ?
+
+-- DELETE_LAST_BEFORE(until_s)
+DELETE FROM read_logs WHERE read_logs.read_s < ? AND NOT (EXISTS (SELECT 1 FROM read_logs AS later WHERE later.parent = read_logs.id))
 
 -- DELETE_OF_PROJECT(project)
 DELETE FROM read_logs WHERE read_logs.project_id = ?

@@ -1,11 +1,12 @@
 """Digest of a chunk of a log, with checkpoints by which a truncated copy of the chunk is recognised."""
 
 import hashlib
-import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from xxhash import xxh3_128
+
+from ingest.hotlog.ledger_store import CHECKPOINT
 
 CHECKPOINT_BYTES = 64 * 1024
 """Distance between checkpoints in bytes, except at the start of a chunk: its first CHECKPOINT_BYTES have checkpoints at
@@ -14,7 +15,6 @@ CHECKPOINT_LINE_BYTES_MIN = 32
 """Minimum distance between checkpoints in bytes. No line of a page view is shorter. Without the minimum, a log of
 empty lines would have as many checkpoints as bytes."""
 DIGEST_BYTES = 16
-_CHECKPOINT = struct.Struct("<Q8s")
 _DIGESTS: Mapping[int, Callable[[bytes], Any]] = {DIGEST_BYTES: xxh3_128, 32: hashlib.sha256}
 """Hash functions by the size of their digest in bytes. Older ledgers have SHA-256 digests. New chunks use xxHash, which
 is 20 times as fast. xxHash does not resist an attacker, but a collision is of no use to the writer of a log."""
@@ -41,7 +41,7 @@ class Fingerprint:
             self._hash.update(memoryview(data)[done : end + 1])
             done = end + 1
             offset = self.bytes + done
-            self.checkpoints += _CHECKPOINT.pack(offset, self._hash.digest()[:8])
+            self.checkpoints += CHECKPOINT.pack(offset, self._hash.digest()[:8])
             self._next = offset + (CHECKPOINT_LINE_BYTES_MIN if offset < CHECKPOINT_BYTES else CHECKPOINT_BYTES)
         self._hash.update(memoryview(data)[done:])
         self._head += data[: CHECKPOINT_BYTES - len(self._head)]

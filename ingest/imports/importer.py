@@ -16,6 +16,7 @@ from ingest.formats import detect
 from ingest.formats.detect import Format, LastHeader
 from ingest.formats.page_filter import DEFAULT_PAGES, Pages
 from ingest.formats.request import LINE_BYTES_MAX
+from ingest.hotlog import ledger_store
 from ingest.imports import files, ledger, prefetch
 from ingest.imports.chunk import MALFORMED_SHOWN, Block, MalformedLine, ParseResult, Summary, parse, split
 from ingest.imports.fingerprint import Fingerprint, fingerprint
@@ -66,13 +67,14 @@ DEFAULTS = Options()
 class Import:
     """Context that the logs of one import share.
 
-    `now` returns seconds since 1970. `check` is called before a log is looked up in the ledger and before a chunk is
-    stored. It returns the project's internal id, and raises an error if nothing may be stored into the project.
+    `secret` keys the ledger. `now` returns seconds since 1970. `check` is called before a log is looked up and before a
+    chunk is stored: it returns the project's internal id, or raises an error if nothing may be stored into the project.
     """
 
     hot: HotConnection
     root: Root
     project: str
+    secret: bytes = field(repr=False)
     now: Callable[[], float]
     options: Options = DEFAULTS
     user_agents: UserAgentCache = field(default_factory=UserAgentCache)
@@ -88,7 +90,6 @@ class Import:
         return Target(self.root, self.project, self.options.is_dry_run, self.options.ledger_from_us)
 
     def now_us(self) -> int:
-        """Return the time in microseconds since 1970."""
         return int(self.now() * 1_000_000)
 
 
@@ -115,14 +116,14 @@ class LogReader:
         """Take from the source the bytes that were read before."""
         run.check()
         header = LastHeader(format)
-        self.position, self.known = ledger.find(run.hot, run.project, source, header.take)
+        self._run, self._ledger = run, ledger_store.Ledger(run.hot, run.project, run.secret)
+        self.position, self.known = ledger.find(self._ledger, source, header.take)
         if line := header.line(source.peek(LINE_BYTES_MAX)):
             format.parse(line)
         run.summary.known += self.known
         run.summary.formats[source.name] = format.name
         self.name, self.format = source.name, format
         self.offset, self.lines = source.taken, self.known
-        self._run = run
         self._malformed, self._first_malformed = 0, list[MalformedLine]()
 
     def store(
@@ -162,14 +163,12 @@ class LogReader:
 
     def chunks_of_workers(self, blocks: Iterator[Block]) -> Generator[Chunk, None, None]:
         """Yield the chunks of blocks, parsed and prepared by the workers."""
-        run = self._run
-        verifier = pickle.dumps(run.verifier)
+        run, verifier = self._run, pickle.dumps(self._run.verifier)
 
         def new_task(blocks: tuple[Block, ...]) -> in_workers.Task:
             return in_workers.Task(run.target, blocks, self.format.name, run.options.pages, run.now_us(), verifier)
 
-        for chunk in in_workers.chunks(run.workers, blocks, new_task):
-            yield Chunk(*chunk)
+        yield from (Chunk(*chunk) for chunk in in_workers.chunks(run.workers, blocks, new_task))
 
     def _judge(self, result: ParseResult, judged_lines_min: float) -> None:
         self._malformed += result.skipped["malformed"]
@@ -198,10 +197,10 @@ class LogReader:
         return position
 
     def _record(self, chunk: Chunk) -> ledger.Position:
-        run, ends_mid_line = self._run, chunk.result.ends_mid_line
+        ends_mid_line, now_s = chunk.result.ends_mid_line, self._run.now()
         if chunk.data is not None:
-            return ledger.extend(run.hot, run.project, self.position, chunk.data, ends_mid_line)
-        return ledger.record(run.hot, run.project, self.position, chunk.fingerprint, ends_mid_line)
+            return ledger.extend(self._ledger, self.position, chunk.data, ends_mid_line, now_s)
+        return ledger.record(self._ledger, self.position, chunk.fingerprint, ends_mid_line, now_s)
 
     def _malformed_lines(self, result: ParseResult) -> list[MalformedLine]:
         return [(self.name, self.lines + number, reason) for number, reason in result.malformed]
@@ -212,6 +211,7 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
     root: Root,
     project: str,
     names: Sequence[str],
+    secret: bytes,
     now: Callable[[], float],
     options: Options = DEFAULTS,
     on_read: Callable[[int, int], None] = lambda count, lines: None,
@@ -224,9 +224,9 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
     """Read files (`-` is standard input), store the page views that are new, and load the lake.
 
     An import that was interrupted can be run again. `on_read` is called with the number of bytes of each read, before
-    decompression, and with the number of lines of each chunk. `check`: see `Import`. Without a `verifier`, agents are
-    verified by the lists of the release. `other_process` parses blocks of JSON logs, beside this process. `workers`
-    parse the chunks of logs whose lines can be parsed in any order: see `prepared.in_workers`.
+    decompression, and with the number of lines of each chunk. `secret` and `check`: see `Import`. Without a `verifier`,
+    agents are verified by the lists of the release. `other_process` parses blocks of JSON logs, beside this process.
+    `workers` parse the chunks of logs whose lines can be parsed in any order: see `prepared.in_workers`.
 
     Raises:
         OSError: a file cannot be opened; then nothing is read.
@@ -237,13 +237,13 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
         LakeBusy, HotLogBehind: see `warehouse.maintenance.load.load`.
     With several files, an IngestError has a note that names the file and the number of page views stored before.
     """
-    ledger.create(hot)
     cache = UserAgentCache(classifier)
     verifier = verifier or Verifier()
-    run = Import(hot, root, project, now, options, cache, verifier, other_process, check=check, workers=workers)
+    run = Import(hot, root, project, secret, now, options, cache, verifier, other_process, check=check, workers=workers)
+    ledger_store.prepare(hot, secret, now)
     paths = files.expand(names)
     files.require_readable(paths)
-    with ledger.temporary(hot) if options.is_dry_run else nullcontext():
+    with ledger_store.temporary(hot) if options.is_dry_run else nullcontext():
         for number, path in enumerate(paths, start=1):
             try:
                 _import_file(run, path, on_read)

@@ -3,22 +3,17 @@
 Each row is a chunk that was read: its parent (the chunk before it in the log; 0 at the log's start), its size in bytes
 and its fingerprint. An import follows these rows along the content of a log. In a renamed or compressed copy of a log
 they end at the copy's end, and in a log that has grown they end where its new lines begin. The ledger is a table of the
-hot log, because one transaction stores the rows of a chunk and the ledger's row for the chunk.
+hot log, because one transaction stores the rows of a chunk and the ledger's row for the chunk. Stored digests are keyed
+with the store's secret: see `ingest.hotlog.ledger_store`.
 """
 
-import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-from ingest import hotlog
 from ingest.errors import LogReadElsewhere
+from ingest.hotlog.ledger_store import Ledger, keyed, keyed_checkpoints, keyed_columns
 from ingest.imports.fingerprint import CHECKPOINT_BYTES, Fingerprint, digest, digest_of_first_line, fingerprint
 from ingest.imports.source import Source
-from warehouse.database.statements import Statements
-from warehouse.hotlog.connection import HotConnection
-from warehouse.hotlog.schema_steps import add_tables
 
 EXTENDED_BYTES_MAX = 1024 * 1024
 """Maximum size, in bytes, of a chunk that is extended line by line, as the chunks of a followed log are."""
@@ -27,21 +22,6 @@ JOINED_LINES_MIN = 100
 the same request may come again within a second."""
 JOINED_BYTES_MAX = 1024 * 1024
 """Number of bytes in which JOINED_LINES_MIN distinct lines are searched for."""
-
-STATEMENTS = Statements("ingest.hotlog.ledger_tables", Path(hotlog.__path__[0]) / "ledger_tables.sqlite.sql")
-"""Statements on the table of `ingest.hotlog.ledger_tables`."""
-_SQLITE_TEMPORARY = (
-    "CREATE TEMP TABLE read_logs (id INTEGER PRIMARY KEY, project_id, parent, first, bytes, digest, marks, is_cut)",
-    "CREATE INDEX temp.read_logs_after ON read_logs (project_id, parent, first)",
-    "INSERT INTO temp.read_logs SELECT * FROM main.read_logs",
-)
-_POSTGRESQL_TEMPORARY = (
-    "CREATE TEMP TABLE read_logs (LIKE read_logs INCLUDING INDEXES)",
-    "INSERT INTO pg_temp.read_logs SELECT * FROM hot_log.read_logs",
-    "CREATE TEMP SEQUENCE read_logs_id",
-    "SELECT setval('pg_temp.read_logs_id', coalesce(max(id), 0) + 1) FROM pg_temp.read_logs",
-    "ALTER TABLE pg_temp.read_logs ALTER COLUMN id SET DEFAULT nextval('pg_temp.read_logs_id')",
-)
 _READ_ELSEWHERE = "another import reads the same log: when it has ended, run this again to read the rest"
 
 
@@ -76,44 +56,14 @@ class _KnownChunk:
     is_copy_end: bool
 
 
-def create(connection: HotConnection) -> None:
-    """Create the table if it does not exist."""
-    add_tables(connection, STATEMENTS, "read_logs")
-
-
-@contextmanager
-def temporary(connection: HotConnection) -> Iterator[None]:
-    """Shadow the table with a temporary copy, to which a dry run writes."""
-    if not isinstance(connection, sqlite3.Connection):
-        with connection.pinned():
-            for statement in _POSTGRESQL_TEMPORARY:
-                connection.execute(statement)
-            try:
-                yield
-            finally:
-                connection.execute("DISCARD TEMP")
-        return
-    for statement in _SQLITE_TEMPORARY:
-        connection.execute(statement)
-    try:
-        yield
-    finally:
-        connection.execute("DROP TABLE temp.read_logs")
-
-
-def find(
-    connection: HotConnection,
-    project: str,
-    source: Source,
-    on_known: Callable[[bytes], None] = lambda data: None,
-) -> tuple[Position, int]:
+def find(ledger: Ledger, source: Source, on_known: Callable[[bytes], None] = lambda data: None) -> tuple[Position, int]:
     """Take the known chunks from the source; return the position after them, and their number of lines.
 
     `on_known` is called with each chunk that is taken.
     """
-    newest = STATEMENTS.run(connection, "NEWEST_ID").fetchone()[0]
+    newest = ledger.run("NEWEST_ID").fetchone()[0]
     position, lines = Position(0, Fingerprint(), ends_mid_line=False, newest_id=int(newest)), 0
-    while source.peek(1) and (chunk := _known_after(connection, project, position, source)) is not None:
+    while source.peek(1) and (chunk := _known_after(ledger, position, source)) is not None:
         data = source.take(len(chunk.data))
         lines += data.count(b"\n")
         on_known(data)
@@ -121,17 +71,17 @@ def find(
     return position, lines + position.ends_mid_line
 
 
-def _known_after(connection: HotConnection, project: str, position: Position, source: Source) -> _KnownChunk | None:
+def _known_after(ledger: Ledger, position: Position, source: Source) -> _KnownChunk | None:
     """Return the known chunk that the source continues with, or the beginning of another known log."""
-    known = _child(connection, project, position.id, source, 0)
+    known = _child(ledger, position.id, source, 0)
     if known is None and position.id and not position.ends_mid_line:
-        return _joined(connection, project, source)
+        return _joined(ledger, source)
     return known
 
 
-def _joined(connection: HotConnection, project: str, source: Source) -> _KnownChunk | None:
+def _joined(ledger: Ledger, source: Source) -> _KnownChunk | None:
     """Return the first chunk of a known log if the source continues with JOINED_LINES_MIN distinct lines of it."""
-    first = chunk = _child(connection, project, 0, source, 0)
+    first = chunk = _child(ledger, 0, source, 0)
     lines: set[bytes] = set()
     size = 0
     while chunk is not None:
@@ -141,11 +91,11 @@ def _joined(connection: HotConnection, project: str, source: Source) -> _KnownCh
             return first
         if size >= JOINED_BYTES_MAX or chunk.is_copy_end:
             return None
-        chunk = _child(connection, project, chunk.id, source, size)
+        chunk = _child(ledger, chunk.id, source, size)
     return None
 
 
-def _child(connection: HotConnection, project: str, parent: int, source: Source, offset: int) -> _KnownChunk | None:
+def _child(ledger: Ledger, parent: int, source: Source, offset: int) -> _KnownChunk | None:
     """Return the chunk after `parent` that the source continues with at an offset, complete or truncated."""
 
     def ahead(size: int) -> bytes:
@@ -155,79 +105,65 @@ def _child(connection: HotConnection, project: str, parent: int, source: Source,
     if not head:
         return None
     first = digest_of_first_line(head) or digest_of_first_line(head + b"\n")  # a copy may lack the last line end
-    values = {"project": project, "parent": parent, "first": first, "no_line": b""}
-    rows = STATEMENTS.run(connection, "CHILDREN", values).fetchall()
+    values = {"parent": parent, "first": keyed(first, ledger.secret), "no_line": b""}
+    rows = ledger.run("CHILDREN", values).fetchall()
     for id, size, known_digest, _, is_cut in rows:
         data = ahead(size)
-        if digest(data, len(known_digest)) == known_digest:
+        if keyed(digest(data, len(known_digest)), ledger.secret) == known_digest:
             return _KnownChunk(id, data, bool(is_cut), is_copy_end=False)
     for id, size, known_digest, checkpoints, _ in rows:
         data = ahead(size)
-        if len(data) < size and _is_prefix(data, checkpoints, len(known_digest)):
+        if len(data) < size and _is_prefix(data, checkpoints, len(known_digest), ledger.secret):
             return _KnownChunk(id, data, not data.endswith(b"\n"), is_copy_end=True)
     return None
 
 
-def _is_prefix(data: bytes, checkpoints: bytes, digest_bytes: int) -> bool:
+def _is_prefix(data: bytes, checkpoints: bytes, digest_bytes: int, secret: bytes) -> bool:
     """Return whether data, with or without the end of its last line, begins a chunk with these checkpoints."""
-    return any(
-        own and checkpoints.startswith(own)
-        for own in (fingerprint(data, digest_bytes).checkpoints, fingerprint(data + b"\n", digest_bytes).checkpoints)
-    )
+    own = (fingerprint(each, digest_bytes).checkpoints for each in (data, data + b"\n"))
+    return any(each and checkpoints.startswith(keyed_checkpoints(each, secret)) for each in own)
 
 
-def record(
-    connection: HotConnection, project: str, position: Position, chunk: Fingerprint, ends_mid_line: bool
-) -> Position:
+def record(ledger: Ledger, position: Position, chunk: Fingerprint, ends_mid_line: bool, now_s: float) -> Position:
     """Add a chunk that follows a position, in the caller's transaction, which also stores the chunk's rows.
+
+    `now_s` is in seconds since 1970.
 
     Raises:
         LogReadElsewhere: another import has read further in the same log since the position was looked up.
     """
-    first, (parent, other_parent) = chunk.first_line, position.parents
-    values = {"project": project, "parent": parent, "other_parent": other_parent, "newest_id": position.newest_id}
-    if first:
-        rivals = STATEMENTS.run(connection, "RIVALS_WITH_FIRST_LINE", {**values, "first": first, "no_line": b""})
+    columns, (parent, other_parent) = _columns(ledger, chunk, ends_mid_line, now_s), position.parents
+    values = {"parent": parent, "other_parent": other_parent, "newest_id": position.newest_id}
+    if first := columns["first"]:
+        rivals = ledger.run("RIVALS_WITH_FIRST_LINE", {**values, "first": first, "no_line": b""})
     else:
-        rivals = STATEMENTS.run(connection, "RIVALS", values)
+        rivals = ledger.run("RIVALS", values)
     has_rival = rivals.fetchone() is not None
     unchanged = {"id": position.id, "bytes": position.fingerprint.bytes}
-    has_parent = position.id == 0 or STATEMENTS.run(connection, "UNCHANGED", unchanged).fetchone()
+    has_parent = position.id == 0 or ledger.run("UNCHANGED", unchanged).fetchone()
     if has_rival or not has_parent:
         raise LogReadElsewhere(_READ_ELSEWHERE)
-    ((id,),) = STATEMENTS.run(
-        connection, "ADD", {"project": project, "parent": position.id, **_columns(chunk, ends_mid_line)}
-    ).fetchall()
+    ((id,),) = ledger.run("ADD", {"parent": position.id, **columns}).fetchall()
     return Position(id, chunk, ends_mid_line, newest_id=id)
 
 
-def extend(connection: HotConnection, project: str, position: Position, data: bytes, ends_mid_line: bool) -> Position:
+def extend(ledger: Ledger, position: Position, data: bytes, ends_mid_line: bool, now_s: float) -> Position:
     """Add data to the chunk at a position if the chunk stays within EXTENDED_BYTES_MAX, else add a chunk.
 
     Raises:
         LogReadElsewhere: see `record`.
     """
     if position.id == 0 or position.fingerprint.bytes + len(data) > EXTENDED_BYTES_MAX:
-        return record(connection, project, position, fingerprint(data), ends_mid_line)
+        return record(ledger, position, fingerprint(data), ends_mid_line, now_s)
     extended = position.fingerprint.copy()
     extended.update(data)
     same = {"id": position.id, "bytes_before": position.fingerprint.bytes}
-    changed = STATEMENTS.run(connection, "EXTEND", {**same, **_columns(extended, ends_mid_line)})
+    changed = ledger.run("EXTEND", {**same, **_columns(ledger, extended, ends_mid_line, now_s)})
     if changed.rowcount == 0:
         raise LogReadElsewhere(_READ_ELSEWHERE)
     return Position(position.id, extended, ends_mid_line, newest_id=position.newest_id)
 
 
-def _columns(chunk: Fingerprint, ends_mid_line: bool) -> dict[str, object]:
-    return {
-        "first": chunk.first_line,
-        "bytes": chunk.bytes,
-        "digest": chunk.digest,
-        "marks": chunk.checkpoints,
-        "is_cut": int(ends_mid_line),
-    }
-
-
-def delete_project(connection: HotConnection, project: str) -> None:
-    """Delete the ledger of a project, so that a new project with its id can import the same logs."""
-    STATEMENTS.run(connection, "DELETE_OF_PROJECT", {"project": project})
+def _columns(ledger: Ledger, chunk: Fingerprint, ends_mid_line: bool, now_s: float) -> dict[str, object]:
+    keyed = keyed_columns(chunk.first_line, chunk.digest, chunk.checkpoints, ledger.secret)
+    return {**keyed, "bytes": chunk.bytes, "is_cut": int(ends_mid_line), "read_s": int(now_s)}

@@ -12,7 +12,8 @@ from pathlib import Path
 from ingest.errors import InvalidLog, LogReadElsewhere, UnknownFormat
 from ingest.formats import detect
 from ingest.formats.detect import Format
-from ingest.imports import files, ledger
+from ingest.hotlog import ledger_store
+from ingest.imports import files
 from ingest.imports.chunk import Block
 from ingest.imports.importer import JUDGED_LINES_MIN, Import, LogReader, import_source
 from ingest.imports.source import BLOCK_BYTES, COMPARED_BYTES, HEAD_BYTES, HEAD_LINES, ReadFailed, Source
@@ -47,7 +48,7 @@ def follow(run: Import, names: Sequence[str], wait: Wait, notify: Notify = lambd
         HotLogBehind, LakeBusy: see `warehouse.maintenance.load.load`.
     Errors of `Import.check` are raised too.
     """
-    ledger.create(run.hot)
+    ledger_store.prepare(run.hot, run.secret, run.now)
     tails = [Tail(run, name, wait, notify) for name in files.expand(names)]
     try:
         while not wait(0):

@@ -140,8 +140,12 @@ def is_vacuumed(site: Site) -> bool:
 
 def test_retention_runs_on_a_folder_that_no_service_has_used(site: Site, maintenance: Maintenance) -> None:
     site.post(view(ts=NOW - 20 * DAY), view(ts=NOW - DAY))
+    for days in (20, 1):  # logs of the ledger
+        read_s = int((NOW - days * DAY).timestamp())
+        site.hot.execute("INSERT INTO read_logs VALUES (?, 'site', 0, x'', 0, x'', x'', 0, ?, x'')", (days, read_s))
     maintenance.vacuum(NOW)
     assert days_old(site) == [1]
+    assert site.hot.execute("SELECT id FROM read_logs").fetchall() == [(1,)]
     assert is_vacuumed(site)
 
 

@@ -26,7 +26,7 @@ from tests.programs import skip
 from tests.stores.object_store import free_port
 from tests.warehouse.batch.tasks import DieOnce, divide, fail, process_id, square
 from tests.warehouse.rollups.counted import cells, stored_cells
-from tests.warehouse.site import DAY, NOON, ROOT, Site, some_rows, view
+from tests.warehouse.site import DAY, NOON, ROOT, SECRET, Site, some_rows, view
 from warehouse.batch import items
 from warehouse.batch.items import Item, Result
 from warehouse.batch.ray_workers import CONNECTS_MAX, RayTask, initialize, ray_tasks
@@ -127,11 +127,11 @@ def test_import_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(
     log.write_bytes(b"".join(line(b"GET /%d HTTP/1.1" % number) + b"\n" for number in range(20_000)))
     with closing(Site(tmp_path / "data")) as site:
         with dying(ray["READERSHIP_RAY"], site.root, tmp_path / "died", 100) as workers:
-            summary = import_logs(site.hot, site.root, "site", [str(log)], NOON.timestamp, workers=workers)
+            summary = import_logs(site.hot, site.root, "site", [str(log)], SECRET, NOON.timestamp, workers=workers)
         assert (tmp_path / "died").exists()
         assert summary.lines == summary.page_views == 20_000
         assert Counter(row["path"] for row in site.stored(HITS_TABLE)) == {f"/{n}": 1 for n in range(20_000)}
-        assert import_logs(site.hot, site.root, "site", [str(log)], NOON.timestamp).known == 20_000
+        assert import_logs(site.hot, site.root, "site", [str(log)], SECRET, NOON.timestamp).known == 20_000
         assert site.faults() == []
 
 

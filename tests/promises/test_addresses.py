@@ -6,6 +6,7 @@ from pathlib import Path
 import httpx
 
 from ingest.verification.address_lists import shipped
+from tests.ingest.hotlog.guessing import ADDRESSES, guess, stored
 from tests.processes.running import Running
 
 INSIDE = shipped()["openai-gptbot"].prefixes[0].partition("/")[0]
@@ -17,8 +18,17 @@ HITS = [
     {"path": "/inside", "userAgent": GPTBOT, "address": INSIDE},
     {"path": "/invalid", "userAgent": GPTBOT, "address": f"{POSTED}:80"},
 ]
+GUESSED = '{{"path": "/guessed", "userAgent": "GPTBot/1.3", "address": "{}"}}'
+"""Body of a post whose address is guessed."""
+JSON = {"Content-Type": "application/json", "Idempotency-Key": "guessed"}
 LINES = 6_000
 """Number of lines of the log: more than the rows of a chunk that goes through the hot log."""
+
+
+def guesses(folder: Path) -> list[str]:
+    """Return the addresses that can be found without the secret in the control database by trying all of a network."""
+    sequences = stored(folder, without="control")
+    return guess(sequences, str.encode) + guess(sequences, lambda address: GUESSED.format(address).encode())
 
 
 def read_all(folder: Path) -> bytes:
@@ -31,11 +41,13 @@ def test_no_file_has_the_address_of_a_visitor_and_agents_are_verified_by_it(tmp_
     running = Running(tmp_path / "data", environ={"TMPDIR": str(temp), "READERSHIP_LOAD_EVERY_S": "3600"}).start()
     try:
         assert running.post(HITS).json()["accepted"] == 3
+        body = GUESSED.format(ADDRESSES[171])
+        assert httpx.post(running.hits, content=body, headers={**running.auth, **JSON}).json()["accepted"] == 1
         headers = {"X-Forwarded-For": FORWARDED, "User-Agent": GPTBOT}
         assert httpx.post(running.hits, json={"path": "/beacon"}, headers=headers).status_code == 202
         pixel = running.hits.replace("hits", "pixel.gif?path=/pixel")
         assert httpx.get(pixel, headers=headers).status_code == 200
-        waiting = read_all(tmp_path)
+        waiting, guessed = read_all(tmp_path), guesses(tmp_path)
         log = "".join(
             f'{LOGGED} - - [20/Nov/2026:12:00:{number % 60:02} +0000] "GET /{number} HTTP/1.1" 200 5 "-" "{GPTBOT}"\n'
             for number in range(LINES)
@@ -58,6 +70,7 @@ def test_no_file_has_the_address_of_a_visitor_and_agents_are_verified_by_it(tmp_
         for text in (POSTED, POSTED_V6, FORWARDED, LOGGED, "secret-accept", "secret-header"):
             assert text.encode() not in content, text
     views = {row["value"]: row["ai"] + row["bot"] for row in by_verification}
+    assert guessed == guesses(tmp_path) == []
     assert views["verified"] == 1
-    assert sum(views.values()) == LINES + 3  # the beacon and the pixel do not count under the policy
+    assert sum(views.values()) == LINES + 4  # the beacon and the pixel do not count under the policy
     assert views.get("not_checked", 0) == 0

@@ -17,7 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ingest.imports import ledger
+from ingest.hotlog import ledger_store
 from tests.processes import forked
 from tests.processes.running import PROJECT, Running, new_key, readership
 from tests.processes.waiting import until
@@ -88,7 +88,7 @@ def killed_until_done(data: Path, files: list[Path], chance: random.Random, kill
     whole = sum(len(content_of(file)) for file in files[:-1])
     halfway = 0
     with closing(batches.connect(data / "hot.sqlite")) as hot:
-        ledger.create(hot)
+        ledger_store.create(hot)
         for _ in range(kills):
             before = known(hot)
             process = forked.start(forked.PROGRAM, command)

@@ -1,14 +1,16 @@
 """A control database that is missing, empty or damaged beside hits is refused, and `recover` begins a new one."""
 
+import re
 import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from tests.processes.running import PROJECT, new_key
-from tests.promises.lost_stores import Folder
+from tests.promises.lost_stores import LINE, Folder
 
 
 def lose_control(folder: Folder) -> None:
@@ -50,13 +52,18 @@ def test_control_database_that_is_not_the_lakes_is_refused_until_the_loss_is_acc
     folder.json("recover", "--accept-loss")
     new_key(folder.data)
     assert folder.counts() == (33, 33)
-    assert folder.json("import", PROJECT, str(folder.log))["known"] == 30
+    assert "--despite-loss" in folder.refused("import", PROJECT, str(folder.log)), "its secret keyed the ledger"
+    newer = folder.log.with_name("newer.log")
+    later = datetime.now(UTC) + timedelta(minutes=1)
+    newer.write_text(re.sub(r"\[.*?\]", f"[{later:%d/%b/%Y:%H:%M:%S} +0000]", LINE.format(0, "newer")))
+    assert folder.json("import", PROJECT, str(newer))["page_views"] == 1
 
 
 def test_older_copy_of_the_control_database_is_accepted(folder: Folder) -> None:
     folder.restore("control.sqlite")
     folder.json("flush")
     assert folder.counts() == (33, 33)
+    assert folder.json("import", PROJECT, str(folder.log))["known"] == 30
 
 
 @pytest.mark.parametrize("size", [100, 32_000])

@@ -41,6 +41,7 @@ ROOT = Path(__file__).parents[2]
 NOON = datetime(2026, 9, 15, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 HOUR_S = 3600
+SECRET = b"secret of the store"
 DIE_S = 120
 """Timeout of a process that must end itself, in seconds."""
 CACHE_BYTES = 128 * 1024 * 1024

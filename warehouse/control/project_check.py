@@ -1,4 +1,4 @@
-"""Repeated check that a project still exists, for long imports."""
+"""Repeated check that a project still exists, and the secret of the store, both without SQLAlchemy, for imports."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -15,6 +15,8 @@ Check = Callable[[], str]
 """A function that returns a project's internal id, or raises ProjectNotFound."""
 _HAS_VERSION_TABLE = "SELECT 1 FROM sqlite_master WHERE name = 'schema_version'"
 _HAS_PROJECTS_TABLE = "SELECT 1 FROM sqlite_master WHERE name = 'projects'"
+_HAS_SECRETS_TABLE = "SELECT 1 FROM sqlite_master WHERE name = 'store_secrets'"
+_STORED = "SELECT secret FROM store_secrets"
 _INTERNAL_ID = "SELECT internal_id FROM projects WHERE id = ? AND NOT is_ending"
 
 
@@ -88,6 +90,19 @@ def _unreadable(file: Path) -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         advice = f": {schema_steps.RESTORE}" if is_damage(error) else ""
         raise ControlUnreadable(f"{file} cannot be read ({error}){advice}") from None
+
+
+def stored_secret(file: Path) -> bytes | None:
+    """Return the secret in a control database that is a SQLite file; None if it has none yet: see `store_secret`.
+
+    Raises:
+        ControlUnreadable: see `sqlite_check`.
+    """
+    if not file.exists():
+        return None
+    with _unreadable(file), closing(sqlite3.connect(file, timeout=BUSY_TIMEOUT_S)) as connection:
+        row = connection.execute(_STORED).fetchone() if connection.execute(_HAS_SECRETS_TABLE).fetchone() else None
+    return None if row is None else bytes(row[0])
 
 
 @contextmanager

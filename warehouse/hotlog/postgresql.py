@@ -7,18 +7,22 @@ is visible. A post without event ids is one round trip. If the server has all of
 paused. `IDLE_IN_TRANSACTION_S` limits longer transactions, and those of which the server has only a part.
 """
 
+from collections.abc import Sequence
 from contextlib import closing
 
+from warehouse import migrations
 from warehouse.database.postgresql import PostgresqlConnection
 from warehouse.database.psycopg_connection import COUNT_OTHERS
 from warehouse.errors import StoreTooNew
 from warehouse.hotlog import schema_steps
 from warehouse.hotlog.connection import Server
+from warehouse.migrations import Step
 from warehouse.transaction import BUSY_TIMEOUT_S
 
 SCHEMA = "hot_log"
 """Name of the schema of PostgreSQL in which the tables are."""
-VERSION = 1
+STEPS: Sequence[Step[PostgresqlConnection]] = (Step(2, schema_steps.rename_unkeyed),)
+VERSION = migrations.newest(STEPS)
 """Newest schema version of the tables in PostgreSQL."""
 LOCK = "SELECT seq FROM sqlite_sequence WHERE name = 'batches' FOR UPDATE"
 _COUNT = """
@@ -64,6 +68,8 @@ def _checked(connection: PostgresqlConnection, *, create: bool) -> PostgresqlCon
         if create and _version(connection) is None:
             _create(connection)
         _require_known(connection)
+        if create and _version(connection) != VERSION:
+            _upgrade(connection)
     except BaseException:
         connection.close()
         raise
@@ -92,6 +98,14 @@ def _create(connection: PostgresqlConnection) -> None:
     with connection.changing_tables():
         if _version(connection) is None:
             create(connection)
+
+
+def _upgrade(connection: PostgresqlConnection) -> None:
+    """Run the steps that the tables still need, unless another process has done so meanwhile."""
+    with connection.changing_tables():
+        for step in migrations.pending(schema_steps.STORE, _version(connection) or VERSION, STEPS):
+            step.apply(connection)
+        connection.execute("UPDATE schema_version SET version = %s", (VERSION,))
 
 
 def create(connection: PostgresqlConnection) -> None:

@@ -24,6 +24,10 @@ _LOADS = (
     "DROP INDEX IF EXISTS batches_rows",
     "CREATE INDEX batches_id_rows ON batches (id, rows)",
 )
+UNKEYED_LOGS = "unkeyed_logs"
+"""Name of the table of imported logs of older releases, which has unkeyed digests of lines. It is renamed, because the
+step has no secret: `ingest.imports.ledger` keys the digests."""
+_RENAME_UNKEYED = (f"ALTER TABLE read_logs RENAME TO {UNKEYED_LOGS}", "DROP INDEX read_logs_after")
 
 Steps = Sequence[Step[sqlite3.Connection]]
 
@@ -59,6 +63,13 @@ def has_table(connection: HotConnection, name: str) -> bool:
     return connection.execute(query, (name,)).fetchone() is not None
 
 
+def rename_unkeyed(connection: HotConnection) -> None:
+    """Give the table of imported logs, if it exists, the name UNKEYED_LOGS."""
+    if has_table(connection, "read_logs"):
+        for statement in _RENAME_UNKEYED:
+            connection.execute(statement)
+
+
 STEPS: Steps = (
     Step(2, run(_SYNCED)),
     Step(3, run(_REFUSALS)),
@@ -66,6 +77,7 @@ STEPS: Steps = (
     Step(5, run(*_LOADS)),
     Step(6, add_column("node", "first_version INTEGER NOT NULL DEFAULT 0")),
     Step(7, add_column("batches", "columns INTEGER")),  # null for a batch of an older release
+    Step(8, rename_unkeyed),
 )
 
 

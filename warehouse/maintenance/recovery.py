@@ -53,10 +53,14 @@ _ACCEPTING_HOT_LOG = (
     "daily_views and hits differ are recounted; an import refuses lines that are older than now, because the same log "
     "may have been imported before"
 )
-_LOST_CONTROL = "projects, API keys, agent jobs and their logs that are not in the control database as it is now"
+_LOST_CONTROL = (
+    "projects, API keys, agent jobs and their logs that are not in the control database as it is now; the record of "
+    "imported logs, if that database has another secret"
+)
 _ACCEPTING_CONTROL = (
     "the control database as it is now, or a new one, is used from now on; projects that are created again under their "
-    "ids have their hits; every sender needs a new key"
+    "ids have their hits; every sender needs a new key; if the secret is another one, an import refuses lines that are "
+    "older than the last import before the loss"
 )
 _LOST_TABLE = (
     "hits that the table lacks and that the hot log has deleted; importing their logs again does not bring them back, "

@@ -15,7 +15,7 @@ from api.dashboard.accounts import share_links
 from api.dashboard.robots import texts
 from api.settings import Settings
 from ingest.imports.importer import Options, import_logs
-from warehouse.control import projects, source_policies
+from warehouse.control import projects, source_policies, store_secret
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import batches
 
@@ -44,7 +44,7 @@ def create(engine: sa.Engine, settings: Settings, now: datetime) -> str:
     A call that was interrupted before the projects were created can be repeated.
     """
     now_s = int(now.timestamp())
-    _store_views(settings, now)
+    _store_views(settings, now, store_secret.read(engine))
     for id, origin in ORIGINS.items():
         _create_project(engine, id, origin, now_s)
     from_date = _POLICY_FROM + sample_views.days_moved(now.astimezone(UTC).date())
@@ -66,14 +66,14 @@ def new_key(engine: sa.Engine, now_s: int) -> str:
     return keys.create(engine, DEMO, DEMO, "write", now_s + _DAY_S, now_s)[1]
 
 
-def _store_views(settings: Settings, now: datetime) -> None:
+def _store_views(settings: Settings, now: datetime, secret: bytes) -> None:
     now_us, moved = int(now.timestamp()) * 1_000_000, sample_views.days_moved(now.astimezone(UTC).date())
     with closing(batches.connect(settings.hot_log)) as hot, TemporaryDirectory() as folder:
         log = Path(folder) / sample_views.LOG.name
         beacons = sample_views.write_log(log, DEMO, moved, now_us)
         sample_views.store(hot, [*beacons, *sample_views.posted(moved, now_us)], now_us // 1_000_000)
-        options = Options(ledger_from_us=ledger_from_us(settings))
-        import_logs(hot, settings.lake, DEMO, [str(log)], lambda: now_us / 1_000_000, options)
+        options = Options(ledger_from_us=ledger_from_us(settings, DEMO, secret))
+        import_logs(hot, settings.lake, DEMO, [str(log)], secret, lambda: now_us / 1_000_000, options)
 
 
 def _create_project(engine: sa.Engine, id: str, origin: str, now_s: int) -> None:

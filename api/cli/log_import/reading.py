@@ -17,6 +17,7 @@ from api import data_folder, logs
 from api.cli.log_import import overlap
 from api.settings import Settings
 from ingest.classification.pool import Classifier
+from ingest.hotlog import ledger_store
 from ingest.imports import files
 from ingest.imports.chunk import Summary
 from ingest.imports.importer import Import, Options, import_logs
@@ -65,12 +66,13 @@ def run(
             data_folder.require_hot_log(settings)
         else:
             data_folder.prepare_lake(settings)
+        secret = data_folder.secret(settings)
         if not despite_loss:
-            options = replace(options, ledger_from_us=ledger_from_us(settings))
+            options = replace(options, ledger_from_us=ledger_from_us(settings, project_id, secret))
         if options.is_growing:
-            summary = _follow(settings, project_id, names, options, check)
+            summary = _follow(settings, project_id, names, secret, options, check)
         else:
-            summary = _import(settings, project_id, names, options, parsers, check)
+            summary = _import(settings, project_id, names, secret, options, parsers, check)
     seconds = time.monotonic() - began
     if sys.stdout.isatty():
         from api.cli.log_import import progress  # noqa: PLC0415  # it loads Rich
@@ -93,15 +95,22 @@ def _checked(settings: Settings, project_id: str) -> AbstractContextManager[Chec
     return project_check.engine_check(settings.database_url, project_id)
 
 
-def ledger_from_us(settings: Settings) -> int:
-    """Return the time, in microseconds since 1970, before which the record of imported logs is lost; 0 for never."""
-    return round(completeness.ledger_from_s(settings.hot_log, settings.lake) * 1_000_000)
+def ledger_from_us(settings: Settings, project_id: str, secret: bytes) -> int:
+    """Return the time, in microseconds since 1970, before which the record of imported logs is lost; 0 for never.
+
+    The record is lost with its hot log, or with the control database that has its secret.
+    """
+    with closing(batches.connect(settings.hot_log)) as hot:
+        ledger_store.create(hot)
+        foreign_s = ledger_store.foreign_until_s(ledger_store.Ledger(hot, project_id, secret))
+    return round(max(completeness.ledger_from_s(settings.hot_log, settings.lake), foreign_s) * 1_000_000)
 
 
 def _import(
     settings: Settings,
     project_id: str,
     names: Sequence[str],
+    secret: bytes,
     options: Options,
     parsers: Parsers,
     check: Check,
@@ -119,6 +128,7 @@ def _import(
             settings.lake,
             project_id,
             names,
+            secret,
             time.time,
             options,
             on_read,
@@ -138,7 +148,9 @@ def _progress(size: int | None) -> AbstractContextManager[Callable[[int, int], N
     return progress.progress(size)
 
 
-def _follow(settings: Settings, project_id: str, names: Sequence[str], options: Options, check: Check) -> Summary:
+def _follow(
+    settings: Settings, project_id: str, names: Sequence[str], secret: bytes, options: Options, check: Check
+) -> Summary:
     """Follow the logs, with the maintenance tasks of a service, because the command may run without one."""
     from api.maintenance import Maintenance  # noqa: PLC0415  # it also loads the classes of the service
 
@@ -160,7 +172,9 @@ def _follow(settings: Settings, project_id: str, names: Sequence[str], options: 
             closing(batches.connect(settings.hot_log)) as hot,
             closing(verifiers.create(settings.ranges, is_reverse_dns=settings.reverse_dns)) as verifier,
         ):
-            following = Import(hot, settings.lake, project_id, time.time, options, verifier=verifier, check=check)
+            following = Import(
+                hot, settings.lake, project_id, secret, time.time, options, verifier=verifier, check=check
+            )
             LOG.info("Following %s; Ctrl-C ends it", ", ".join(names))
             follow(following, names, wait, LOG.info)
             return following.summary

@@ -19,8 +19,7 @@ import sqlalchemy as sa
 from api import app, data_folder  # noqa: F401  # `app` imports all modules that define tables of the control database
 from api.cli.move.places import Places
 from api.server import service_lock
-from ingest.hotlog import deduplication
-from ingest.imports import ledger
+from ingest.hotlog import deduplication, ledger_store
 from warehouse import folder
 from warehouse.control import database
 from warehouse.errors import MoveRefused, NoData
@@ -203,4 +202,4 @@ def _opened(places: Places, control: Path | None) -> Iterator[Sources]:
         hot = stack.enter_context(exclusive.opened(places.before.data / HOT_LOG))
         opened = None if control is None else stack.enter_context(exclusive.opened(control))
         stack.enter_context(write_lock(places.before.lake, LOCK_WAIT_S))
-        yield Sources(hot, opened, (deduplication.STATEMENTS, ledger.STATEMENTS))
+        yield Sources(hot, opened, (deduplication.STATEMENTS, ledger_store.STATEMENTS))

@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.imports import fingerprint
+from ingest.hotlog.ledger_store import CHECKPOINT
 from ingest.imports.fingerprint import Fingerprint
 from tests.ingest.formats.test_clf import line
 from tests.ingest.imports.test_ledger import log_line, log_lines
@@ -37,7 +37,7 @@ def test_different_last_line_changes_only_the_last_checkpoint() -> None:
     one, other = Fingerprint(), Fingerprint()
     one.update(log_lines(0, 9))
     other.update(log_lines(0, 8) + log_line(10))
-    assert one.checkpoints[: -fingerprint._CHECKPOINT.size] == other.checkpoints[: -fingerprint._CHECKPOINT.size]
+    assert one.checkpoints[: -CHECKPOINT.size] == other.checkpoints[: -CHECKPOINT.size]
     assert one.checkpoints != other.checkpoints
 
 

@@ -28,7 +28,7 @@ from ingest.imports.importer import DEFAULTS, Options, import_logs
 from ingest.imports.prepared import preparation
 from tests.ingest.formats.test_clf import line
 from tests.ingest.formats.test_json_lines import line as json_line
-from tests.warehouse.site import ROOT, Site, rank
+from tests.warehouse.site import ROOT, SECRET, Site, rank
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import refusals
 from warehouse.lake import delta_table
@@ -53,7 +53,7 @@ def run_import(
     options: Options = DEFAULTS,
     on_read: Callable[[int, int], None] = lambda count, lines: None,
 ) -> Summary:
-    return import_logs(site.hot, site.root, "site", list(map(str, files)), RECEIVED.timestamp, options, on_read)
+    return import_logs(site.hot, site.root, "site", list(map(str, files)), SECRET, RECEIVED.timestamp, options, on_read)
 
 
 def write_lines(file: Path, *lines: bytes, end: bytes = b"\n") -> Path:
@@ -454,7 +454,7 @@ def test_project_is_checked_between_the_sync_and_the_transaction(
         events.append("check")
         return ""
 
-    import_logs(site.hot, site.root, "site", [str(log)], RECEIVED.timestamp, check=check)
+    import_logs(site.hot, site.root, "site", [str(log)], SECRET, RECEIVED.timestamp, check=check)
     site.hot.set_trace_callback(None)
     before = events[: events.index("stored")]
     assert before[-2:] == ["disk", "check"]
@@ -468,7 +468,7 @@ def test_project_deleted_between_the_check_and_the_transaction_gets_no_rows(site
         return "gone"
 
     with pytest.raises(ProjectNotFound):
-        import_logs(site.hot, site.root, "site", [str(log)], RECEIVED.timestamp, check=check)
+        import_logs(site.hot, site.root, "site", [str(log)], SECRET, RECEIVED.timestamp, check=check)
     assert site.waiting() == 0
     assert run_import(site, log).page_views == 1, "the ledger has the log of a refused chunk"
 
@@ -486,7 +486,7 @@ def test_failed_import_leaves_no_thread(site: Site, tmp_path: Path, monkeypatch:
 
     log = write_lines(tmp_path / "log", *[line()] * 500)
     with pytest.raises(InvalidLog, match="gone") as raised:  # its traceback refers to the generator of the chunks
-        import_logs(site.hot, site.root, "site", [str(log)], RECEIVED.timestamp, check=check)
+        import_logs(site.hot, site.root, "site", [str(log)], SECRET, RECEIVED.timestamp, check=check)
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("import")] == []
     del raised
 

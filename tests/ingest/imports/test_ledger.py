@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from ingest.errors import LogReadElsewhere
+from ingest.hotlog import ledger_store
 from ingest.imports import fingerprint, ledger, prefetch, source
 from ingest.imports.chunk import Summary
 from ingest.imports.importer import Options, import_logs
@@ -26,7 +27,7 @@ from ingest.imports.prepared import preparation
 from tests import temporary
 from tests.ingest.formats.test_clf import line
 from tests.rounds import rounds
-from tests.warehouse.site import NOON, Site
+from tests.warehouse.site import NOON, SECRET, Site
 from warehouse.hotlog import batches
 from warehouse.lake import delta_table
 
@@ -70,7 +71,7 @@ def log_lines(first: int, end: int) -> bytes:
 
 
 def run_import(site: Site, *files: Path, project: str = "site", format: str | None = "combined") -> Summary:
-    return import_logs(site.hot, site.root, project, list(map(str, files)), NOON.timestamp, Options(format))
+    return import_logs(site.hot, site.root, project, list(map(str, files)), SECRET, NOON.timestamp, Options(format))
 
 
 def views_by_path(site: Site, project: str = "site") -> Counter[str]:
@@ -303,7 +304,7 @@ def test_ledger_of_a_project_is_separate_and_is_deleted_alone(site: Site, tmp_pa
     for project in ("site", "other", "site"):
         run_import(site, log, project=project)
     assert views_by_path(site) == views_by_path(site, "other") == each_once(10)
-    ledger.delete_project(site.hot, "other")
+    ledger_store.delete_project(site.hot, "other")
     assert run_import(site, log, project="other").lines == 10
     assert run_import(site, log).lines == 0
 
@@ -344,7 +345,7 @@ def finishes_within(site: Site, log: Path, steps: int) -> bool:
         return NOON.timestamp()
 
     try:
-        import_logs(site.hot, site.root, "site", [str(log)], now, Options("combined"))
+        import_logs(site.hot, site.root, "site", [str(log)], SECRET, now, Options("combined"))
     except Interrupted:
         return False
     return True
@@ -362,7 +363,7 @@ def test_import_interrupted_at_any_step_and_run_again_counts_each_line_once(site
 def test_concurrent_imports_of_a_log_count_each_line_once_and_one_fails(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(log_lines(0, 300))
-    ledger.create(site.hot)
+    ledger_store.create(site.hot)
     barrier = threading.Barrier(2)
 
     def run() -> bool:
@@ -375,7 +376,7 @@ def test_concurrent_imports_of_a_log_count_each_line_once_and_one_fails(site: Si
         is_first = [True]
         with closing(batches.connect(site.hot_log)) as hot:
             try:
-                import_logs(hot, site.root, "site", [str(log)], now, Options("combined"))
+                import_logs(hot, site.root, "site", [str(log)], SECRET, now, Options("combined"))
             except LogReadElsewhere:
                 return False
         return True

@@ -32,11 +32,11 @@ def test_hot_log_in_a_file_is_used_without_sqlalchemy(tmp_path: Path) -> None:
 import sys
 from pathlib import Path
 from ingest.hotlog import deduplication
-from ingest.imports import ledger
+from ingest.hotlog import ledger_store
 from warehouse.hotlog import batches
 hot = batches.connect(Path({str(tmp_path / "hot.sqlite")!r}))
 deduplication.create(hot)
-ledger.create(hot)
+ledger_store.create(hot)
 assert batches.backlog(hot).rows == 0
 print([name for name in ("sqlalchemy", "psycopg") if name in sys.modules])
 """

@@ -16,8 +16,7 @@ import sqlalchemy as sa
 from agent.jobs.tables import LOG
 from api import app  # noqa: F401  # imports all modules that define tables of the control database
 from api.dashboard.accounts.attempts import ATTEMPTS
-from ingest.hotlog import deduplication
-from ingest.imports import ledger
+from ingest.hotlog import deduplication, ledger_store
 from tests.stores.postgresql import new_database
 from warehouse.control import database
 from warehouse.control.database import METADATA
@@ -37,7 +36,7 @@ LAST = ("batches", "job_log", "refusals")
 """Tables from which the row with the highest id is deleted."""
 ONE_ROW = ("node", "schema_version")
 """Tables that have a row when they are created, and no other one."""
-MORE = (deduplication.STATEMENTS, ledger.STATEMENTS)
+MORE = (deduplication.STATEMENTS, ledger_store.STATEMENTS)
 
 
 Rows = list[tuple[Any, ...]]

@@ -12,8 +12,11 @@ import httpx
 import pyarrow.parquet as pq
 
 from api import data_folder, settings
+from ingest.hotlog.ledger_store import Ledger
+from ingest.imports.fingerprint import Fingerprint, fingerprint
+from ingest.imports.ledger import Position, record
 from tests.processes.running import Running, readership
-from tests.warehouse.site import DAY, Site, view
+from tests.warehouse.site import DAY, SECRET, Site, view
 from warehouse import clock
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.maintenance import rollups
@@ -29,6 +32,10 @@ def folder_with_old_hits(data: Path) -> Path:
     with closing(Site(data)) as site:
         site.post(view(ts=now - 40 * DAY, event_id="old"), view(ts=now, event_id="new"))
         site.load()
+        ledger = Ledger(site.hot, "site", SECRET)
+        start = Position(0, Fingerprint(), ends_mid_line=False, newest_id=9)
+        for days in (40, 0):
+            record(ledger, start, fingerprint(b"%d" % days), ends_mid_line=False, now_s=(now - days * DAY).timestamp())
     clock.record(data / "lake", clock.Clock(time.time() - 400 * 24 * 3600))
     return data
 
@@ -38,16 +45,22 @@ def event_ids(data: Path) -> list[str]:
         return site.event_ids()
 
 
+def logs(data: Path) -> int:
+    """Return the number of logs in the ledger."""
+    with closing(Site(data)) as site:
+        return int(site.hot.execute("SELECT count(*) FROM read_logs").fetchone()[0])
+
+
 def test_clock_that_jumped_is_an_error_until_it_is_confirmed(tmp_path: Path) -> None:
     data = folder_with_old_hits(tmp_path / "data")
     refused = readership("--data", str(data), "retention", env=ENVIRON)
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "the clock jumped" in refused.stderr
     assert "readership retention --yes" in refused.stderr
-    assert event_ids(data) == ["new", "old"]
+    assert (event_ids(data), logs(data)) == (["new", "old"], 2)
     confirmed = readership("--data", str(data), "retention", "--yes", env=ENVIRON)
     assert json.loads(confirmed.stdout) == {"removed": 1}
-    assert event_ids(data) == ["new"]
+    assert (event_ids(data), logs(data)) == (["new"], 1)
     assert clock.warning(data / "lake") is None
 
 

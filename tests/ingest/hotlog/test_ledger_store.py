@@ -1,0 +1,153 @@
+"""Keys of the ledger's digests, its upgrade from unkeyed digests, and the deletion of old logs."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from ingest.hotlog import ledger_store
+from ingest.hotlog.ledger_store import Ledger
+from ingest.imports import files, ledger
+from ingest.imports.chunk import Summary
+from ingest.imports.fingerprint import fingerprint
+from ingest.imports.importer import Options, import_logs
+from tests.ingest.hotlog.guessing import ADDRESSES, guess_log, stored
+from tests.processes.running import PROJECT, new_key, readership
+from tests.warehouse.site import DAY, NOON, SECRET, Site
+from warehouse.errors import StoreTooNew
+from warehouse.hotlog import batches, postgresql, schema_steps
+from warehouse.hotlog.connection import HotConnection, HotLogPlace, Server
+from warehouse.transaction import transaction
+
+FIRST, SECOND = ADDRESSES[171], ADDRESSES[23]
+LINES = [
+    f'{{}} - - [15/Sep/2026:12:00:0{number} +0000] "GET /{number} HTTP/1.1" 200 5 "-" "GPTBot/1.3"\n'
+    for number in range(4)
+]
+CONTENT = "".join(
+    line.format(address) for line, address in zip(LINES, (FIRST, SECOND, FIRST, SECOND), strict=True)
+).encode()
+UNKEYED = (
+    "DROP TABLE IF EXISTS read_logs",
+    """CREATE TABLE read_logs (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, project_id TEXT NOT NULL, parent INTEGER NOT NULL, first BLOB NOT NULL,
+        bytes INTEGER NOT NULL, digest BLOB NOT NULL, marks BLOB NOT NULL, is_cut INTEGER NOT NULL
+    )""",
+    "CREATE INDEX read_logs_after ON read_logs (project_id, parent, first)",
+)
+"""Statements that replace the ledger by an empty one of an older release."""
+ADD_UNKEYED = "INSERT INTO read_logs (project_id, parent, first, bytes, digest, marks, is_cut) VALUES (?,?,?,?,?,?,?)"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with closing(Site(tmp_path / "site")) as site:
+        yield site
+
+
+def run_import(site: Site, log: Path, secret: bytes = SECRET, now: datetime = NOON) -> Summary:
+    return import_logs(site.hot, site.root, "site", [str(log)], secret, now.timestamp, Options("combined"))
+
+
+def new_log(folder: Path, lines: int = len(LINES)) -> Path:
+    log = folder / "access.log"
+    log.write_bytes(b"".join(CONTENT.splitlines(keepends=True)[:lines]))
+    return log
+
+
+def unkey(hot: HotConnection, *projects: str) -> None:
+    """Give a hot log the ledger of an older release, in which CONTENT was imported into projects."""
+    chunk = fingerprint(CONTENT)
+    row = (0, chunk.first_line, chunk.bytes, chunk.digest, chunk.checkpoints, 0)
+    is_file = isinstance(hot, sqlite3.Connection)
+    statements = (*UNKEYED, "PRAGMA user_version=7" if is_file else "UPDATE schema_version SET version = 1")
+    for statement in statements:
+        types = statement.replace("INTEGER PRIMARY KEY AUTOINCREMENT", "BIGSERIAL PRIMARY KEY").replace("BLOB", "BYTEA")
+        hot.execute(statement if is_file else types)
+    for project in projects:
+        hot.execute(ADD_UNKEYED if is_file else ADD_UNKEYED.replace("?", "%s"), (project, *row))
+
+
+def unkey_file(data: Path, *projects: str) -> None:
+    with closing(batches.connect(data / "hot.sqlite")) as hot:
+        unkey(hot, *projects)
+
+
+def test_no_address_is_found_without_the_secret_and_those_of_an_older_ledger_are_not_found_any_more(
+    tmp_path: Path,
+) -> None:
+    """Try all addresses of a network with all files but the control database, which has the secret."""
+    data, log = tmp_path / "data", new_log(tmp_path)
+    new_key(data)
+    command = ("--data", str(data), "import", PROJECT, str(log))
+    assert readership(*command).returncode == 0
+    assert guess_log(stored(data, "control"), LINES) == set()
+    unkey_file(data, PROJECT)
+    assert guess_log(stored(data, "control"), LINES) == {FIRST, SECOND}, "the attack works"
+    again = readership(*command)
+    assert '"known":4' in again.stdout, again.stderr
+    assert guess_log(stored(data, "control"), LINES) == set()
+
+
+def test_older_ledger_is_keyed_by_the_first_command_and_leaves_the_wal(tmp_path: Path) -> None:
+    """Keep a connection open, because SQLite would delete the WAL with the last one."""
+    data = tmp_path / "data"
+    new_key(data)
+    with closing(batches.connect(data / "hot.sqlite")):
+        unkey_file(data, *[PROJECT] * 2_000)
+        assert guess_log(stored(data, "control"), LINES) == {FIRST, SECOND}
+        assert readership("--data", str(data), "project", "create", "another").returncode == 0
+        assert guess_log(stored(data, "control"), LINES) == set()
+
+
+def test_keyed_ledger_of_an_older_release_recognises_its_logs_and_goes_on(hot_log: HotLogPlace, tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+    with closing(batches.connect(hot_log)) as hot:
+        ledger_store.create(hot)
+        unkey(hot, "other", "site")
+    with closing(batches.connect(hot_log)) as hot, files.open_source(str(log)) as source:
+        for _ in range(2):
+            ledger_store.prepare(hot, SECRET, NOON.timestamp)
+        site = Ledger(hot, "site", SECRET)
+        position, lines = ledger.find(site, source)
+        assert (position.id, lines) == (2, len(LINES))
+        with transaction(hot):
+            assert ledger.record(site, position, fingerprint(b"more"), ends_mid_line=False, now_s=0).id == 3
+        assert ledger_store.foreign_until_s(site) == 0
+
+
+def test_older_release_is_refused_after_the_upgrade(hot_log: HotLogPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let an older release open the upgraded hot log: it would store unkeyed digests."""
+    with closing(batches.connect(hot_log)) as hot:
+        unkey(hot)
+    batches.connect(hot_log).close()
+    older = schema_steps.STEPS[:6]
+    monkeypatch.setattr(postgresql, "VERSION", 1)
+    with pytest.raises(StoreTooNew):
+        batches.connect(hot_log) if isinstance(hot_log, Server) else batches.connect_file(hot_log, steps=older)
+
+
+def test_old_logs_are_deleted_whole_and_a_log_that_has_grown_since_is_kept(site: Site, tmp_path: Path) -> None:
+    """Read a log again after ten days, when it has grown, and another one only once."""
+    log, other = new_log(tmp_path, 2), tmp_path / "other"
+    other.write_bytes(CONTENT[1:])
+    run_import(site, log)
+    run_import(site, other)
+    new_log(tmp_path)
+    run_import(site, log, now=NOON + 10 * DAY)
+    ledger_store.delete_before(site.hot, (NOON + 9 * DAY).date())
+    assert run_import(site, log, now=NOON + 10 * DAY).known == len(LINES)
+    assert run_import(site, other, now=NOON + 10 * DAY).known == 0
+    ledger_store.delete_before(site.hot, (NOON + 11 * DAY).date())
+    assert site.hot.execute("SELECT count(*) FROM read_logs").fetchone() == (0,)
+
+
+def test_log_read_with_a_lost_secret_is_known_to_have_been_read_until_then(site: Site, tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+    run_import(site, log)
+    lost, other = (Ledger(site.hot, project, b"another secret") for project in ("site", "other"))
+    assert ledger_store.foreign_until_s(lost) == NOON.timestamp() + 1
+    assert ledger_store.foreign_until_s(other) == ledger_store.foreign_until_s(Ledger(site.hot, "site", SECRET)) == 0
