@@ -1,13 +1,15 @@
 """Numbers, days and times in the formats of the viewer's locale."""
 
 from collections.abc import Iterator
-from datetime import date, datetime, tzinfo
+from datetime import date, datetime, timedelta, tzinfo
 from functools import cache, lru_cache
 
 from babel import Locale, UnknownLocaleError, dates, numbers
 
 DEFAULT = Locale("en")
 HEADER_CHARACTERS_MAX = 200
+DAYS_MAX = 60
+"""Time since an instant from which it is shown in months, in days."""
 _MINUS = "\N{MINUS SIGN}"
 
 
@@ -88,8 +90,15 @@ def clock(value: datetime, zone: tzinfo, locale: Locale) -> str:
 
 
 def ago(value: datetime, now: datetime) -> str:
-    """Return the time since `value` in the language of the pages: 5 minutes ago."""
-    return dates.format_timedelta(value - now, add_direction=True, locale=DEFAULT)
+    """Return the time since `value` in the language of the pages: 5 minutes ago.
+
+    Up to DAYS_MAX the days are complete ones, as in the warnings about silent sources.
+    """
+    since = now - value
+    if 0 < since.days < DAYS_MAX:
+        since = timedelta(days=since.days)
+        return dates.format_timedelta(-since, "day", DAYS_MAX, add_direction=True, locale=DEFAULT)
+    return dates.format_timedelta(-since, threshold=1, add_direction=True, locale=DEFAULT)
 
 
 def duration(seconds: float) -> str:

@@ -151,6 +151,14 @@ def test_blocked_style_is_an_error(scripted: Visit) -> None:
     assert "Content Security Policy" in " ".join(scripted.errors)
 
 
+@pytest.mark.parametrize("path", ["/ai", "/errors"])
+def test_button_of_a_period_without_views_has_padding(scripted: Visit, filled: Sample, path: str) -> None:
+    scripted.become(filled.session)
+    scripted.open(f"/projects/{PROJECT}{path}?from=2020-01-01&to=2020-01-02")
+    button = scripted.page.get_by_role("link", name="Show all time")
+    assert button.evaluate("element => parseFloat(getComputedStyle(element).paddingLeft)") >= 8
+
+
 def assert_is_not_wider_than_the_window(visit: Visit) -> None:
     for width in (320, 360, 768, 1_400, 3_840):
         visit.page.set_viewport_size({"width": width, "height": 800})

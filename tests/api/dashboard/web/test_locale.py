@@ -71,8 +71,21 @@ def test_days_and_times_are_in_the_zone_and_format_of_the_viewer() -> None:
     assert "14:30" in locale.moment(NOW, ZoneInfo("Europe/Berlin"), GERMAN)
 
 
-def test_time_since() -> None:
-    assert locale.ago(NOW - timedelta(minutes=5), NOW) == "5 minutes ago"
+@pytest.mark.parametrize(
+    ("since", "text"),
+    [
+        (timedelta(minutes=5), "5 minutes ago"),
+        (timedelta(hours=23), "23 hours ago"),
+        (timedelta(hours=47), "1 day ago"),
+        (timedelta(days=11, hours=20), "11 days ago"),
+        (timedelta(days=59), "59 days ago"),
+        (timedelta(days=60), "2 months ago"),
+        (timedelta(days=400), "1 year ago"),
+    ],
+    ids=str,
+)
+def test_time_since_has_the_days_of_a_warning_for_two_months(since: timedelta, text: str) -> None:
+    assert locale.ago(NOW - since, NOW) == text
 
 
 def test_time_of_the_day_is_in_the_zone() -> None:

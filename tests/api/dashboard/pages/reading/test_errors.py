@@ -24,7 +24,7 @@ GPTBOT, CLAUDEBOT, GOOGLEBOT = "GPTBot/1.3", "ClaudeBot/1.0", "Googlebot/2.1"
 # The agent and the word beside it, which have a space between them on the page.
 GONE, LATER, DOWN = (
     ("/gone", "GPTBot", "404", "3"),
-    ("/gone", "Googlebotbot", "404", "1"),
+    ("/gone", "Googlebot· other bot", "404", "1"),
     ("/café", "ClaudeBot", "503", "1"),
 )
 UNNAMED = ("Not stored", "Unnamed bot", "404", "1")
