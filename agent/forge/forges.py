@@ -251,3 +251,9 @@ FORGES: dict[ForgeName, Forge] = {
     "forgejo": GITEA,
     "pagure": PAGURE,
 }
+
+
+def default_api_base(forge: ForgeName, repository_url: str) -> str:
+    """Return the base of the forge's API for a repository URL, if the installation is not below a path."""
+    parts = urlsplit(repository_url)
+    return FORGES[forge].api_base(f"{parts.scheme}://{parts.netloc}")

@@ -16,7 +16,7 @@ import msgspec
 from agent import retry
 from agent.deadline import run_with_deadline
 from agent.errors import ForgeUnavailable, InvalidConfiguration, PullRequestRefused, TurnStopped
-from agent.forge.forges import FORGES, Forge, ForgeName, Proposal, PullRequest
+from agent.forge.forges import FORGES, Forge, ForgeName, Proposal, PullRequest, default_api_base
 from agent.forge.response import UNAVAILABLE, error_text, retry_after_s
 from agent.git.remote import REDACTED
 
@@ -36,12 +36,6 @@ BODY_CHARS_MAX = 60_000
 """Maximum length of a pull request's description; GitHub accepts 65,536 characters."""
 
 Decoded = TypeVar("Decoded")
-
-
-def default_api_base(forge: ForgeName, repository_url: str) -> str:
-    """Return the base of the forge's API for a repository URL, if the installation is not below a path."""
-    parts = urlsplit(repository_url)
-    return FORGES[forge].api_base(f"{parts.scheme}://{parts.netloc}")
 
 
 def check_api_base(api_base: str) -> str:

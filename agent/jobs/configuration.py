@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from agent.coding_agent.presets import COMMAND, PRESETS
 from agent.errors import InvalidConfiguration, NotConfigured
-from agent.forge.forges import FORGES, ForgeName
+from agent.forge.forges import FORGES, ForgeName, default_api_base
 from agent.git.remote import USERNAME, Remote
 from agent.jobs import secret_ref
 from agent.sandbox import bubblewrap
@@ -113,8 +113,13 @@ def changed(configuration: Configuration, changes: Changes) -> Configuration:
     if has_moved:
         new = msgspec.structs.replace(new, api_base=changes.get("api_base", ""))
     faults = [f"{name}: {requirement}" for name, is_valid, requirement in _checks(new) if not is_valid]
-    if has_moved and new.git_token and "git_token" not in changes:
-        faults.append(f"git_token: set one for {new_host}; the current token is for {old_host}")
+    if not faults and configuration.git_token and new.git_token and "git_token" not in changes:
+        old_places, new_places = _token_places(configuration), _token_places(new)
+        faults = [
+            f"git_token: set one for {place}; the current token is for {' and '.join(old_places)}"
+            for place in new_places
+            if place not in old_places
+        ]
     if faults:
         raise InvalidConfiguration("; ".join(faults))
     return new
@@ -179,6 +184,14 @@ def _is_remote(url: str, ref: str, user: str = USERNAME) -> bool:
 
 def _network_location(url: str) -> str:
     return url.partition("://")[2].partition("/")[0].lower()
+
+
+def _token_places(configuration: Configuration) -> list[str]:
+    """Return the scheme, host and port of the URLs with which the token is sent: the repository's and the API's."""
+    repository = configuration.repository
+    urls = (repository, configuration.api_base or default_api_base(configuration.forge, repository))
+    parts = [urlsplit(url.lower()) for url in urls]
+    return list(dict.fromkeys(f"{each.scheme}://{each.netloc}" for each in parts))
 
 
 def _is_url(text: str) -> bool:

@@ -6,8 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent.forge.forges import FORGES, ForgeName, Proposal, PullRequest
-from agent.forge.pull_request import default_api_base
+from agent.forge.forges import FORGES, ForgeName, Proposal, PullRequest, default_api_base
 
 NEW = Proposal("readership/j1", "main", "Fix it", "As asked.\n/merge")
 

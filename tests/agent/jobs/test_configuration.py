@@ -131,12 +131,38 @@ def test_move_within_a_host_does_not_change_api_base_and_token() -> None:
 
 def test_move_to_another_host_clears_the_api_base_and_needs_another_token() -> None:
     other = {"repository": "https://git.example.org/docs"}
-    with pytest.raises(InvalidConfiguration, match=r"^git_token: set one for git\.example\.org; .* for git\.example$"):
+    with pytest.raises(InvalidConfiguration, match=r"^git_token: set one for https://git\.example\.org; "):
         changed(SAVED, other)
     moved = changed(SAVED, {**other, "git_token": "env:OTHER"})
     assert (moved.api_base, moved.git_token) == ("", "env:OTHER")
     base = "https://git.example.org/git/api/v3"
     assert changed(SAVED, {**other, "git_token": "", "api_base": base}).api_base == base
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"api_base": "https://other.example/api/v3"}, "https://other.example"),
+        ({"api_base": "http://git.example/api/v3"}, "http://git.example"),
+        ({"api_base": "https://git.example:8443/api/v3"}, "https://git.example:8443"),
+        ({"repository": "http://git.example/docs"}, "http://git.example"),
+        ({"repository": "http://git.example/docs", "api_base": ""}, "http://git.example"),
+    ],
+)
+def test_token_is_set_again_for_another_place_that_gets_it(change: Changes, place: str) -> None:
+    with pytest.raises(InvalidConfiguration, match=f"git_token: set one for {place}; the current token is for"):
+        changed(SAVED, change)
+    assert changed(SAVED, {**change, "git_token": "env:OTHER"}).git_token == "env:OTHER"
+    assert changed(SAVED, {**change, "git_token": ""}).git_token == ""
+
+
+def test_api_base_that_follows_from_the_repository_is_such_a_place_too() -> None:
+    """Change the kind of forge: the API of GitHub is on another host than its repositories."""
+    saved = Configuration("https://github.com/example/docs", forge="gitlab", git_token="env:TOKEN")
+    with pytest.raises(InvalidConfiguration, match="git_token: set one for https://api.github.com"):
+        changed(saved, {"forge": "github"})
+    assert changed(saved, {"api_base": "https://GitHub.com/api/v4"}).git_token == "env:TOKEN"
+    assert changed(saved, {"repository": "https://github.com/example/site"}).git_token == "env:TOKEN"
 
 
 @pytest.mark.parametrize(
