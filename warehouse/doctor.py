@@ -50,9 +50,9 @@ WHERE traffic NOT IN ('ai', 'bot') OR status NOT BETWEEN 400 AND 599 OR requests
 """
 _TWICE = """
 SELECT count(*), min(project_id || ' ' || event_id)
-FROM (SELECT project_id, event_id,
-             received_at - lag(received_at) OVER (PARTITION BY project_id, event_id ORDER BY received_at) AS apart
-      FROM hits WHERE event_id IS NOT NULL)
+FROM (SELECT project_id, event_id, received_at - lag(received_at) OVER same AS apart
+      FROM hits WHERE event_id IS NOT NULL
+      WINDOW same AS (PARTITION BY project_id, event_id, source = 'beacon' ORDER BY received_at))
 WHERE apart < INTERVAL 7 DAY - INTERVAL 1 MINUTE
 """
 """Event ids repeated within seven days less a minute. The minute is a tolerance: de-duplication uses the time of a

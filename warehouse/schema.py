@@ -48,8 +48,8 @@ A later column is added at the end, because a batch of an older release has the 
 """
 Row = tuple[str | int | None, ...]
 """One value for each column of `HOT`, in its order. Times are in microseconds since 1970."""
-EVENT_ID = HOT.names.index("event_id")
-"""Index of `event_id` in a `Row`."""
+EVENT_ID, SOURCE = HOT.names.index("event_id"), HOT.names.index("source")
+"""Indexes of `event_id` and `source` in a `Row`."""
 PathBounds = tuple[str, str | None]
 """Range of paths in byte order: its first path, and the first path after it, which is None if no path is after it."""
 

@@ -160,7 +160,8 @@ also after decompression with `Content-Encoding: gzip`.
   of an agent that could be verified is `not_checked`. A signature is checked for the host of `url`: send `url`, and all
   headers that the signature covers. A request from outside of the published addresses of its agent is a bot
   (`bot:spoofed:NAME`) only while the address lists are fresh: `readership ranges refresh`.
-- An `eventId` is counted once per project within {DEDUPLICATION_DAYS} days. A repeated one is a duplicate, which is not
+- An `eventId` is counted once per project within {DEDUPLICATION_DAYS} days, in posts with a key and in beacons each by
+  themselves: a stranger's beacon makes no hit of a server a duplicate. A repeated one is a duplicate, which is not
   an error.
 - An `Idempotency-Key` does the same for a whole post: if it is sent again with the same body within
   {DEDUPLICATION_DAYS} days, the response is the first `202` and nothing is stored; with another body, `422`.

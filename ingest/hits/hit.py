@@ -85,7 +85,8 @@ class BeaconHit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     event_id: Annotated[
         EventId | None,
         _described(
-            f"Id of the view. Views with equal ids within {DEDUPLICATION_DAYS} days are counted once.",
+            f"Id of the view. Views with equal ids within {DEDUPLICATION_DAYS} days are counted once: beacons, and"
+            " posts with a key, each by themselves.",
             EVENT_ID_CHARACTERS_MAX,
         ),
     ] = None

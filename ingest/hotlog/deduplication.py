@@ -4,6 +4,7 @@ They are written in the transaction that stores the rows: after a crash either b
 """
 
 import hashlib
+import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,8 +18,8 @@ from ingest.hits.body import Rejection
 from ingest.hits.hit import DEDUPLICATION_DAYS
 from warehouse.database.statements import Statements, Values
 from warehouse.hotlog.connection import HotConnection
-from warehouse.hotlog.schema_steps import add_tables
-from warehouse.schema import EVENT_ID, Row
+from warehouse.hotlog.schema_steps import add_tables, has_table
+from warehouse.schema import EVENT_ID, SOURCE, Row
 from warehouse.transaction import transaction
 
 DAY_S = 86_400
@@ -68,12 +69,28 @@ class Post:
 
 
 _NAMES = [f"id{number}" for number in range(MANY)]
+_BEACON = b"b"
+"""End of the keys of beacons. Anybody can send them: their event ids must not make a server's hits duplicates."""
+_LAST_TABLE = "new_value_days"
+_COPY = """
+INSERT INTO event_ids (id, seen_s) SELECT {}, seen_s FROM event_ids WHERE length(id) = 24
+ON CONFLICT DO NOTHING
+"""
 _RECEIPT = msgspec.json.Decoder(Receipt)
 
 
 def create(connection: HotConnection) -> None:
-    """Create the tables unless they exist."""
-    add_tables(connection, STATEMENTS, "new_value_days")
+    """Create the tables unless they exist.
+
+    An earlier release, which lacked the last table, stored one key for the beacon and the server with an event id. Its
+    event ids count for both sources until they expire.
+    """
+    if has_table(connection, "event_ids") and not has_table(connection, _LAST_TABLE):
+        is_file = isinstance(connection, sqlite3.Connection)
+        key = "CAST(id || x'62' AS BLOB)" if is_file else "id || '\\x62'::bytea"
+        with transaction(connection):
+            connection.execute(_COPY.format(key))
+    add_tables(connection, STATEMENTS, _LAST_TABLE)
 
 
 def is_identifiable(post: Post) -> bool:
@@ -106,9 +123,9 @@ def deduplicate(
     return receipt
 
 
-def add_event_ids(connection: HotConnection, event_ids: Iterable[tuple[str, str, int]]) -> None:
-    """Add the event ids of hits in the lake: tuples of project, event id and time of the hit in seconds since 1970."""
-    rows = [{"id": _key(project, event_id), "now_s": seen_s} for project, event_id, seen_s in event_ids]
+def add_event_ids(connection: HotConnection, event_ids: Iterable[tuple[str, str, str, int]]) -> None:
+    """Add the event ids of hits in the lake: tuples of project, source, event id and time in seconds since 1970."""
+    rows = [{"id": _key(*event), "now_s": seen_s} for *event, seen_s in event_ids]
     with transaction(connection):
         STATEMENTS.run_many(connection, "ADD_KNOWN_EVENT_ID", rows)
 
@@ -128,7 +145,7 @@ def _earlier_answer(connection: HotConnection, post: Post, now_s: int) -> Receip
 
 def _new_rows(connection: HotConnection, rows: Sequence[Row], now_s: int) -> list[Row]:
     """Add the event ids of the rows; return the rows without an event id, and the first row of each new event id."""
-    keys = [None if row[EVENT_ID] is None else _key(str(row[0]), str(row[EVENT_ID])) for row in rows]
+    keys = [None if row[EVENT_ID] is None else _key(str(row[0]), str(row[SOURCE]), str(row[EVENT_ID])) for row in rows]
     distinct = {key for key in keys if key is not None}
     if not distinct:
         return [*rows]
@@ -170,8 +187,9 @@ def _add_many(connection: HotConnection, keys: list[bytes], now_s: int) -> set[b
     return new
 
 
-def _key(project: str, event_id: str) -> bytes:
-    return project_prefix(project) + hashlib.blake2b(event_id.encode(), digest_size=16).digest()
+def _key(project: str, source: str, event_id: str) -> bytes:
+    digest = hashlib.blake2b(event_id.encode(), digest_size=16).digest()
+    return project_prefix(project) + digest + (_BEACON if source == "beacon" else b"")
 
 
 @lru_cache(1_000)

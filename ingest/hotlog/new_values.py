@@ -20,7 +20,7 @@ from ingest.hits.hit import EPOCH, NEW_VALUES_PER_DAY
 from ingest.hotlog.deduplication import DAY_S, STATEMENTS, project_prefix
 from warehouse.hotlog.connection import HotConnection
 from warehouse.plural import counted
-from warehouse.schema import HOT, Row
+from warehouse.schema import HOT, SOURCE, Row
 
 OTHER: Mapping[str, str] = {"path": "/(other)", "referrer_host": "(other)", "utm_source": "(other)"}
 """Text that is stored in place of a new value above the limit, by the column."""
@@ -28,7 +28,7 @@ CACHED_MAX = 65_536
 """Maximum number of values, of all projects, that a process knows to have been stored today: 10 MB."""
 _NAMES = {"path": "paths", "referrer_host": "referring hosts", "utm_source": "utm_sources"}
 _PLACES = {column: HOT.names.index(column) for column in OTHER}
-_SOURCE, _REFERRER = HOT.names.index("source"), HOT.names.index("referrer")
+_REFERRER = HOT.names.index("referrer")
 
 
 class Value(NamedTuple):
@@ -84,7 +84,7 @@ class NewValues:
 
 def is_bounded(row: Row) -> bool:
     """Return whether a row is that of a hit without a key."""
-    return str(row[_SOURCE]) == "beacon"
+    return str(row[SOURCE]) == "beacon"
 
 
 def warnings(connection: HotConnection, project: str) -> Iterator[str]:

@@ -239,9 +239,10 @@ def test_event_id_counted_twice_is_found(site: Site, where: str) -> None:
     assert faults(site) == {TWICE: "1 time, the first: site twice"}
 
 
-def test_event_id_of_two_projects_or_of_two_weeks_is_no_fault(site: Site) -> None:
-    site.post(view(event_id="same"), view(event_id="same", project_id="other"))
-    site.post(view(event_id="same", received_at=NOON + 8 * DAY))
+def test_event_id_of_two_projects_or_of_two_weeks_or_of_a_server_and_a_beacon_is_no_fault(site: Site) -> None:
+    site.post(view(event_id="same", source="server"), view(event_id="same", project_id="other"))
+    site.post(view(event_id="same", source="beacon"))
+    site.post(view(event_id="same", source="server", received_at=NOON + 8 * DAY))
     assert faults(site) == {}
 
 

@@ -36,13 +36,13 @@ _UNLOADED = """
 SELECT waiting.* FROM waiting ANTI JOIN {hits} AS hits USING (project_id, ts, path, user_agent, received_at)
 """
 _EVENT_IDS = """
-SELECT project_id, event_id, epoch(max(received_at))::BIGINT AS seen_s FROM {files}
+SELECT project_id, source, event_id, epoch(max(received_at))::BIGINT AS seen_s FROM {files}
 WHERE event_id IS NOT NULL AND received_at > $since GROUP BY ALL
 """
 _EVENT_IDS_CHUNK = 10_000
 
-EventIds = Iterator[list[tuple[str, str, int]]]
-"""Lists of project, event id, and time of the last hit with that id in seconds since 1970."""
+EventIds = Iterator[list[tuple[str, str, str, int]]]
+"""Lists of project, source, event id, and time of the last hit with that id in seconds since 1970."""
 
 _LOST_HOT_LOG = (
     "hits that were accepted and not yet loaded into the lake; the record of imported logs; Idempotency-Keys and the "

@@ -27,12 +27,18 @@ def hot(hot_log: HotLogPlace) -> Iterator[HotConnection]:
         yield connection
 
 
-def view(event_id: str | None, project: str = "site") -> Row:
-    return row(project, Hit("/a", NOW_S * 1_000_000, "", None, None, None, None, event_id), "server", NOW_S * 1_000_000)
+def view(event_id: str | None, project: str = "site", source: str = "server") -> Row:
+    return row(project, Hit("/a", NOW_S * 1_000_000, "", None, None, None, None, event_id), source, NOW_S * 1_000_000)
 
 
-def post(*event_ids: str | None, project: str = "site", key: str | None = None, body: bytes = b"body") -> Post:
-    return Post(project, [view(each, project) for each in event_ids], REJECTED, key, body)
+def post(
+    *event_ids: str | None,
+    project: str = "site",
+    key: str | None = None,
+    body: bytes = b"body",
+    source: str = "server",
+) -> Post:
+    return Post(project, [view(each, project, source) for each in event_ids], REJECTED, key, body)
 
 
 def deduplicated(hot: HotConnection, sent: Post, now_s: int = NOW_S) -> tuple[list[object], object]:
@@ -61,6 +67,27 @@ def test_many_event_ids_of_a_post_count_once_each_until_they_expire(hot: HotConn
 def test_event_id_counts_once_in_each_project(hot: HotConnection) -> None:
     assert deduplicated(hot, post("a"))[0] == ["a"]
     assert deduplicated(hot, post("a", project="other"))[0] == ["a"]
+
+
+def test_event_ids_of_beacons_make_no_hits_of_servers_duplicates(hot: HotConnection) -> None:
+    guessed = [f"{number}" for number in range(150)]
+    assert deduplicated(hot, post(*guessed, source="beacon"))[1] == Receipt(150, 0, REJECTED)
+    assert deduplicated(hot, post(*guessed))[1] == Receipt(150, 0, REJECTED)
+    assert deduplicated(hot, post(*guessed, source="beacon"))[1] == Receipt(0, 150, REJECTED)
+    assert deduplicated(hot, post(*guessed))[1] == Receipt(0, 150, REJECTED)
+    deduplication.delete_project(hot, "site")
+    assert hot.execute("SELECT count(*) FROM event_ids").fetchone() == (0,)
+
+
+def test_event_ids_of_an_earlier_release_count_for_both_sources(hot: HotConnection) -> None:
+    event_ids = [f"{number}" for number in range(1_000)]  # their hashes have all bytes
+    deduplicated(hot, post(*event_ids), NOW_S - 5)
+    hot.execute("DROP TABLE new_value_days")
+    deduplication.create(hot)
+    for source in ("beacon", "server"):
+        assert deduplicated(hot, post(*event_ids, "new", source=source)) == (["new"], Receipt(1, 1_000, REJECTED))
+        expired = NOW_S - 5 + SEVEN_DAYS_S
+        assert deduplicated(hot, post(*event_ids, source=source), expired)[1] == Receipt(1_000, 0, REJECTED)
 
 
 def test_event_id_counts_again_after_seven_days(hot: HotConnection) -> None:
@@ -112,7 +139,7 @@ def test_post_is_identifiable_by_a_key_or_an_event_id(sent: Post, expected: bool
 
 def test_event_ids_of_the_lake_are_duplicates_until_seven_days_after_their_hits(hot: HotConnection) -> None:
     deduplicated(hot, post("known"))
-    deduplication.add_event_ids(hot, [("site", "known", NOW_S - 100), ("site", "lake", NOW_S - 100)])
+    deduplication.add_event_ids(hot, [("site", "server", each, NOW_S - 100) for each in ("known", "lake")])
     at_s = NOW_S - 100 + SEVEN_DAYS_S
     assert deduplicated(hot, post("lake"), at_s - 1)[0] == []
     assert deduplicated(hot, post("known", "lake"), at_s)[0] == ["lake"]  # the later time of `known` counts
@@ -128,7 +155,9 @@ def test_expired_event_ids_and_keys_are_deleted_and_no_others(hot: HotConnection
 
 def test_event_ids_and_keys_of_a_project_are_deleted_and_no_others(hot: HotConnection) -> None:
     event_ids = [f"event-{number}" for number in range(DELETED_AT_ONCE + 1)]  # more than one statement deletes
-    deduplication.add_event_ids(hot, [(project, each, NOW_S) for project in ("site", "other") for each in event_ids])
+    deduplication.add_event_ids(
+        hot, [(project, "server", each, NOW_S) for project in ("site", "other") for each in event_ids]
+    )
     deduplicated(hot, post(key="key"))
     deduplicated(hot, post(project="other", key="key"))
     deduplication.delete_project(hot, "site")
