@@ -31,7 +31,7 @@ from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import batches, refusals
 from warehouse.hotlog.connection import HotConnection
 from warehouse.lake.roots import Root
-from warehouse.lake.staging import Staged, require_fresh, sync
+from warehouse.lake.staging import Staged, finish, require_fresh
 from warehouse.maintenance.load import load
 from warehouse.plural import counted
 from warehouse.schema import HOT
@@ -180,8 +180,7 @@ class LogReader:
     def _store(self, chunk: Chunk) -> ledger.Position:
         """Store the rows of a chunk and its row of the ledger in one transaction; return the position after it."""
         run, rows = self._run, chunk.prepared.rows
-        if isinstance(rows, Staged):
-            sync(run.root, rows)
+        written_s = finish(run.root, rows) if isinstance(rows, Staged) else 0
         internal_id = run.check()
         if run.options.is_dry_run:
             return self._record(chunk)
@@ -190,7 +189,7 @@ class LogReader:
                 raise ProjectNotFound(run.project)
             position = self._record(chunk)
             if isinstance(rows, Staged):
-                require_fresh(run.root, rows)
+                require_fresh(written_s)
                 batches.append_staged(run.hot, rows, run.now())
             elif rows.num_rows:
                 batches.append(run.hot, rows.cast(HOT).combine_chunks().to_batches()[0], run.now())

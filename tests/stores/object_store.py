@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -63,26 +63,30 @@ def _answers(url: str) -> bool:
         return False
 
 
-class _EveryWriterWins(BaseHTTPRequestHandler):
-    """Handler that forwards a request without its condition, to the server of `client`."""
+class _Forwarding(BaseHTTPRequestHandler):
+    """Handler that forwards a request to the server of `client`, without the headers of `removed`."""
 
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # or the body is sent after the headers, and waits 40 ms for their acknowledgement
     client: httpx.Client
+    removed: frozenset[str]
+    on_request: Callable[[str, str], None]
 
     def _forward(self) -> None:
+        type(self).on_request(self.command, self.path)
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        ours = {"host", "if-none-match", "connection"}
+        ours = {"host", "connection", *self.removed}
         headers = {name: value for name, value in self.headers.items() if name.lower() not in ours}
         answer = self.client.request(self.command, self.path, content=body, headers=headers)
         self.send_response(answer.status_code)
         for name in {"etag", "last-modified", "content-type"} & answer.headers.keys():
             self.send_header(name, answer.headers[name])
-        self.send_header("Content-Length", str(len(answer.content)))
+        is_head = self.command == "HEAD"
+        self.send_header("Content-Length", answer.headers["content-length"] if is_head else str(len(answer.content)))
         self.end_headers()
         self.wfile.write(answer.content)
 
-    do_GET = do_PUT = do_POST = do_DELETE = _forward  # noqa: N815  # the names that the base class calls
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _forward  # noqa: N815  # the names that the base class calls
 
     def log_message(self, format: str, *args: object) -> None:
         pass
@@ -91,14 +95,26 @@ class _EveryWriterWins(BaseHTTPRequestHandler):
 @contextmanager
 def unsafe_server(to: str) -> Iterator[str]:
     """Yield the URL of a proxy to a server that ignores the conditions of writes, as some S3-compatible stores do."""
-    with (
-        httpx.Client(base_url=to, verify=False) as _EveryWriterWins.client,
-        ThreadingHTTPServer(("127.0.0.1", 0), _EveryWriterWins) as http,
-    ):
-        thread = threading.Thread(target=http.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{http.server_port}"
-        finally:
-            http.shutdown()
-            thread.join()
+    with _proxy(to, frozenset({"if-none-match"}), lambda method, path: None) as url:
+        yield url
+
+
+@contextmanager
+def watched_server(to: str, on_request: Callable[[str, str], None]) -> Iterator[str]:
+    """Yield the URL of a proxy to a server that calls `on_request` with the method and path of each request."""
+    with _proxy(to, frozenset(), on_request) as url:
+        yield url
+
+
+@contextmanager
+def _proxy(to: str, removed: frozenset[str], on_request: Callable[[str, str], None]) -> Iterator[str]:
+    with httpx.Client(base_url=to, verify=False) as client:
+        names = {"client": client, "removed": removed, "on_request": staticmethod(on_request)}
+        with ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Forwarding,), names)) as http:
+            thread = threading.Thread(target=http.serve_forever)
+            thread.start()
+            try:
+                yield f"http://127.0.0.1:{http.server_port}"
+            finally:
+                http.shutdown()
+                thread.join()

@@ -42,6 +42,9 @@ _WRITE_BATCH_VALUES = 65_536
 THREADS = 2
 """Number of threads that write files."""
 
+REQUESTS_AT_ONCE = 8
+"""Number of files whose times are asked for at once: a log of a year has 377 files."""
+
 
 class StagedFile(msgspec.Struct, frozen=True):
     """A file: path within the table's folder, value of the partition column, size in bytes, and number of rows."""
@@ -106,8 +109,24 @@ def sync(root: Root, staged: Staged) -> None:
 
     The call is separate from `stage`, so that a thread can write the next files meanwhile.
     """
-    specs = delta_table.TABLES
-    _sync(root, [Path(file.path) for spec in specs for file in staged.files(spec, root / spec.name)], specs)
+    _sync(root, list(map(Path, _paths(root, staged))), delta_table.TABLES)
+
+
+def finish(root: Root, staged: Staged) -> float:
+    """Sync staged files, and return the time of the first write in seconds since 1970; 0 if a file is missing.
+
+    An object store is asked for the time of each file: call this before the transaction that names the files.
+    """
+    try:
+        sync(root, staged)
+    except FileNotFoundError:
+        return 0
+    with ThreadPoolExecutor(REQUESTS_AT_ONCE, "times") as pool:
+        return min(pool.map(roots.modified_s, _paths(root, staged)), default=time.time())
+
+
+def _paths(root: Root, staged: Staged) -> list[str]:
+    return [file.path for spec in delta_table.TABLES for file in staged.files(spec, root / spec.name)]
 
 
 def _sync(root: Root, files: Collection[Path], specs: Iterable[delta_table.Spec]) -> None:
@@ -118,20 +137,19 @@ def _sync(root: Root, files: Collection[Path], specs: Iterable[delta_table.Spec]
         disk.sync_all(paths)
 
 
-def require_fresh(root: Root, staged: Staged) -> None:
+def require_fresh(written_s: float) -> None:
     """Require, in the transaction that names staged files, that no vacuum has removed them or is about to.
+
+    `written_s` is the time that `finish` returned.
 
     Raises:
         StagedTooLong: the files are missing or too old, for example because the process was suspended after `stage`.
     """
-    oldest_s = time.time() - delta_table.GRACE_H * 3600 / 2
-    for spec in delta_table.TABLES:
-        for file in staged.files(spec, root / spec.name):
-            if roots.modified_s(file.path) < oldest_s:
-                raise StagedTooLong(
-                    "the process was suspended for so long that a vacuum may have removed its files: run the command "
-                    "again, which continues after the stored rows"
-                )
+    if written_s < time.time() - delta_table.GRACE_H * 3600 / 2:
+        raise StagedTooLong(
+            "the process was suspended for so long that a vacuum may have removed its files: run the command again, "
+            "which continues after the stored rows"
+        )
 
 
 _ROWS_FOR: dict[str, Callable[[pa.Table], pa.Table]] = {

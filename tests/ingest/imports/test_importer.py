@@ -12,6 +12,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -28,10 +29,11 @@ from ingest.imports.importer import DEFAULTS, Options, import_logs
 from ingest.imports.prepared import preparation
 from tests.ingest.formats.test_clf import line
 from tests.ingest.formats.test_json_lines import line as json_line
+from tests.stores.object_store import watched_server
 from tests.warehouse.site import ROOT, SECRET, Site, rank
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import refusals
-from warehouse.lake import delta_table
+from warehouse.lake import delta_table, roots
 from warehouse.query.time_range import FIRST, LAST
 
 SAMPLE = ROOT / "sample_data" / "access.log"
@@ -527,3 +529,24 @@ def test_long_log_is_stored_and_reported_chunk_by_chunk(
     assert len(site.state(delta_table.HITS_TABLE).files) == 10
     assert sum(site.daily_views().values()) == len(lines)
     assert site.waiting() == 0
+
+
+def test_no_request_to_an_object_store_is_sent_in_the_transaction_of_a_chunk(
+    object_store: str, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Import a log of 20 days. Posts wait for the transaction, and PostgreSQL ends it after two seconds."""
+    monkeypatch.setattr(preparation, "STAGED_ROWS_MIN", 1)
+    sites, requests = list[Site](), list[tuple[str, bool]]()
+    (tmp_path / "data").mkdir()
+    log = write_lines(tmp_path / "log", *(line(time=b"%02d/Sep/2026:12:00:00 +0000" % day) for day in range(1, 21)))
+
+    def on_request(method: str, path: str) -> None:
+        requests.append((method, any(site.hot.in_transaction for site in sites)))
+
+    with watched_server(object_store, on_request) as url:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+        with closing(Site(tmp_path / "data", root=roots.open_remote(f"{bucket}/lake", tmp_path / "lake"))) as site:
+            sites.append(site)
+            assert run_import(site, log).page_views == 20
+    assert ("PUT", False) in requests
+    assert [method for method, is_in_transaction in requests if is_in_transaction] == []
