@@ -202,8 +202,8 @@ class Keyring:
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
         self._cache: Cache[BearerKey] = Cache()
-        self._look_ups: dict[str, asyncio.Task[BearerKey]] = {}
-        """Look-ups that are not complete, by token; only the event loop uses them."""
+        self._storing: asyncio.Task[None] | None = None
+        """The last write of a time of use; only the event loop uses it."""
 
     def cached(self, token: str) -> BearerKey | None:
         """Return the cached key of a token; None if the key is not in the cache or has expired. Does no I/O."""
@@ -211,10 +211,9 @@ class Keyring:
         return key if key is not None and key.is_valid(time.time()) else None
 
     async def shared_look_up(self, token: str) -> BearerKey:
-        """Return the result of `look_up`, which runs in a thread. Requests with the same token share one look-up.
+        """Return the result of `look_up`, which requests with the same token share, and store the time of use.
 
-        Otherwise, each time the cached key expires, all requests that arrive before its next look-up has ended would
-        read the database. A request that disconnects does not cancel the look-up of the others.
+        No request waits for this write, which a lock of the database can block for seconds.
 
         Raises:
             KeyNotFound: see `look_up`.
@@ -223,37 +222,27 @@ class Keyring:
 
         from starlette.concurrency import run_in_threadpool  # noqa: PLC0415  # the same
 
-        task = self._look_ups.get(token)
-        if task is None:
-            task = self._look_ups[token] = asyncio.ensure_future(run_in_threadpool(self.look_up, token))
-            task.add_done_callback(partial(self._end_look_up, token))
-        return await asyncio.shield(task)
-
-    def _end_look_up(self, token: str, task: "asyncio.Task[BearerKey]") -> None:
-        del self._look_ups[token]
-        if not task.cancelled():
-            task.exception()  # otherwise asyncio logs the error of a look-up for which no request waits any more
+        key, now_s = await self._cache.look_up(token, partial(self.look_up, token)), int(time.time())
+        is_due = key.last_used_s is None or now_s - key.last_used_s >= LAST_USE_EVERY_S
+        if is_due and (self._storing is None or self._storing.done()):  # else a later look-up stores the use
+            self._storing = asyncio.ensure_future(run_in_threadpool(self._store_last_use, key, now_s))
+        return key
 
     def look_up(self, token: str) -> BearerKey:
-        """Return the valid key of a token from the database, and store the time of use.
+        """Return the valid key of a token from the database.
 
         Raises:
             KeyNotFound: the token is unknown, or its key is revoked or expired.
         """
-        now_s = int(time.time())
         with self._engine.connect() as connection:
             query = sa.select(KEYS, projects.PROJECTS.c.internal_id).join(projects.PROJECTS)
             row = connection.execute(query.where(KEYS.c.sha256 == _sha256(token))).one_or_none()
-        if row is None or not (key := _bearer_key(row)).is_valid(now_s):
+        if row is None or not (key := _bearer_key(row)).is_valid(time.time()):
             raise KeyNotFound("the API key is unknown, revoked or expired")
-        if key.last_used_s is None or now_s - key.last_used_s >= LAST_USE_EVERY_S:
-            self._store_last_use(key, now_s)
-        self._cache.put(token, key)
         return key
 
     def _store_last_use(self, key: Key, now_s: int) -> None:
-        """Store the time of use. If the database is read-only, full or locked, the old time remains, and the request is
-        answered."""
+        """Store the time of use. If the database is read-only, full or locked, the old time remains."""
         try:
             with self._engine.begin() as connection:
                 connection.execute(KEYS.update().where(KEYS.c.id == key.id).values(last_used_s=now_s))

@@ -1,9 +1,9 @@
 """The objects that all requests of one server process share."""
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import sqlalchemy as sa
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from agent.worker.child_process import ChildProcess
@@ -19,6 +19,9 @@ from warehouse.control import projects
 from warehouse.control.projects import Project
 from warehouse.report.audience.errors import ErrorReports
 from warehouse.report.reports import Reports
+
+READINESS_TTL_S = 1.0
+"""Time for which the response of `/readyz` is repeated, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,8 @@ class State:
     verifier: Verifier
     secret: bytes = field(repr=False)
     limits_key: bytes = field(repr=False)
+    readiness: Cache[tuple[bytes, int]] = field(default_factory=lambda: Cache(1, ttl_s=READINESS_TTL_S))
+    """The last response of `/readyz`: its content and status."""
     _projects: Cache[Project] = field(default_factory=Cache)
 
     async def project(self, id: str) -> Project:
@@ -52,8 +57,7 @@ class State:
         """
         project = self._projects.get(id)
         if project is None:
-            project = await run_in_threadpool(projects.find, self.control, id)
-            self._projects.put(id, project)
+            project = await self._projects.look_up(id, partial(projects.find, self.control, id))
         return project
 
 

@@ -3,8 +3,10 @@
 import asyncio
 import hashlib
 import re
+import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import astuple
 from pathlib import Path
 
@@ -239,7 +241,7 @@ def test_key_is_cached_once_it_was_looked_up(engine: sa.Engine) -> None:
     key, token = new(engine)
     ring = Keyring(engine)
     assert ring.cached(token) is None
-    looked_up = ring.look_up(token)
+    looked_up = asyncio.run(ring.shared_look_up(token))
     assert looked_up.id == key.id
     assert ring.cached(token) is looked_up
     assert ring.cached(TOKEN) is None
@@ -248,13 +250,23 @@ def test_key_is_cached_once_it_was_looked_up(engine: sa.Engine) -> None:
 def test_key_that_expires_is_not_returned_from_the_cache(engine: sa.Engine) -> None:
     _, token = new(engine, expires_s=int(time.time()) + 1)
     ring = Keyring(engine)
-    ring.look_up(token)
+    asyncio.run(ring.shared_look_up(token))
     until(lambda: ring.cached(token) is None)
+
+
+def use(engine: sa.Engine, token: str) -> None:
+    """Look a key up, and wait until the time of use is stored."""
+
+    async def work() -> None:
+        await Keyring(engine).shared_look_up(token)
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
+
+    asyncio.run(work())
 
 
 def test_requests_that_wait_for_one_token_share_a_look_up(engine: sa.Engine) -> None:
     key, token = new(engine)
-    Keyring(engine).look_up(token)  # stores the time of use
+    use(engine, token)
     statements: list[str] = []
     sa.event.listen(engine, "before_cursor_execute", lambda *event: statements.append(event[2]))
 
@@ -299,7 +311,7 @@ def test_time_of_last_use_is_written_once_a_minute(engine: sa.Engine) -> None:
     key, token = new(engine)
     assert key.last_used_s is None
     before_s = int(time.time())
-    Keyring(engine).look_up(token)
+    use(engine, token)
     first_s = stored(engine, key.id).last_used_s
     assert first_s is not None
     assert before_s <= first_s <= time.time()
@@ -307,8 +319,27 @@ def test_time_of_last_use_is_written_once_a_minute(engine: sa.Engine) -> None:
         aged_s = int(time.time()) - age_s
         with engine.begin() as connection:
             connection.execute(keys.KEYS.update().values(last_used_s=aged_s))
-        Keyring(engine).look_up(token)
+        use(engine, token)
         assert (stored(engine, key.id).last_used_s == aged_s) is is_unchanged
+
+
+def test_look_up_does_not_wait_for_the_lock_of_the_database(engine: sa.Engine, file: Path) -> None:
+    """Check that a request is answered while another process writes; the write of the last use then fails."""
+    key, token = new(engine)
+
+    async def work() -> None:
+        with closing(sqlite3.connect(file, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            ring = Keyring(engine)
+            assert (await ring.shared_look_up(token)).id == key.id
+            assert ring.cached(token) is not None
+            (storing,) = asyncio.all_tasks() - {asyncio.current_task()}
+            assert not storing.done()
+            other.execute("ROLLBACK")
+            await storing
+
+    asyncio.run(work())
+    assert stored(engine, key.id).last_used_s is not None
 
 
 def test_control_database_of_0_1_0_stores_keys_of_every_scope(database_url: str) -> None:

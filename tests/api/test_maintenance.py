@@ -81,7 +81,7 @@ def test_full_disk_is_logged_once_and_loading_continues_with_free_space(
         before = failures()
         maintenance.start()
         until(lambda: failures() >= before + 3)
-        assert str(maintenance.fault).startswith("disk full: ")
+        assert str(maintenance.fault).startswith("disk full, see the log")
         assert sum(each.startswith("maintenance failed and is retried: ") for each in caplog.messages) == 1
         small_disk.free()
         until(lambda: maintenance.fault is None)
@@ -185,7 +185,7 @@ def test_day_with_a_damaged_file_stops_neither_the_vacuum_nor_the_rollups_and_is
     assert not unused.exists()
     assert [path.parent.name for path in site.root.glob("rollups/month=*/*")] == [f"{NOW - 450 * DAY:month=%Y-%m}"]
     assert len([file for file in site.state(delta_table.HITS_TABLE).files if file.partition != damaged_day]) == 3
-    assert damaged.name in warning
+    assert damaged.name not in warning
     assert warning.endswith(f"; in hits of {damaged_day}; in the compaction")
     assert any(damaged.name in message for message in caplog.messages)
 
@@ -208,7 +208,7 @@ def test_fault_of_a_closed_day_is_a_warning_until_the_day_is_compacted(site: Sit
     with damaged_file(site, NOW - 3 * DAY) as path:
         maintenance.run_due(NOW)
         warning = str(maintenance.warning)
-        assert path.name in warning
+        assert path.name not in warning, "anyone can read it"
         day = (NOW - 3 * DAY).date()
         assert f"; in hits of {day}; in the compaction of closed days; in the vacuum" in warning.splitlines()[0]
         for seconds in (1, VACUUM_RETRY_S, VACUUM_RETRY_S + 1):

@@ -56,6 +56,11 @@ def resident_mib(running: Running, name: str = "VmRSS") -> float:
     return int(status.partition(f"{name}:")[2].split()[0]) / 1024
 
 
-def open_files(running: Running) -> int:
+def sockets(running: Running) -> int:
+    """Return the number of open sockets of the service."""
     assert running.process is not None
-    return len(list(Path(f"/proc/{running.process.pid}/fd").iterdir()))
+    count = 0
+    for each in Path(f"/proc/{running.process.pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            count += str(each.readlink()).startswith("socket:")
+    return count

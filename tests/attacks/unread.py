@@ -7,7 +7,7 @@ from contextlib import ExitStack, suppress
 
 import httpx
 
-from tests.attacks.target import attacked, connect, open_files, resident_mib
+from tests.attacks.target import attacked, connect, resident_mib, sockets
 from tests.processes.running import Running
 
 GET = b"GET /docs HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -42,7 +42,7 @@ def answers(running: Running, connections: int = 200) -> int:
 
 
 def _is_answered(connection: socket.socket) -> bool:
-    connection.settimeout(2)
+    connection.settimeout(10)
     try:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         return connection.recv(100).startswith(b"HTTP/1.1 200")
@@ -50,28 +50,31 @@ def _is_answered(connection: socket.socket) -> bool:
         return False
 
 
-def seconds_until_closed(running: Running, files: int) -> float:
-    """Return the time until the service has no more open files than `files`: a reset hides behind unread answers."""
+def seconds_until_closed(running: Running, before: int) -> float:
+    """Return the time until the service has no more sockets than `before`: a client sees no reset behind answers."""
     began = time.monotonic()
-    while open_files(running) > files and time.monotonic() - began < END_S:
+    while sockets(running) > before and time.monotonic() - began < END_S:
         time.sleep(POLL_S)
-    return time.monotonic() - began if open_files(running) <= files else float("inf")
+    return time.monotonic() - began if sockets(running) <= before else float("inf")
 
 
-def dripping(running: Running, seconds: float) -> float:
-    """Read 100 bytes of an answer each second; return the time until the service closes the connection."""
-    url = httpx.URL(running.url)
+def drip(running: Running, connection: socket.socket, before: int) -> float:
+    """Read 100 bytes of the answers each second; return the time until the service closes the connection."""
     began = time.monotonic()
-    with socket.socket() as connection:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        connection.connect((url.host, url.port))
-        connection.sendall(GET * 20)
-        try:
-            while time.monotonic() - began < seconds and connection.recv(100):
-                time.sleep(1)
-        except ConnectionError:
-            return time.monotonic() - began
-    return float("inf")
+    connection.sendall(GET * 20)
+    while sockets(running) > before and time.monotonic() - began < END_S:
+        connection.recv(100)
+        time.sleep(1)
+    return time.monotonic() - began if sockets(running) <= before else float("inf")
+
+
+def small_window(running: Running) -> socket.socket:
+    """Return a connection of which the service's kernel sends a few KiB at a time."""
+    url = httpx.URL(running.url)
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.connect((url.host, url.port))
+    return connection
 
 
 def main() -> None:
@@ -80,15 +83,19 @@ def main() -> None:
     with attacked() as running, ExitStack() as stack:
         limit_files(running, USUAL)
         hold(running, stack, SOCKETS)
-        time.sleep(1)
         print(f"{SOCKETS} of {USUAL} files held: {answers(running)} of 200 requests answered", flush=True)
     with attacked() as running, ExitStack() as stack:
-        before, files = resident_mib(running), open_files(running)
+        before, idle = resident_mib(running), sockets(running)
         hold(running, stack, MANY)
-        seconds = seconds_until_closed(running, files)
-        print(f"{MANY} connections: +{resident_mib(running, 'VmHWM') - before:.0f} MiB, {seconds:.0f} s", flush=True)
+        seconds = seconds_until_closed(running, idle)
+        print(
+            f"{MANY} connections: +{resident_mib(running, 'VmHWM') - before:.0f} MiB, closed after {seconds:.0f} s",
+            flush=True,
+        )
     with attacked() as running:
-        print(f"100 bytes a second: closed after {dripping(running, END_S):.0f} s")
+        idle = sockets(running)
+        with small_window(running) as connection:
+            print(f"100 bytes a second: closed after {drip(running, connection, idle):.0f} s")
 
 
 if __name__ == "__main__":

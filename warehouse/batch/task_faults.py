@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from warehouse.batch import steps
 from warehouse.database_errors import outage_of, reason_of
-from warehouse.errors import DataIncomplete, LakeBusy
+from warehouse.errors import DataIncomplete, LakeBusy, WarehouseError
 from warehouse.hotlog import disk_space
 
 Faults = Mapping[tuple[str, ...], "Fault"]
@@ -15,24 +15,27 @@ Faults = Mapping[tuple[str, ...], "Fault"]
 class Fault:
     """Error of a step. The notes name the step, and those that it is a part of: see `steps.run_all`.
 
-    `is_data_incomplete` means that reports are refused; otherwise the service works.
+    `shown` is the part of the text that `/readyz` shows to anyone; the log has the whole text. `is_data_incomplete`
+    means that reports are refused; otherwise the service works.
     """
 
     text: str
+    shown: str
     notes: tuple[str, ...]
     is_data_incomplete: bool
 
     def __str__(self) -> str:
-        return "; ".join((self.text, *self.notes))
+        return "; ".join((self.shown, *self.notes))
 
 
 def fault_of(error: Exception) -> Fault:
     """Return the fault of an error; for an outage, the text names the store and there are no notes."""
     if outage := outage_of(error):
-        return Fault(outage, (), is_data_incomplete=False)
+        return Fault(outage, outage, (), is_data_incomplete=False)
     kind = "disk full" if disk_space.is_full(error) else type(error).__name__
-    notes = tuple(getattr(error, "__notes__", ()))
-    return Fault(f"{kind}: {reason_of(error)}", notes, isinstance(error, DataIncomplete))
+    text, notes = f"{kind}: {reason_of(error)}", tuple(getattr(error, "__notes__", ()))
+    shown = text if isinstance(error, WarehouseError) else f"{kind}, see the log"
+    return Fault(text, shown, notes, isinstance(error, DataIncomplete))
 
 
 class TaskFaults:

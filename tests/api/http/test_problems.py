@@ -74,11 +74,10 @@ def test_permanent_database_error_is_500_with_a_traceback_in_the_log_and_a_faile
     logged = json.loads(lines[0])
     assert (logged["level"], logged["requestId"]) == ("error", response.json()["requestId"])
     assert "keys.name" in logged["message"]
-    ready = httpx.get(f"{service.url}/readyz")
-    assert ready.status_code == 503
+    ready = until(lambda: answer if (answer := httpx.get(f"{service.url}/readyz")).status_code == 503 else None)
     assert ready.json()["checks"]["controlDatabase"].startswith("does not fit this version of the program")
     with engine.begin() as connection:
         connection.execute(sa.text("ALTER TABLE keys RENAME COLUMN other TO name"))
     engine.dispose()
     assert httpx.get(service.views, headers=service.auth).status_code == 200
-    assert httpx.get(f"{service.url}/readyz").status_code == 200
+    until(lambda: httpx.get(f"{service.url}/readyz").status_code == 200)

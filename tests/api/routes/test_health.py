@@ -2,11 +2,13 @@
 
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from starlette.testclient import TestClient
 
 from api import app, settings
@@ -79,6 +81,17 @@ def test_day_that_cannot_be_compacted_is_a_warning_of_a_service_that_is_ready(ch
         response = client.get("/readyz")
     assert f"; in hits of {damaged.partition}; in the compaction of closed days; in the vacuum" in warnings["upkeep"]
     assert (response.status_code, response.json()["checks"]) == (200, OK)
+
+
+def test_requests_for_readiness_share_one_look_up_and_its_result_for_a_second(chosen: Settings) -> None:
+    with running(chosen, hits=1) as client:
+        statements: list[str] = []
+        engine = client.app_state["running"].control
+        sa.event.listen(engine, "before_cursor_execute", lambda *event: statements.append(event[2]))
+        with ThreadPoolExecutor(20) as pool:
+            answers = [*pool.map(lambda _: client.get("/readyz").content, range(100))]
+        assert len({*answers}) == 1
+        assert sum("FROM projects" in each for each in statements) < 20, "100 without a shared look-up"
 
 
 def test_liveness_needs_no_check(chosen: Settings) -> None:
