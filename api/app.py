@@ -1,6 +1,7 @@
 """The ASGI app: its routes and its lifespan."""
 
 import hmac
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager, closing
 from datetime import UTC, datetime
@@ -43,11 +44,13 @@ from warehouse.control import database, source_policies, store_secret
 from warehouse.control.policy import Periods
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import Server
+from warehouse.integrity import completeness
 from warehouse.lake.roots import local_folder
 from warehouse.query.hits_snapshot import DAILY_ERRORS, HitsReader
 from warehouse.report.audience.errors import ErrorReports
 from warehouse.report.reports import Reports
 
+LOG = logging.getLogger("readership.service")
 LOCK_WAIT_S = 4
 """Time for which a request waits for the lock of the control database before it is answered with 503, in seconds."""
 OPERATIONS: tuple[Operation, ...] = (
@@ -171,6 +174,43 @@ def _open_rate_limit(stack: ExitStack, settings: Settings, key: bytes) -> RateLi
     return stack.enter_context(closing(RateLimit(settings.limits, settings.beacons_per_minute, key, shares)))
 
 
+async def _open(stack: ExitStack, settings: Settings) -> State:
+    """Open the parts of the app and start their threads; the stack closes them in reverse order."""
+    engine = database.connect(settings.database_url, busy_timeout_s=LOCK_WAIT_S)
+    stack.callback(engine.dispose)
+    verifier = verifiers.create(
+        settings.ranges, is_reverse_dns=settings.reverse_dns, key_directories=settings.key_directories
+    )
+    stack.callback(verifier.close)
+    reports, error_reports = _open_reports(stack, settings, engine)
+    limits_key = _limits_key(settings, engine)
+    rate_limit = _open_rate_limit(stack, settings, limits_key)
+    # Opens the snapshot and loads the thread pool, which would take 40 ms of the first request.
+    if (fault := await run_in_threadpool(reports.fault)) is not None:
+        LOG.error("no report can be computed: %s", fault)
+    maintenance = stack.enter_context(closing(Maintenance(settings)))
+    hotlog = stack.enter_context(closing(_open_hot_log(settings, store_secret.read(engine))))
+    agents = stack.enter_context(closing(ChildProcess(agent_worker.config(settings, engine))))
+    reports.start_read_ahead()
+    maintenance.start()
+    agents.start()
+    return State(
+        settings=settings,
+        reference=Reference(OPERATIONS, settings.base_url),
+        control=engine,
+        keyring=Keyring(engine),
+        hotlog=hotlog,
+        reports=reports,
+        errors=error_reports,
+        rate_limit=rate_limit,
+        maintenance=maintenance,
+        agents=agents,
+        verifier=verifier,
+        secret=store_secret.read(engine),
+        limits_key=limits_key,
+    )
+
+
 def _lifespan(settings: Settings) -> Lifespan[Starlette]:
     """Return the lifespan: it starts the parts of the app, and closes them in reverse order, also if a start fails."""
 
@@ -178,39 +218,8 @@ def _lifespan(settings: Settings) -> Lifespan[Starlette]:
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, State]]:
         row.USER_AGENTS.resize(settings.user_agents_bytes)
         with ExitStack() as stack:
-            engine = database.connect(settings.database_url, busy_timeout_s=LOCK_WAIT_S)
-            stack.callback(engine.dispose)
-            verifier = verifiers.create(
-                settings.ranges, is_reverse_dns=settings.reverse_dns, key_directories=settings.key_directories
-            )
-            stack.callback(verifier.close)
-            reports, error_reports = _open_reports(stack, settings, engine)
-            limits_key = _limits_key(settings, engine)
-            rate_limit = _open_rate_limit(stack, settings, limits_key)
-            # Opens the snapshot and loads the thread pool, which would take 40 ms of the first request.
-            await run_in_threadpool(reports.fault)
-            maintenance = stack.enter_context(closing(Maintenance(settings)))
-            hotlog = stack.enter_context(closing(_open_hot_log(settings, store_secret.read(engine))))
-            agents = stack.enter_context(closing(ChildProcess(agent_worker.config(settings, engine))))
-            reports.start_read_ahead()
-            maintenance.start()
-            agents.start()
-            yield {
-                "running": State(
-                    settings=settings,
-                    reference=Reference(OPERATIONS, settings.base_url),
-                    control=engine,
-                    keyring=Keyring(engine),
-                    hotlog=hotlog,
-                    reports=reports,
-                    errors=error_reports,
-                    rate_limit=rate_limit,
-                    maintenance=maintenance,
-                    agents=agents,
-                    verifier=verifier,
-                    secret=store_secret.read(engine),
-                    limits_key=limits_key,
-                )
-            }
+            with completeness.naming_damage(settings.hot_log):
+                state = await _open(stack, settings)
+            yield {"running": state}
 
     return lifespan

@@ -112,9 +112,11 @@ def outage_of(error: BaseException) -> str | None:
 
 
 def is_damage(error: BaseException) -> bool:
-    """Return whether SQLite found that a file is damaged or is not a database."""
+    """Return whether SQLite found that a file is damaged or is not a database, or Python that a text is no UTF-8."""
     code = getattr(getattr(error, "orig", None) or error, "sqlite_errorcode", None)
-    return code is not None and code & _SQLITE_PRIMARY in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+    if code is None:  # an error of Python's module, which has no code of its own for it
+        return isinstance(error, sqlite3.Error) and "decode to UTF-8" in str(error)
+    return code & _SQLITE_PRIMARY in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 def reason_of(error: BaseException) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-PIECE_ROWS = 8_192
-"""Number of rows that are encoded at once."""
+PIECE_ROWS, PIECE_BYTES = 8_192, 8 * 1024 * 1024
+"""Numbers of rows and bytes that are encoded at once."""
 
 
 class EncodedRows:
@@ -22,13 +22,14 @@ class EncodedRows:
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
         self._batches: list[pa.RecordBatch] = []
-        self._rows = 0
+        self._rows = self._bytes = 0
         self._pieces: list[pa.Table] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
         self._batches.append(batch)
         self._rows += batch.num_rows
-        if self._rows >= PIECE_ROWS:
+        self._bytes += batch.nbytes
+        if self._rows >= PIECE_ROWS or self._bytes >= PIECE_BYTES:
             self._encode()
 
     def table(self) -> pa.Table:
@@ -41,7 +42,7 @@ class EncodedRows:
         rows = pa.Table.from_batches(self._batches, self._schema).combine_chunks()
         columns = [column.dictionary_encode() if pa.types.is_string(column.type) else column for column in rows.columns]
         self._pieces.append(pa.table(columns, self._schema.names))
-        self._batches, self._rows = [], 0
+        self._batches, self._rows, self._bytes = [], 0, 0
 
 
 def encoded(column: pa.ChunkedArray) -> pa.Array:

@@ -16,6 +16,7 @@ from api import metrics
 from api.http import access_log, problems
 from api.http.problems import Problem
 from api.logs import ERRORS, Outages
+from warehouse.errors import WarehouseError
 
 CLIENT_CLOSED = 499
 """Status in the log and in metrics, as in nginx, for a client that disconnects before the response."""
@@ -41,7 +42,7 @@ class RequestMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self._run_lifespan(scope, receive, send)
             return
         began = time.perf_counter()
         request_id, has_host = _read_head(scope)
@@ -80,6 +81,23 @@ class RequestMiddleware:
         method = scope["method"] if scope["method"] in METHODS else "other"
         metrics.count_request(self._routes.get(scope.get("endpoint"), "none"), method, status, seconds)
         access_log.write(scope, status, seconds)
+
+    async def _run_lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the lifespan. An error of a store at the start is sent as its message, in place of its traceback."""
+        failures: list[Message] = []
+
+        async def send_or_wait(message: Message) -> None:
+            if message["type"] == "lifespan.startup.failed":
+                failures.append(message)
+            else:
+                await send(message)
+
+        try:
+            await self._app(scope, receive, send_or_wait)
+        except Exception as error:
+            for failure in failures:
+                await send({**failure, "message": str(error)} if isinstance(error, WarehouseError) else failure)
+            raise
 
     async def _respond(self, problem: Problem, scope: Scope, receive: Receive, send: Send) -> None:
         scope["state"]["problem"] = problem

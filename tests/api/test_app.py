@@ -5,7 +5,10 @@ import logging
 import signal
 import sys
 import threading
+import time
+from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,8 +16,12 @@ from starlette.testclient import TestClient
 
 from api import app, settings
 from api.settings import Settings
+from ingest.hits.hit import BeaconHit, beacon_hit
+from ingest.hits.row import row
+from ingest.hotlog import writer
 from tests.processes.running import PROJECT, new_key
 from tests.processes.waiting import until
+from warehouse.hotlog import batches
 
 CLAUDE_USER = "Mozilla/5.0 (compatible; Claude-User/1.0; +Claude-User@anthropic.com)"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0"
@@ -79,3 +86,22 @@ def test_app_verifies_with_the_network_as_the_settings_allow_it(
     with TestClient(app.create(online)) as client:
         assert client.app_state["running"].verifier.is_verifiable("Baiduspider")
         until(lambda: "the key directory of localhost cannot be used: the host has an address of" in caplog.text)
+
+
+def test_app_with_a_damaged_batch_stores_posts_and_names_the_batch(
+    prepared: tuple[Settings, dict[str, str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    chosen, key = prepared
+    assert isinstance(chosen.hot_log, Path)
+    with closing(batches.connect(chosen.hot_log)) as hot:
+        writer.store(
+            hot, [row(PROJECT, beacon_hit(BeaconHit(path="/a"), FIREFOX, datetime.now(UTC)), "server", 0)], time.time()
+        )
+        hot.execute("UPDATE batches SET checksum = x'00'")
+    named = f"batch 1 in {chosen.hot_log} is damaged"
+    with TestClient(app.create(chosen)) as client:
+        assert named in caplog.text
+        posted = client.post(f"/v1/analytics/{PROJECT}/hits", json={"path": "/a"}, headers=key)
+        ready = client.get("/readyz")
+    assert (posted.status_code, ready.status_code) == (202, 503)
+    assert named in ready.json()["checks"]["hotLog"]

@@ -271,3 +271,15 @@ def test_hot_log_with_a_damaged_page_is_named_by_recover(folder: Folder, name: s
     assert "move it out of the folder and run readership recover" in line
     if name == "batches":
         assert folder.refused("flush").endswith("malformed; readership recover checks whether the hot log is damaged\n")
+        started = folder.run("serve", "--port", "0")
+        assert started.returncode != 0
+        assert "Traceback" not in started.stderr
+        assert f"{file} cannot be read (database disk image is malformed)" in started.stderr
+
+
+def test_identity_of_a_hot_log_that_is_no_text_is_damage(folder: Folder) -> None:
+    file = folder.data / "hot.sqlite"
+    with closing(sqlite3.connect(file)) as hot:
+        hot.execute("UPDATE node SET id = CAST(x'ff' AS TEXT)")
+        hot.commit()
+    assert folder.refused("serve", "--port", "0").startswith(f"Error: {file} cannot be read (Could not decode")

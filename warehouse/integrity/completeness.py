@@ -5,8 +5,8 @@ no error would show it. New hits would get batch ids that the lake already has, 
 """
 
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,12 +56,11 @@ def read_identity(hot_log: HotLogPlace) -> HotLogIdentity:
         return _read_server(hot_log)
     if not hot_log.is_file() or hot_log.stat().st_size == 0:
         return HotLogIdentity(None)
-    try:
-        return _read_identity(hot_log)
-    except sqlite3.DatabaseError as error:
-        if not is_damage(error):
-            raise
-        raise _damaged(hot_log, str(error)) from None
+    with naming_damage(hot_log):
+        try:
+            return _read_identity(hot_log)
+        except (UnicodeDecodeError, TypeError):  # a name is no text, or a number is missing
+            raise _damaged(hot_log, "its tables are damaged") from None
 
 
 def require_whole(hot_log: HotLogPlace) -> None:
@@ -71,18 +70,24 @@ def require_whole(hot_log: HotLogPlace) -> None:
     """
     if isinstance(hot_log, Server) or read_identity(hot_log).node is None:
         return
-    with closing(sqlite3.connect(hot_log, timeout=BUSY_TIMEOUT_S)) as connection:
-        try:
-            result = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
-        except sqlite3.DatabaseError as error:
-            if not is_damage(error):
-                raise
-            result = str(error)
+    with naming_damage(hot_log), closing(sqlite3.connect(hot_log, timeout=BUSY_TIMEOUT_S)) as connection:
+        result = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
     if result != "ok":
         raise _damaged(hot_log, " ".join(result.split()))
 
 
-def _damaged(hot_log: Path, reason: str) -> DataIncomplete:
+@contextmanager
+def naming_damage(hot_log: HotLogPlace) -> Iterator[None]:
+    """Raise DataIncomplete, with the name of the file, where SQLite finds in the block that the hot log is damaged."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        raise _damaged(hot_log, str(error)) from None
+
+
+def _damaged(hot_log: HotLogPlace, reason: str) -> DataIncomplete:
     return DataIncomplete(
         f"{hot_log} cannot be read ({reason}): restore it from a copy that is as new as the lake; without one, move "
         "it out of the folder and run readership recover"

@@ -24,7 +24,7 @@ from warehouse.lake.roots import Root, local_folder
 from warehouse.lake.staging import Staged
 from warehouse.schema import HOT
 
-COMMIT_BATCHES_MAX, COMMIT_ROWS_MAX, COMMIT_BYTES_MAX = 20_000, 100_000, 128 * 1024 * 1024
+COMMIT_BATCHES_MAX, COMMIT_ROWS_MAX, COMMIT_BYTES_MAX = 20_000, 100_000, 48 * 1024 * 1024
 """Numbers of batches, rows and bytes after which no batch is added to a commit. Its rows are in memory several times
 while they are sorted and written."""
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from warehouse.blocks.listing import Audience, Listing, Order
 from warehouse.control.policy import Periods
-from warehouse.errors import DataIncomplete
+from warehouse.errors import BatchDamaged, DataIncomplete
 from warehouse.lake.roots import Root
 from warehouse.query import engine
 from warehouse.query.hits_snapshot import HitsReader, HitsSnapshot
@@ -246,7 +246,7 @@ class Reports:
         """Return the reason why reports cannot be computed; None if they can."""
         try:
             self._reader.take()
-        except DataIncomplete as error:
+        except (DataIncomplete, BatchDamaged) as error:
             return str(error)
         return None
 
