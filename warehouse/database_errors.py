@@ -19,7 +19,6 @@ _SQLITE_UNUSABLE = frozenset(
     {
         sqlite3.SQLITE_PERM,
         sqlite3.SQLITE_READONLY,
-        sqlite3.SQLITE_IOERR,
         sqlite3.SQLITE_CORRUPT,
         sqlite3.SQLITE_CANTOPEN,
         sqlite3.SQLITE_AUTH,
@@ -59,8 +58,10 @@ class Cause(Enum):
     UNAVAILABLE = "unavailable"
     """A lost connection or a lock timeout."""
     DISK_FULL = "disk full"
+    DISK_FAILED = "disk failed"
+    """The disk cannot be read or written."""
     UNUSABLE = "unusable"
-    """The database or the disk under it is damaged, read-only or cannot be opened."""
+    """The database is damaged, read-only or cannot be opened."""
     PROGRAM = "program"
     """An error of this program, such as a column that does not exist, or an error that is not a database's."""
 
@@ -68,6 +69,7 @@ class Cause(Enum):
 _STATUS = {
     Cause.UNAVAILABLE: "does not answer",
     Cause.DISK_FULL: "disk full",
+    Cause.DISK_FAILED: "its disk cannot be read or written: see the log",
     Cause.UNUSABLE: "damaged, read-only or not accessible: see the log",
     Cause.PROGRAM: "does not fit this version of the program: see the log",
 }
@@ -138,6 +140,8 @@ def _of_sqlite(error: sqlite3.Error) -> Cause:
         return Cause.DISK_FULL
     if primary in _SQLITE_LOCKED:
         return Cause.UNAVAILABLE
+    if primary == sqlite3.SQLITE_IOERR:
+        return Cause.DISK_FAILED
     return Cause.UNUSABLE if primary in _SQLITE_UNUSABLE else Cause.PROGRAM
 
 

@@ -4,6 +4,7 @@ Any error whose class is not in TABLE is a 500 with the request's id, and its te
 of `refusal_of` are a 503.
 """
 
+import errno
 import logging
 import sqlite3
 from collections.abc import Callable, Mapping
@@ -27,6 +28,7 @@ MEDIA_TYPE = "application/problem+json"
 INTERNAL = "an error of the service"
 STORE_UNREACHABLE = "the object store of the lake does not answer"
 OUT_OF_MEMORY = "the reports that run now need more memory than they may use"
+DISK_FAILED = "a disk of the service cannot be read or written"
 LOG = logging.getLogger("readership.error")
 
 
@@ -134,6 +136,7 @@ def _from_database_error(error: sa.exc.SQLAlchemyError | sqlite3.Error | ServerE
     details = {
         Cause.UNAVAILABLE: f"the {database} does not answer",
         Cause.DISK_FULL: f"the disk of the {database} is full",
+        Cause.DISK_FAILED: f"the disk of the {database} cannot be read or written",
     }
     detail = details.get(cause_of(error))
     if detail is None:
@@ -150,6 +153,8 @@ def refusal_of(error: Exception) -> str | None:
     """Return the reason why a request with this error is answered 503; None if the error is a fault of the program."""
     if warehouse.is_unreachable(error):
         return STORE_UNREACHABLE
+    if isinstance(error, OSError) and error.errno == errno.EIO:
+        return DISK_FAILED
     return OUT_OF_MEMORY if warehouse.is_out_of_memory(error) else None
 
 

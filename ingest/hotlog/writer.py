@@ -6,6 +6,7 @@ their commits."""
 
 import asyncio
 import logging
+import os
 import queue
 import threading
 import time
@@ -170,7 +171,7 @@ class HotLog:
         """Store the posts in one transaction. Return one answer per post, or the same error for all of them."""
         try:
             answers = self._store(posts)
-        except HOT_LOG_ERRORS as error:
+        except (*HOT_LOG_ERRORS, OSError) as error:
             reason = _reason(error)
             self._set_fault(reason)
             return [Overloaded(f"the hot log cannot be written: {reason}{_outcome(error)}", RETRY_AFTER_S)] * len(posts)
@@ -263,9 +264,11 @@ def _outcome(error: Exception) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Return the reason of a fault for the senders of posts, without the address of a server."""
+    """Return the reason of a fault for the senders of posts, without the address of a server or the path of a file."""
     if isinstance(error, ServerError):
         return status_of(error)
+    if isinstance(error, OSError):
+        return os.strerror(error.errno or 0)
     return f"disk full: {error}" if cause_of(error) is Cause.DISK_FULL else str(error)
 
 

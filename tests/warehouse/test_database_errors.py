@@ -76,6 +76,11 @@ def no_folder(file: Path) -> sa.Engine:
     return sa.create_engine(sqlite_url(file.parent / "none" / "control.sqlite"))
 
 
+def dead_disk(file: Path) -> sa.Engine:
+    """Return a database in a file of which the first byte cannot be read."""
+    return sa.create_engine("sqlite:///file:/proc/self/mem?mode=ro&immutable=1&uri=true")
+
+
 LONG = sa.text(f"INSERT INTO projects (id, origins, created_s, is_ending) VALUES ('b', '{'x' * 100_000}', 0, false)")
 
 
@@ -86,10 +91,11 @@ LONG = sa.text(f"INSERT INTO projects (id, origins, created_s, is_ending) VALUES
         (damaged, COUNT, Cause.UNUSABLE),
         (no_database, COUNT, Cause.UNUSABLE),
         (no_folder, COUNT, Cause.UNUSABLE),
+        (dead_disk, COUNT, Cause.DISK_FAILED),
         (without_space, LONG, Cause.DISK_FULL),
         (lambda file: sa.create_engine(sqlite_url(file)), NO_COLUMN, Cause.PROGRAM),
     ],
-    ids=["read-only", "damaged", "not a database", "no folder", "disk full", "no such column"],
+    ids=["read-only", "damaged", "not a database", "no folder", "dead disk", "disk full", "no such column"],
 )
 def test_cause_of_a_sqlite_error(
     file: Path, opened: Callable[[Path], sa.Engine], statement: sa.TextClause, cause: Cause

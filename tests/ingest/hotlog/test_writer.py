@@ -19,7 +19,7 @@ from ingest.hits.hit import Hit
 from ingest.hits.row import row
 from ingest.hotlog import deduplication
 from ingest.hotlog.deduplication import REMEMBERED_S, Post, Receipt
-from ingest.hotlog.writer import LOOK_EVERY_S, MAY_BE_STORED, WAITING_ROWS_MAX, HotLog, store
+from ingest.hotlog.writer import CHECKED_ROWS, LOOK_EVERY_S, MAY_BE_STORED, WAITING_ROWS_MAX, HotLog, store
 from tests.stores.postgresql import new_database
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import batches, refusals
@@ -463,6 +463,21 @@ def disk_full(file: Path) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_disk_whose_free_space_cannot_be_read_refuses_posts_for_a_retry(file: Path) -> None:
+    rows = [page_view() for _ in range(CHECKED_ROWS)]
+
+    async def body(log: HotLog) -> None:
+        file.parent.rename(file.parent.with_name("elsewhere"))
+        with pytest.raises(Overloaded, match=r"^the hot log cannot be written: No such file or directory$"):
+            await log.post(post(*rows))
+        assert log.fault == "No such file or directory"
+        file.parent.with_name("elsewhere").rename(file.parent)
+        assert await log.post(post(*rows)) == accepted(CHECKED_ROWS)
+        assert log.fault is None
+
+    on_a_loop(file, body)
 
 
 large = "/" + "a" * 2_000
