@@ -29,8 +29,8 @@ POLL_S = 0.1
 def lake_lock(hot: HotConnection, root: Root, wait_s: float) -> Iterator[None]:
     """Lock the lake for one writer across all processes of this machine, and across all nodes with one hot log.
 
-    A node that is paused loses the lock over nodes. Its next commit to a table is then refused by the offsets or the
-    fence of the tables, and its next statement on the hot log fails.
+    A node that is paused loses the lock over nodes. Its next statement on the hot log then fails, and Delta refuses its
+    next commit if another node has raised the offset of the table, or replaced the same files.
 
     Raises:
         LakeBusy: another process or node had the lock for `wait_s` seconds, or the lock was lost before a statement on

@@ -114,8 +114,8 @@ def test_second_of_two_commits_that_remove_a_file_is_refused(site: Site, first: 
         site.post(view(event_id=str(number)))
         site.load()
     rows = pa.Table.from_pylist(site.stored(HITS_TABLE), HITS_TABLE.schema)
-    stale = site.table(HITS_TABLE)
-    first(site.table(HITS_TABLE), rows)
+    handle, stale = site.table(HITS_TABLE), site.table(HITS_TABLE)
+    first(handle, rows)
     stored = site.event_ids()
     with pytest.raises(CommitFailedError):
         second(stale, rows)
