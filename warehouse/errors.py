@@ -39,7 +39,7 @@ class StoreTooNew(WarehouseError):
 
 
 class BatchDamaged(WarehouseError):
-    """The content of a waiting batch does not match its checksum."""
+    """The content of a waiting batch does not match its checksum, or a file that it names is missing."""
 
 
 class RollupDamaged(WarehouseError):

@@ -35,10 +35,9 @@ POLL_S = 0.1
 
 @click.command("recover")
 @click.option("--accept-loss", is_flag=True, help="Continue without the listed data.")
-@click.option("--another-node", is_flag=True, help="Add this machine to those that write into the lake.")
 @rows_format
 @click.pass_obj
-def recover(settings: Settings, accept_loss: bool, another_node: bool, form: str | None) -> None:
+def recover(settings: Settings, accept_loss: bool, form: str | None) -> None:
     """List lost data after a store was lost or damaged.
 
     A store is the hot log, the control database or a table of the lake. A store that is older than the others counts as
@@ -59,7 +58,7 @@ def recover(settings: Settings, accept_loss: bool, another_node: bool, form: str
     lock = service_lock.acquire(settings.data, settings.run, lambda text: ERR.print(text, soft_wrap=True))
     click.get_current_context().call_on_close(lock.release)
     _require_alone(settings)
-    _accept(settings, losses, another_node)
+    _accept(settings, losses)
     commands = f"{settings.command} recover again, then {settings.command} doctor"
     ERR.print(f"accepted; next: run {commands}", soft_wrap=True, markup=False)
 
@@ -81,7 +80,7 @@ def _require_alone(settings: Settings) -> None:
         )
 
 
-def _accept(settings: Settings, losses: Sequence[Loss], another_node: bool) -> None:
+def _accept(settings: Settings, losses: Sequence[Loss]) -> None:
     """Accept the losses of the tables, or else those of the hot log and the control database."""
     stores = {loss.store for loss in losses}
     if stores & {str(settings.lake / spec.name) for spec in delta_table.TABLES}:
@@ -90,12 +89,12 @@ def _accept(settings: Settings, losses: Sequence[Loss], another_node: bool) -> N
         data_folder.write_lake_files(settings)
         return
     if str(settings.hot_log) in stores:
-        _accept_hot_log(settings, another_node)
+        _accept_hot_log(settings)
     if stores - {str(settings.hot_log)}:
         recovery.accept_control(settings.database_url, settings.lake)
 
 
-def _accept_hot_log(settings: Settings, another_node: bool) -> None:
+def _accept_hot_log(settings: Settings) -> None:
     """Create or repair the hot log, with the recent event ids of the lake, and load it."""
     now = datetime.now(UTC)
     with closing(batches.connect(settings.hot_log)) as hot, closing(engine.connect(settings.run / "spill")) as database:
@@ -104,7 +103,7 @@ def _accept_hot_log(settings: Settings, another_node: bool) -> None:
         for ids in recovery.event_ids(settings.lake, database, now - timedelta(seconds=deduplication.REMEMBERED_S)):
             deduplication.add_event_ids(hot, ids)
         with durability.durable_writes(hot, settings.lake, LOCK_WAIT_S):
-            recovery.accept_hot_log(hot, settings.lake, database, now, another_node)
+            recovery.accept_hot_log(hot, settings.lake, database, now)
         load(hot, settings.lake, LOCK_WAIT_S)
 
 

@@ -99,16 +99,6 @@ def test_hot_log_whose_loss_was_accepted_is_refused_when_it_is_restored(folder: 
     assert folder.counts() == (33, 33)
 
 
-def test_second_node_is_added_without_giving_up_the_first(folder: Folder) -> None:
-    folder.copy("hot.sqlite")
-    lose(folder)
-    folder.json("recover", "--accept-loss", "--another-node")
-    folder.json("flush")
-    folder.restore("hot.sqlite")
-    folder.json("flush")
-    assert folder.counts() == (33, 33)
-
-
 @pytest.mark.long
 @HOT_LOGS
 def test_hits_and_event_ids_after_a_loss_are_counted_once(
@@ -156,7 +146,7 @@ def test_acceptance_that_fails_before_the_days_are_recorded_leaves_the_new_hot_l
     ):
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(sqlite3.OperationalError, match="locked"):
-            recovery.accept_hot_log(hot, root, database, NOON, is_another_node=False)
+            recovery.accept_hot_log(hot, root, database, NOON)
     assert "is new, and the lake" in folder.refused("flush")
     folder.json("recover", "--accept-loss")
     assert folder.counts() == (33, 33)

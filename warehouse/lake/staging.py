@@ -7,11 +7,11 @@ the Delta logs of the tables. If the writer is killed before, a vacuum removes t
 
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -25,6 +25,7 @@ from warehouse.errors import StagedTooLong
 from warehouse.lake import delta_table, roots, row_groups
 from warehouse.lake.roots import Root
 
+Result = TypeVar("Result")
 _STATISTICS = {
     "hits": ["project_id", "path", "ts"],
     "daily_views": ["project_id", "path", "date"],
@@ -43,7 +44,7 @@ THREADS = 2
 """Number of threads that write files."""
 
 REQUESTS_AT_ONCE = 8
-"""Number of files whose times are asked for at once: a log of a year has 377 files."""
+"""Number of files about which an object store is asked at once: a log of a year has 377 files."""
 
 
 class StagedFile(msgspec.Struct, frozen=True):
@@ -121,8 +122,19 @@ def finish(root: Root, staged: Staged) -> float:
         sync(root, staged)
     except FileNotFoundError:
         return 0
-    with ThreadPoolExecutor(REQUESTS_AT_ONCE, "times") as pool:
-        return min(pool.map(roots.modified_s, _paths(root, staged)), default=time.time())
+    return min(_of_each(roots.modified_s, _paths(root, staged)), default=time.time())
+
+
+def find_missing(root: Root, spec: delta_table.Spec, staged: Staged) -> str | None:
+    """Return the path of a file of one table that does not exist; None if all exist."""
+    paths = [file.path for file in staged.files(spec, root / spec.name)]
+    return next((path for path, exists in zip(paths, _of_each(roots.exists, paths), strict=True) if not exists), None)
+
+
+def _of_each(ask: Callable[[str], Result], paths: Sequence[str]) -> list[Result]:
+    """Return the result of `ask` for each path, in the order of the paths."""
+    with ThreadPoolExecutor(REQUESTS_AT_ONCE, "requests") as pool:
+        return list(pool.map(ask, paths))
 
 
 def _paths(root: Root, staged: Staged) -> list[str]:

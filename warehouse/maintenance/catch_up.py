@@ -13,9 +13,9 @@ from deltalake import DeltaTable
 
 from warehouse import daily_count
 from warehouse.encoding import EncodedRows
-from warehouse.errors import HotLogBehind
+from warehouse.errors import BatchDamaged, HotLogBehind
 from warehouse.hotlog import batches, disk_space, retention, synced
-from warehouse.hotlog.connection import HotConnection
+from warehouse.hotlog.connection import HotConnection, name_of
 from warehouse.hotlog.synced import Synced
 from warehouse.integrity import completeness
 from warehouse.integrity.durability import require_synced
@@ -61,6 +61,7 @@ def catch_up(
 
     Raises:
         HotLogBehind, DataIncomplete: see `load.load`.
+        BatchDamaged: a file that a batch names is missing; no table gets a commit with that batch.
     """
     loaded = Loaded(rows=0, commits=0)
     node, recorded = batches.node_id(hot), synced.recorded(hot)
@@ -73,13 +74,14 @@ def catch_up(
         before = offsets.copy()
         # After a crash the tables may have different offsets, otherwise all of them take the same chunk.
         chunks = {offset: _chunk(hot, offset, end) for offset in set(before.values())}
-        for spec, table in tables.items():
-            chunk = chunks[before[spec]]
-            if chunk.last_id > offsets[spec]:
-                on_step(f"before commit of {spec.name}")
-                _commit(root, table, spec, chunk, node)
-                offsets[spec] = chunk.last_id
-                loaded = Loaded(loaded.rows + (chunk.hits if spec is delta_table.HITS_TABLE else 0), loaded.commits + 1)
+        due = {spec: chunks[before[spec]] for spec in tables if chunks[before[spec]].last_id > before[spec]}
+        for spec, chunk in due.items():
+            _require_files(hot, root, spec, chunk)
+        for spec, chunk in due.items():
+            on_step(f"before commit of {spec.name}")
+            _commit(root, tables[spec], spec, chunk, node)
+            offsets[spec] = chunk.last_id
+            loaded = Loaded(loaded.rows + (chunk.hits if spec is delta_table.HITS_TABLE else 0), loaded.commits + 1)
         on_step("before mark")
         reached = {spec.name: Synced(table.version(), offsets[spec]) for spec, table in tables.items()}
         retention.mark_loaded(hot, min(offsets.values()), reached, now())
@@ -103,12 +105,13 @@ class _Chunk:
 
     views: pa.Table
     errors: pa.Table
-    staged: list[Staged]
+    staged: dict[int, Staged]
+    """Staged files by the id of their batch."""
     last_id: int
 
     @property
     def hits(self) -> int:
-        return int(self.views.num_rows) + sum(file.rows for staged in self.staged for file in staged.hits)
+        return int(self.views.num_rows) + sum(file.rows for staged in self.staged.values() for file in staged.hits)
 
 
 def _chunk(hot: HotConnection, offset: int, end: int) -> _Chunk:
@@ -120,7 +123,7 @@ def _chunk(hot: HotConnection, offset: int, end: int) -> _Chunk:
     The read transaction ends with this function, before the commit, because the WAL of the hot log cannot shrink while
     it is open.
     """
-    views, staged, last_id = EncodedRows(HOT), list[Staged](), offset
+    views, staged, last_id = EncodedRows(HOT), dict[int, Staged](), offset
     count = rows = size = 0
     for batch in batches.above(hot, offset):
         if batch.id > end or (count and (batch.staged is None) == bool(staged)):
@@ -128,7 +131,7 @@ def _chunk(hot: HotConnection, offset: int, end: int) -> _Chunk:
         if batch.staged is None:
             views.add(batch.rows)
         else:
-            staged.append(batch.staged)
+            staged[batch.id] = batch.staged
         last_id, count = batch.id, count + 1
         rows, size = rows + batch.rows.num_rows, size + batch.rows.nbytes
         if rows >= COMMIT_ROWS_MAX or size >= COMMIT_BYTES_MAX or count >= COMMIT_BATCHES_MAX:
@@ -136,8 +139,18 @@ def _chunk(hot: HotConnection, offset: int, end: int) -> _Chunk:
     return _Chunk(*daily_count.split(views.table()), staged, last_id)
 
 
+def _require_files(hot: HotConnection, root: Root, spec: delta_table.Spec, chunk: _Chunk) -> None:
+    """Raise BatchDamaged if a staged file is missing: a table that names a missing file cannot be read any more."""
+    for id, staged in chunk.staged.items():
+        if missing := staging.find_missing(root, spec, staged):
+            raise BatchDamaged(
+                f"batch {id} in {name_of(hot)} names {missing}, which is missing: restore the file from a backup of "
+                "the lake; no hit is loaded until then"
+            )
+
+
 def _commit(root: Root, table: DeltaTable, spec: delta_table.Spec, chunk: _Chunk, node: str) -> None:
-    files = [file for staged in chunk.staged for file in staged.files(spec, root / spec.name)]
+    files = [file for staged in chunk.staged.values() for file in staged.files(spec, root / spec.name)]
     if not chunk.staged:
         files += staging.write(root, spec, chunk.errors if spec is delta_table.DAILY_ERRORS_TABLE else chunk.views)
     delta_table.add_files(table, spec, files, node, chunk.last_id)

@@ -51,7 +51,7 @@ _LOST_HOT_LOG = (
 _ACCEPTING_HOT_LOG = (
     "batch ids go on above those of the lake; event ids of the last seven days are read from the lake; days on which "
     "daily_views and hits differ are recounted; an import refuses lines that are older than now, because the same log "
-    "may have been imported before"
+    "may have been imported before; every other hot log of the lake is refused from now on"
 )
 _LOST_CONTROL = (
     "projects, API keys, agent jobs and their logs that are not in the control database as it is now; the record of "
@@ -125,12 +125,10 @@ def table_losses(hot_log: HotLogPlace, root: Root) -> list[Loss]:
     return [Loss(str(root / name), fault, _LOST_TABLE, _ACCEPTING_TABLE) for name, fault in faults.items()]
 
 
-def accept_hot_log(
-    hot: HotConnection, root: Root, database: duckdb.DuckDBPyConnection, now: datetime, is_another_node: bool
-) -> None:
+def accept_hot_log(hot: HotConnection, root: Root, database: duckdb.DuckDBPyConnection, now: datetime) -> None:
     """Register a hot log, which may be new, with the lake. The caller has restored its event ids (see `event_ids`).
 
-    With `is_another_node`, the hot log belongs to an additional machine, and those registered before stay in use.
+    The hot logs that were registered before are given up: a vacuum deletes staged files that only they name.
 
     The order matters. The dirty days come first, because the registration ends the refusal of a new hot log. The batch
     ids come last, because they end the refusal of an older hot log.
@@ -138,8 +136,7 @@ def accept_hot_log(
     durability.create_tables(hot, root, is_locked=True)  # an older release may have left the lake
     node = batches.node_id(hot)
     dirty_days.mark_dirty(hot, _differing_days(root, database))
-    if not is_another_node:
-        _abandon_others(root, node)
+    _abandon_others(root, node)
     registry.record_hot_log(root, HotLogRecord(node, ledger_from_s=now.timestamp()))
     offsets = {spec.name: delta_table.offset(delta_table.open_table(root, spec), node) for spec in delta_table.TABLES}
     for spec in (DAILY_VIEWS_TABLE, DAILY_ERRORS_TABLE):

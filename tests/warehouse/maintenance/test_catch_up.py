@@ -1,5 +1,6 @@
 """Chunks of hot batches: each commit has rows or staged files alone, in the order of the batches, up to its limits."""
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -7,6 +8,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.warehouse.site import DAY, NOON, Row, Site, some_rows, view
+from warehouse.errors import BatchDamaged
 from warehouse.hotlog import batches
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
@@ -53,6 +55,24 @@ def test_rows_and_staged_files_are_in_separate_commits_in_the_order_of_the_batch
     assert catch_up_with(site) == Loaded(rows=21, commits=15)
     assert site.event_ids() == [row["event_id"] for row in rows]
     assert site.faults() == []
+
+
+@pytest.mark.parametrize("spec", delta_table.TABLES[:2])
+def test_batch_whose_staged_file_is_missing_is_named_and_no_table_gets_a_commit(
+    site: Site, spec: delta_table.Spec
+) -> None:
+    for first in (0, 3):
+        site.stage(some_rows(first, 3))
+    (_, (_, staged)) = batches.staged_above(site.hot, 0)
+    lost = Path(staged.files(spec, site.root / spec.name)[0].path)
+    content = lost.read_bytes()
+    lost.unlink()
+    with pytest.raises(BatchDamaged, match=f"batch 2 in .*hot.sqlite names {lost}, which is missing.*restore"):
+        site.load()
+    assert [site.state(each).offset for each in delta_table.TABLES] == [0, 0, 0]
+    lost.write_bytes(content)
+    site.load()
+    assert site.daily_views().total() == len(site.stored(delta_table.HITS_TABLE)) == 6
 
 
 @pytest.mark.parametrize(

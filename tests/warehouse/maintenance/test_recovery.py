@@ -46,8 +46,8 @@ def with_older_hot_log(folder: Path) -> Site:
     return Site(folder, is_new=False)
 
 
-def accept(site: Site, *, is_another_node: bool = False) -> None:
-    recovery.accept_hot_log(site.hot, site.root, site.database, NOON, is_another_node=is_another_node)
+def accept(site: Site) -> None:
+    recovery.accept_hot_log(site.hot, site.root, site.database, NOON)
 
 
 def test_all_tables_and_the_next_batch_go_on_above_the_batches_of_hits(tmp_path: Path) -> None:
@@ -87,8 +87,7 @@ def test_day_that_one_table_counts_less_often_is_recounted(tmp_path: Path, table
         assert site.faults() == []
 
 
-@pytest.mark.parametrize("is_another_node", [False, True])
-def test_hot_log_before_is_given_up_unless_the_new_one_is_another_node(tmp_path: Path, is_another_node: bool) -> None:
+def test_hot_log_before_is_given_up(tmp_path: Path) -> None:
     site = Site(tmp_path)
     site.post(*some_rows(0, 6))
     site.load()
@@ -97,9 +96,9 @@ def test_hot_log_before_is_given_up_unless_the_new_one_is_another_node(tmp_path:
     for file in tmp_path.glob("hot.sqlite*"):
         file.unlink()
     with closing(Site(tmp_path, is_new=False)) as renewed:
-        accept(renewed, is_another_node=is_another_node)
+        accept(renewed)
         records = registry.hot_logs(renewed.root)
-        assert records[first].is_given_up is not is_another_node
+        assert records[first].is_given_up
         second = records[batches.node_id(renewed.hot)]
         assert (second.is_given_up, second.ledger_from_s) == (False, NOON.timestamp())
         assert dirty_days.list_dirty(renewed.hot) == []
