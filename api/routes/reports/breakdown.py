@@ -1,5 +1,6 @@
 """The views by the values of a dimension, such as agents: one page as JSON, or all values as a table."""
 
+from collections.abc import Callable, Iterable
 from typing import Annotated
 
 import msgspec
@@ -10,15 +11,18 @@ from starlette.responses import Response
 
 from api.http import auth, report_parameters
 from api.http.negotiation import accepted
-from api.http.operation import ADDRESS, JSON, KEY_OPTION, HasMore, Operation, Parameter, Success, paging
+from api.http.operation import ADDRESS, JSON, KEY_OPTION, NDJSON, HasMore, Operation, Parameter, Success, paging
 from api.http.report_parameters import DIMENSIONS, BreakdownQuery
 from api.routes.reports import reference, responses
 from api.routes.reports.reference import Ai, Bot, Counts, Human, Total
+from api.routes.reports.tables import file_stem_of
 from api.state import state_of
 from warehouse.report.filters import Page
 
 SCHEMA = pa.schema([("value", pa.string()), *((name, pa.int64()) for name in ("human", "ai", "bot", "total"))])
-"""Columns of the table."""
+"""Columns of the rows; in CSV and Parquet the first one has the name of the dimension."""
+_COLUMNS = "`value` (in CSV and Parquet the name of the dimension), `human`, `ai`, `bot` and `total`"
+Batches = Callable[[], Iterable[pa.RecordBatch]]
 
 
 class ValueViews(msgspec.Struct, frozen=True):
@@ -55,14 +59,18 @@ def _respond(request: Request, project: str, query: BreakdownQuery, media_type: 
     if media_type == JSON:
         page = reports.breakdown(snapshot, counted, query.by, query.offset, query.limit)
         return responses.document(request, snapshot.moment, _breakdown(page))
-    return responses.table(
-        request,
-        snapshot.moment,
-        media_type,
-        "breakdown",
-        SCHEMA,
-        lambda: reports.all_breakdown(snapshot, counted, query.by)[1],
-    )
+
+    def values() -> Iterable[pa.RecordBatch]:
+        return reports.all_breakdown(snapshot, counted, query.by)[1]
+
+    schema, batches = (SCHEMA, values) if media_type == NDJSON else columns(query.by, values)
+    return responses.table(request, snapshot.moment, media_type, file_stem_of(counted, query.by), schema, batches)
+
+
+def columns(by: str, values: Batches) -> tuple[pa.Schema, Batches]:
+    """Return the columns and the rows of a table whose first column has the name of the dimension, and not `value`."""
+    schema = SCHEMA.set(0, SCHEMA.field(0).with_name(by))
+    return schema, lambda: (batch.select(SCHEMA.names).rename_columns(schema.names) for batch in values())
 
 
 def _breakdown(page: Page) -> Breakdown:
@@ -87,7 +95,7 @@ the export of page views. The operation requires a key with the scope `read` or 
   same total. A value that only bots have has a `total` of 0.
 - The totals are the sums of the rows of all pages, and equal those of `views` with the same parameters.
 - While `hasMore` is true, add `limit` to `offset` for the next page. A table has all values and no pages.
-{reference.FILTERS_TEXT}{reference.TABLES_TEXT.format(columns="`value`, `human`, `ai`, `bot` and `total`")}\
+{reference.FILTERS_TEXT}{reference.TABLES_TEXT.format(columns=_COLUMNS)}\
 {reference.MOMENT_TEXT}""",
         samples={
             "The AI agents of September": f"""\
@@ -107,7 +115,7 @@ curl "{ADDRESS}/v1/analytics/demo/breakdown?by=browser&path=/docs/*&traffic=huma
                 "The counts.",
                 reference.table_content(
                     Breakdown(Counts(0, 931, 0, 931), [ValueViews("GPTBot", 0, 173, 0, 173)], has_more=True),
-                    "value,human,ai,bot,total\r\nGPTBot,0,173,0,173\r\n",
+                    "agent,human,ai,bot,total\r\nGPTBot,0,173,0,173\r\n",
                     ValueViews("GPTBot", 0, 173, 0, 173),
                 ),
                 reference.HEADERS,

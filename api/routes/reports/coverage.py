@@ -84,7 +84,9 @@ def _respond(request: Request, project: str, as_of: Moment | None, media_type: s
     coverage = reports.source_coverage(snapshot, project)
     if media_type == JSON:
         return responses.document(request, snapshot.moment, _coverage(coverage))
-    return responses.table(request, snapshot.moment, media_type, "coverage", SCHEMA, _table(coverage).to_batches)
+    return responses.table(
+        request, snapshot.moment, media_type, f"{project}-coverage", SCHEMA, _table(coverage).to_batches
+    )
 
 
 def _coverage(coverage: source_coverage.SourceCoverage) -> Coverage:

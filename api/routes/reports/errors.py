@@ -1,6 +1,6 @@
 """The errors that AI agents and bots got: one page as JSON, or all rows as a table."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
 import msgspec
@@ -24,7 +24,9 @@ from api.http.operation import (
 )
 from api.http.report_parameters import ERROR_FILTERS, ERROR_TRAFFIC, ErrorsPage
 from api.routes.reports import reference, responses
+from api.routes.reports.tables import file_stem
 from api.state import state_of
+from warehouse.report.audience.errors import FIRST_DAY
 
 _TIME = pa.timestamp("us", tz="UTC")
 SCHEMA = pa.schema(
@@ -76,7 +78,10 @@ def _respond(request: Request, page: ErrorsPage, media_type: str) -> Response:
     rows = state_of(request).errors.rows(page.query, moment).rename_columns(SCHEMA.names).cast(SCHEMA)
     if media_type == JSON:
         return responses.document(request, moment, _errors(rows, page))
-    return responses.table(request, moment, media_type, "errors", SCHEMA, rows.to_batches)
+    first, today = page.query.first, datetime.fromtimestamp(moment.taken_us // 1_000_000, UTC).date()
+    last = max(first, min(page.query.end - timedelta(days=1), today))
+    stem = file_stem(page.query.project, "errors", None if first == FIRST_DAY else first, last)
+    return responses.table(request, moment, media_type, stem, SCHEMA, rows.to_batches)
 
 
 def _errors(rows: pa.Table, page: ErrorsPage) -> Errors:

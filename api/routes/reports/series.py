@@ -14,6 +14,7 @@ from api.http.operation import ADDRESS, JSON, KEY_OPTION, Operation, Parameter, 
 from api.http.report_parameters import INTERVAL_DEFAULT, TIMEZONE_DEFAULT, SeriesQuery
 from api.routes.reports import reference, responses
 from api.routes.reports.reference import Ai, Bot, Counts, Human, Total
+from api.routes.reports.tables import file_stem_of
 from api.state import state_of
 from warehouse.report import filters
 from warehouse.report.time_buckets import BUCKETS_MAX, INTERVALS
@@ -57,7 +58,9 @@ def _respond(request: Request, project: str, query: SeriesQuery, media_type: str
     totals, rows = reports.series(snapshot, counted, query.interval, query.zone)
     if media_type == JSON:
         return responses.document(request, snapshot.moment, _series(totals, rows))
-    return responses.table(request, snapshot.moment, media_type, "series", SCHEMA, rows.to_batches)
+    return responses.table(
+        request, snapshot.moment, media_type, file_stem_of(counted, "series"), SCHEMA, rows.to_batches
+    )
 
 
 def _series(totals: filters.Counts, rows: pa.Table) -> Series:

@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import Any
 
 import msgspec
@@ -12,6 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from api.http.operation import NDJSON
+from warehouse.query.time_range import FIRST
+from warehouse.report.filters import Query
 
 CSV, PARQUET = "text/csv", "application/vnd.apache.parquet"
 _FORMULA = r"\A([=+\-@\t\r])"
@@ -24,6 +27,21 @@ BATCH_ROWS = 10_000
 """Number of rows of a batch, which is one chunk of a table and one row group of Parquet."""
 
 Batches = Iterable[pa.RecordBatch]
+
+
+def file_stem(project: str, report: str, first: date | None, last: date) -> str:
+    """Return the name, without its suffix, of a file with a report of the days `first` to `last`, both included.
+
+    `first` is None for all time.
+    """
+    days = f"until-{last}" if first is None else f"{first}" if first == last else f"{first}_{last}"
+    return f"{project}-{report}-{days}"
+
+
+def file_stem_of(query: Query, report: str) -> str:
+    """Return the name, without its suffix, of a file with a report of the UTC days of a query."""
+    last = max(query.start, min(query.end or query.now, query.now) - timedelta.resolution)
+    return file_stem(query.project, report, None if query.start == FIRST else query.start.date(), last.date())
 
 
 def rebatched(schema: pa.Schema, batches: Batches) -> Iterator[pa.RecordBatch]:

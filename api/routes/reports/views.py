@@ -14,6 +14,7 @@ from api.http.operation import ADDRESS, JSON, KEY_OPTION, HasMore, Operation, Su
 from api.http.report_parameters import ViewsQuery
 from api.routes.reports import reference, responses
 from api.routes.reports.reference import Ai, Human, Total
+from api.routes.reports.tables import file_stem_of
 from api.state import state_of
 from warehouse.report.filters import Page
 
@@ -63,7 +64,12 @@ def _respond(request: Request, project: str, query: ViewsQuery, media_type: str)
         page = reports.views(snapshot, counted, query.offset, query.limit)
         return responses.document(request, snapshot.moment, report(page))
     return responses.table(
-        request, snapshot.moment, media_type, "views", SCHEMA, lambda: reports.all_views(snapshot, counted)[1]
+        request,
+        snapshot.moment,
+        media_type,
+        file_stem_of(counted, "views"),
+        SCHEMA,
+        lambda: reports.all_views(snapshot, counted)[1],
     )
 
 

@@ -14,7 +14,7 @@ from api.dashboard.web.view import View
 from api.dashboard.web.visit import Visit
 from api.http.cors import AS_OF
 from api.routes.reports import breakdown, series, views
-from api.routes.reports.tables import CSV, FORMATS, PARQUET, rebatched
+from api.routes.reports.tables import CSV, FORMATS, PARQUET, file_stem, rebatched
 
 TIME, PAGES_REPORT = "time", "pages"
 REPORTS = (TIME, PAGES_REPORT, *tables.DIMENSIONS)
@@ -52,15 +52,16 @@ def _respond(visit: Visit, media_type: str) -> Response:
 
 
 def table_file(view: View, media_type: str, name: str, table: ExportTable) -> Response:
-    """Return the response with a table as a file, whose name begins with the project's id.
+    """Return the response with a table as a file, whose name has the project's id and the days of the page.
 
     The file has no ETag, which would need the rows twice. The first rows are computed before the response begins, so
     that an error has its own status.
     """
     form = FORMATS[media_type]
+    stem = file_stem(view.project.id, name, view.period.first, view.period.last)
     headers = {
         "Cache-Control": "private, no-store",
-        "Content-Disposition": f'attachment; filename="{view.project.id}-{name}.{form.suffix}"',
+        "Content-Disposition": f'attachment; filename="{stem}.{form.suffix}"',
         "Vary": "Cookie",
         AS_OF: str(view.snapshot.moment),
     }
@@ -82,7 +83,8 @@ def _report(view: View, name: str) -> ExportTable:
         return ExportTable(views.SCHEMA, lambda: reports.all_views(snapshot, query, order)[1])
     dimension = tables.DIMENSIONS[name]
     query = tables.query(view, dimension)
-    return ExportTable(breakdown.SCHEMA, lambda: reports.all_breakdown(snapshot, query, dimension.by)[1])
+    values = breakdown.columns(dimension.by, lambda: reports.all_breakdown(snapshot, query, dimension.by)[1])
+    return ExportTable(*values)
 
 
 PAGES = (

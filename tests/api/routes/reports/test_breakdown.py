@@ -21,8 +21,8 @@ BREAKDOWNS: dict[str, Rows] = {
 }
 
 
-def rows(listed: Rows) -> list[dict[str, object]]:
-    names = ("value", "human", "ai", "bot", "total")
+def rows(listed: Rows, name: str = "value") -> list[dict[str, object]]:
+    names = (name, "human", "ai", "bot", "total")
     return [dict(zip(names, (*row, row[1] + row[2]), strict=True)) for row in listed]
 
 
@@ -46,15 +46,16 @@ def test_rows_add_up_to_the_totals(hits: httpx.Client, by: str) -> None:
 @pytest.mark.parametrize("by", [by for by in BREAKDOWNS if by != "utmSource"])
 def test_table_has_every_value_in_each_format(hits: httpx.Client, by: str, kind: str) -> None:
     response = hits.get(f"breakdown?by={by}&limit=1&offset=9", headers={"Accept": kind})
-    assert table(response) == rows(BREAKDOWNS[by])
-    assert response.headers["content-disposition"].startswith('attachment; filename="breakdown.')
+    assert table(response) == rows(BREAKDOWNS[by], "value" if kind == NDJSON else by)
+    assert f"-{by}-until-" in response.headers["content-disposition"]
 
 
 def test_value_that_a_spreadsheet_would_compute_is_a_text_in_csv(hits: httpx.Client) -> None:
     response = hits.get("breakdown?by=utmSource", headers={"Accept": CSV})
-    assert response.text == "value,human,ai,bot,total\r\n,2,3,1,5\r\n'=1+1,1,0,0,1\r\n"
-    for kind in (PARQUET, NDJSON):
-        assert table(hits.get("breakdown?by=utmSource", headers={"Accept": kind})) == rows(BREAKDOWNS["utmSource"])
+    assert response.text == "utmSource,human,ai,bot,total\r\n,2,3,1,5\r\n'=1+1,1,0,0,1\r\n"
+    for kind, name in ((PARQUET, "utmSource"), (NDJSON, "value")):
+        expected = rows(BREAKDOWNS["utmSource"], name)
+        assert table(hits.get("breakdown?by=utmSource", headers={"Accept": kind})) == expected
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3])

@@ -1,6 +1,7 @@
 """The list of errors that AI agents and bots got, from the posts of a server."""
 
 import io
+import re
 
 import httpx
 import pyarrow.parquet as pq
@@ -103,6 +104,7 @@ def test_pages_have_each_row_once(errors: httpx.Client) -> None:
 
 def test_tables_have_all_rows(errors: httpx.Client) -> None:
     answer = errors.get("errors?agent=Googlebot", headers={"Accept": CSV})
+    assert re.search(r"-errors-until-20\d\d-\d\d-\d\d\.csv", answer.headers["content-disposition"])
     assert answer.text == (
         "path,agent,traffic,status,requests,firstSeen,lastSeen\r\n"
         "/old,Googlebot,bot,410,1,2026-09-04T10:00:00+00:00,2026-09-04T10:00:00+00:00\r\n"

@@ -68,7 +68,7 @@ def test_day_on_which_the_clock_changes_has_23_hours(hits: httpx.Client) -> None
 def test_table_has_the_same_rows_in_each_format(hits: httpx.Client, kind: str) -> None:
     response = hits.get(f"series?{RANGE}&timezone=Europe/Berlin", headers={"Accept": kind})
     assert table(response) == rows(DAYS_IN_BERLIN)
-    assert response.headers["content-disposition"].startswith('attachment; filename="series.')
+    assert "-series-2025-03-29_2025-04-01." in response.headers["content-disposition"]
 
 
 def test_series_without_dates_is_from_the_first_hit_to_today(hits: httpx.Client) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import secrets
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -322,7 +323,7 @@ def test_unavailable_media_type_is_a_406(edges: httpx.Client, accept: str) -> No
 @pytest.mark.parametrize("query", ["", "limit=1&offset=255"])
 def test_table_has_every_path_in_each_format(large: httpx.Client, kind: str, query: str) -> None:
     response = large.get(f"views?{query}", headers={"Accept": kind})
-    assert response.headers["content-disposition"].startswith('attachment; filename="views.')
+    assert re.search(r'filename="[a-z0-9-]+-views-until-20\d\d-\d\d-\d\d\.', response.headers["content-disposition"])
     assert table(response) == RANKED
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+from datetime import date
 from types import SimpleNamespace
 from typing import cast
 from urllib.parse import urlencode
@@ -87,8 +88,14 @@ def test_text_that_a_spreadsheet_would_compute_gets_an_apostrophe(dashboard: Das
 
 
 def test_file_has_a_name_and_is_not_cached_for_others(viewer: TestClient) -> None:
-    response = viewer.get(f"/projects/{PROJECT}/export.csv?report=referrers")
-    assert response.headers["content-disposition"] == f'attachment; filename="{PROJECT}-referrers.csv"'
+    for days, period in (
+        ("period=all", f"until-{before(0)}"),
+        ("period=today", before(0)),
+        ("from=2026-09-01&to=2026-09-30", "2026-09-01_2026-09-30"),
+    ):
+        response = viewer.get(f"/projects/{PROJECT}/export.csv?report=referrers&{days}")
+        expected = f'attachment; filename="{PROJECT}-referrers-{period}.csv"'
+        assert response.headers["content-disposition"] == expected
     assert response.headers["vary"] == "Cookie"
     assert "private" in response.headers["cache-control"]
 
@@ -101,7 +108,8 @@ def test_rows_of_a_file_are_computed_once(media_type: str) -> None:
         computed.append("rows")
         return [pa.record_batch({"path": ["/a", "/b"]})]
 
-    view = SimpleNamespace(project=SimpleNamespace(id="docs"), snapshot=SimpleNamespace(moment="now"))
+    period = SimpleNamespace(first=None, last=date(2026, 9, 30))
+    view = SimpleNamespace(project=SimpleNamespace(id="docs"), snapshot=SimpleNamespace(moment="now"), period=period)
     response = export.table_file(
         cast("View", view), media_type, "pages", ExportTable(pa.schema([("path", "str")]), batches)
     )
