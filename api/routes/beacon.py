@@ -46,7 +46,7 @@ async def receive(request: Request) -> Response:
     content = await body.read(request, post.BEACON_BYTES_MAX, budget=body.ANONYMOUS)
     if time.monotonic() - began_s > body.RECHECK_AFTER_S:
         await _require_unchanged(state, project)
-    view = post.parse_beacon(content, _user_agent(request), datetime.now(UTC), evidence_of(request))
+    view = _view(request, project, post.decode_beacon(content))
     receipt = await _store(state, _beacon_post(state, project, view))
     return Response(msgspec.json.encode(receipt), 202, headers, JSON)
 
@@ -56,6 +56,7 @@ async def pixel(request: Request) -> Response:
     state = state_of(request)
     project = await state.project(request.path_params["projectId"])
     request.state.headers = headers = cors.allowed(request, project)
+    cors.require_own_page(request, project)
     query = parameters.single(request, ("path", "url", "referrer", "eventId"))
     if request.method == "GET":
         sent = BeaconHit(query.get("url"), query.get("path"), query.get("referrer"), query.get("eventId"))
@@ -72,13 +73,20 @@ async def count(request: Request, project: Project, sent: BeaconHit) -> None:
 
     Raises:
         InvalidField: a field of `sent` is invalid.
-        Problem: `rate-limited`, or `invalid-header` if the user agent is too long.
+        Problem: `rate-limited`, `origin-not-allowed` for the URL of another site, or `invalid-header` if the user agent
+            is too long.
         Overloaded: see `RateLimit.count` and `HotLog.post`.
     """
     state = state_of(request)
     await _limit_rate(request, state)
+    await _store(state, _beacon_post(state, project, _view(request, project, sent)))
+
+
+def _view(request: Request, project: Project, sent: BeaconHit) -> Hit:
+    """Return the page view that a request sends, with the user agent, the time and the evidence of the request."""
     view = hit.beacon_hit(sent, _user_agent(request), datetime.now(UTC), evidence_of(request))
-    await _store(state, _beacon_post(state, project, view))
+    cors.require_own_url(project, sent.url)
+    return view
 
 
 async def _require_unchanged(state: State, project: Project) -> None:
@@ -164,7 +172,9 @@ OPERATIONS = (
         description="""\
 A beacon for pages without JavaScript, as the source of an `img` tag. The response is sent once the view is on disk. The
 request counts as a beacon of its address. A HEAD request counts nothing. Browsers send the `Origin` of an image only if
-the tag has `crossorigin`; the origin must then be one of the project's.
+the tag has `crossorigin`. Without it, the `Referer` must have one of the project's origins, if the project has any;
+without a `Referer`, the request must not have `Sec-Fetch-Site: cross-site`. If your pages have a `Referrer-Policy` of
+`no-referrer`, give the tag `referrerpolicy="origin"`.
 """,
         samples={"": f'curl -o pixel.gif "{ADDRESS}/v1/analytics/demo/pixel.gif?path=/docs/hello"'},
         parameters=field_parameters(BeaconHit, path="/docs/hello"),

@@ -14,7 +14,6 @@ import msgspec
 
 from ingest.errors import BodyTooLarge, InvalidBody, InvalidField
 from ingest.hits import hit
-from ingest.hits.evidence import NO_EVIDENCE, Evidence
 from ingest.hits.hit import BeaconHit, Hit, ServerHit, microseconds
 from ingest.hits.json_errors import explain
 
@@ -59,21 +58,20 @@ _SERVER = msgspec.json.Decoder(ServerHit)
 _SERVER_MANY = msgspec.json.Decoder(list[ServerHit])
 
 
-def parse_beacon(body: bytes, user_agent: str, now: datetime, evidence: Evidence = NO_EVIDENCE) -> Hit:
-    """Return the hit of a beacon. Its user agent, its time and its evidence are those of the HTTP request.
+def decode_beacon(body: bytes) -> BeaconHit:
+    """Return the fields of a beacon.
 
     Raises:
-        InvalidField: a field is missing, unknown or invalid.
+        InvalidField: a field is unknown or has the wrong type.
         InvalidBody: the body is not one JSON object.
     """
     try:
-        sent = _BEACON.decode(body)
+        return _BEACON.decode(body)
     except (ValueError, RecursionError) as error:
         field, reason = explain(error, BeaconHit)
         if field is None:
             raise InvalidBody(f"a beacon is one JSON object: {reason}") from None
         raise InvalidField(field, reason) from None
-    return hit.beacon_hit(sent, user_agent, now, evidence)
 
 
 def parse_post(body: bytes, is_ndjson: bool, now: datetime) -> Parsed:

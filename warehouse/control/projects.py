@@ -44,6 +44,9 @@ class Project:
     def allows(self, origin: str) -> bool:
         return ANY_ORIGIN in self.origins or origin in self.origins
 
+    def allows_host(self, host: str | None) -> bool:
+        return ANY_ORIGIN in self.origins or any(urlsplit(origin).hostname == host for origin in self.origins)
+
 
 def create(engine: sa.Engine, id: str, origins: tuple[str, ...], now_s: int) -> Project:
     """Create a project.

@@ -11,8 +11,16 @@ SITE = Project("site", ("https://example.com", "http://localhost:3000"), 0)
 ANY = Project("any", ("*",), 0)
 
 
-def request(origin: str | None) -> Request:
-    return Request({"type": "http", "headers": [] if origin is None else [(b"origin", origin.encode())]})
+def request(origin: str | None, **others: str | None) -> Request:
+    headers = {"origin": origin, **others}
+    return Request(
+        {
+            "type": "http",
+            "headers": [
+                (name.replace("_", "-").encode(), text.encode()) for name, text in headers.items() if text is not None
+            ],
+        }
+    )
 
 
 @pytest.mark.parametrize("origin", ["https://example.com", "http://localhost:3000"])
@@ -40,6 +48,57 @@ def test_request_without_an_origin_is_allowed_and_gets_no_headers() -> None:
     assert (
         cors.allowed(request(None), SITE) == cors.preflight(request(None), SITE) == cors.readable(request(None)) == {}
     )
+
+
+@pytest.mark.parametrize(
+    ("referer", "fetch_site"),
+    [
+        ("https://example.com/page?q=1", "cross-site"),
+        ("http://localhost:3000", "same-origin"),
+        (None, "same-site"),
+        (None, "same-origin"),
+        (None, "none"),  # the user has opened the image
+        (None, None),  # a program, or a browser of before 2023 that withholds the Referer
+    ],
+)
+def test_image_on_a_page_of_the_project_is_accepted(referer: str | None, fetch_site: str | None) -> None:
+    cors.require_own_page(request(None, referer=referer, sec_fetch_site=fetch_site), SITE)
+
+
+@pytest.mark.parametrize(
+    ("referer", "fetch_site", "sender"),
+    [
+        ("https://evil.example/", "cross-site", "the origin 'https://evil.example'"),
+        ("https://evil.example/https://example.com", None, "the origin 'https://evil.example'"),
+        ("https://example.com@evil.example/", None, "the origin 'https://example.com@evil.example/'"),
+        ("https://www.example.com/", "same-site", "the origin 'https://www.example.com'"),
+        ("a" * 1_000, None, f"the origin 'https://{'a' * 292}'"),
+        ("", None, "the origin ''"),
+        (None, "cross-site", "a page of another site that withholds its address (Referer)"),
+    ],
+)
+def test_image_on_a_page_of_another_site_is_refused(referer: str | None, fetch_site: str | None, sender: str) -> None:
+    sent = request(None, referer=referer, sec_fetch_site=fetch_site)
+    with pytest.raises(Problem) as raised:
+        cors.require_own_page(sent, SITE)
+    assert raised.value.kind == "origin-not-allowed"
+    command = "readership project origins site https://example.com http://localhost:3000 ORIGIN"
+    assert raised.value.detail == f"project 'site' does not accept beacons from {sender}; to accept them: {command}"
+    cors.require_own_page(sent, ANY)
+    cors.require_own_page(sent, Project("new", (), 0))
+
+
+@pytest.mark.parametrize("url", ["https://example.com/a", "http://EXAMPLE.com:8080", "http://localhost/", None])
+def test_url_of_a_host_of_the_project_is_accepted(url: str | None) -> None:
+    cors.require_own_url(SITE, url)
+
+
+@pytest.mark.parametrize("url", ["https://evil.example/https://example.com/", "https://www.example.com/", "https://a"])
+def test_url_of_another_host_is_refused(url: str) -> None:
+    with pytest.raises(Problem, match="does not accept beacons"):
+        cors.require_own_url(SITE, url)
+    cors.require_own_url(ANY, url)
+    cors.require_own_url(Project("new", (), 0), url)
 
 
 def test_page_of_any_origin_may_read_an_error() -> None:

@@ -339,6 +339,25 @@ def test_pixel_for_a_page_of_another_origin_is_rejected(shop: Page) -> None:
     assert shop.export() == before
 
 
+@pytest.mark.parametrize(
+    "headers", [{"Referer": "https://evil.example/"}, {"Sec-Fetch-Site": "cross-site"}], ids=["referer", "no referer"]
+)
+def test_pixel_on_a_page_of_another_site_counts_no_visitor(shop: Page, headers: dict[str, str]) -> None:
+    before = shop.export()
+    problem(shop.client.get("pixel.gif", params={"path": "/a"}, headers=headers), 403)
+    assert shop.export() == before
+    own = {"Referer": f"{ORIGIN}/", "Sec-Fetch-Site": "cross-site"}
+    assert shop.client.get("pixel.gif", params={"path": "/a"}, headers=own).status_code == 200
+
+
+def test_url_of_another_site_is_refused(shop: Page) -> None:
+    before = shop.export()
+    problem(shop.send({"url": "https://evil.example/a"}, Origin=ORIGIN), 403)
+    problem(shop.client.get("pixel.gif", params={"url": "https://evil.example/a"}), 403)
+    assert shop.export() == before
+    assert shop.send({"url": f"{ORIGIN}/a"}).status_code == 202
+
+
 @pytest.mark.parametrize("query", ["path=/pixel", "path="])
 def test_page_of_an_allowed_origin_may_read_the_response_of_the_pixel(shop: Page, query: str) -> None:
     response = shop.client.get(f"pixel.gif?{query}", headers={"Origin": ORIGIN})

@@ -14,8 +14,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ingest.errors import BodyTooLarge, IngestError, InvalidBody, InvalidField
-from ingest.hits.body import BODY_BYTES_MAX, HITS_MAX, Parsed, Rejection, gunzip, parse_beacon, parse_post
-from ingest.hits.hit import EPOCH, Hit
+from ingest.hits.body import BODY_BYTES_MAX, HITS_MAX, Parsed, Rejection, decode_beacon, gunzip, parse_post
+from ingest.hits.hit import EPOCH, Hit, beacon_hit
 
 NOW = datetime(2026, 9, 15, 12, tzinfo=UTC)
 NOW_US = 1_789_473_600_000_000
@@ -97,6 +97,10 @@ def test_timestamp_has_microseconds_in_any_zone(written: str, instant: datetime)
 def test_utm_source_is_the_first_one_of_the_query(query: str, utm_source: str | None) -> None:
     for row in ({"path": f"/a{query}"}, {"url": f"https://example.com/a{query}"}):
         assert parsed([row], lines=False).hits == [hit("/a", utm_source=utm_source)]
+
+
+def parse_beacon(body: bytes, user_agent: str, now: datetime) -> Hit:
+    return beacon_hit(decode_beacon(body), user_agent, now)
 
 
 # Rejected rows
