@@ -14,7 +14,7 @@ from ingest.classification import agents
 from ingest.hotlog import beacon_shares, deduplication, ledger_store
 from warehouse import disk
 from warehouse.control import project_check
-from warehouse.errors import NoData
+from warehouse.errors import AgentsDamaged, NoData
 from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, MOVED, RANGES, RUN, sqlite_url
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import Server
@@ -149,6 +149,16 @@ def require(settings: Settings) -> None:
         return
     if not any(path.exists() for path in (settings.hot_log, local_folder(settings.lake), settings.control)):
         raise NoData(f"there is no data in {settings.data}; name another folder with --data")
+
+
+def require_agents(settings: Settings) -> None:
+    """Write the file of the AI agents again if it cannot be read. A folder without the file is not changed."""
+    try:
+        if (settings.lake / agents_file.AGENTS_FILE).exists():
+            agents_file.read(settings.lake)
+    except AgentsDamaged:
+        with _locked(settings):
+            write_lake_files(settings)
 
 
 def require_hot_log(settings: Settings) -> None:

@@ -42,6 +42,10 @@ class BatchDamaged(WarehouseError):
     """The content of a waiting batch does not match its checksum, or a file that it names is missing."""
 
 
+class AgentsDamaged(WarehouseError):
+    """The file of the AI agents, which the program can write again, cannot be read."""
+
+
 class RollupDamaged(WarehouseError):
     """A rollup cannot be read. Readers count from `hits` instead."""
 

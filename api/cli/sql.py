@@ -107,6 +107,7 @@ def sql_(settings: Settings, query: str, form: str | None) -> None:
     if chosen == "parquet" and sys.stdout.isatty():
         raise click.UsageError("Parquet is binary: send it to a file, as in > answer.parquet")
     data_folder.require(settings)
+    data_folder.require_agents(settings)
     try:
         with sql.run_query(settings.data, query, settings.lake, settings.hot_log) as rows:
             output.write(rows, chosen)

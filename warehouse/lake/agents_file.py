@@ -3,11 +3,25 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from warehouse.errors import AgentsDamaged
 from warehouse.lake import roots
 from warehouse.lake.roots import Root
 from warehouse.schema import AGENTS
 
 AGENTS_FILE = "agents.parquet"
+
+
+def read(root: Root) -> pa.Table:
+    """Return the AI agents.
+
+    Raises:
+        AgentsDamaged: the file is not Parquet.
+    """
+    file = root / AGENTS_FILE
+    try:
+        return pq.read_table(pa.BufferReader(file.read_bytes()))
+    except (pa.ArrowException, OSError):
+        raise AgentsDamaged(f"{file} cannot be read; readership sql writes it again") from None
 
 
 def write_agents(root: Root, rows: list[dict[str, str]]) -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from warehouse.errors import InvalidSql, NoData
 from warehouse.folder import HOT_LOG, LAKE, RUN
 from warehouse.hotlog.connection import HotLogPlace
 from warehouse.integrity import completeness
+from warehouse.lake import agents_file
 from warehouse.lake.agents_file import AGENTS_FILE
 from warehouse.lake.roots import Root
 from warehouse.query import engine, sql_views
@@ -44,15 +44,14 @@ def connect(
     """
     folder = Path(data).absolute()
     hot_log, lake = hot_log or folder / HOT_LOG, root or folder / LAKE
-    agents = lake / AGENTS_FILE
     completeness.require_identity(hot_log, lake)
-    if (isinstance(hot_log, Path) and not hot_log.is_file()) or not agents.exists():
+    if (isinstance(hot_log, Path) and not hot_log.is_file()) or not (lake / AGENTS_FILE).exists():
         raise NoData(f"there is no data in {folder}: name the data folder of `readership serve`")
     with closing(SnapshotReader(hot_log, lake)) as reader:
         snapshot = reader.take()
     database = engine.connect(folder / RUN / "spill", MEMORY_LIMIT)
     try:
-        sql_views.create(database, snapshot, pq.read_table(pa.BufferReader(agents.read_bytes())))
+        sql_views.create(database, snapshot, agents_file.read(lake))
         engine.lock(database, (*snapshot.hits.files, *snapshot.daily_views.files, *snapshot.daily_errors.files))
     except BaseException:
         database.close()

@@ -12,7 +12,8 @@ import pytest
 import warehouse
 from ingest.classification.agents import rows as known_agents
 from tests.api.cli.console import FIREFOX, call, result
-from tests.processes.running import COMMAND, Running
+from tests.processes.running import COMMAND, Running, new_key
+from warehouse.errors import AgentsDamaged
 from warehouse.schema import HITS
 
 PEAK = (
@@ -51,6 +52,16 @@ def test_notebook_sees_each_acknowledged_hit_of_a_running_service(service: Runni
         assert connection.sql("SELECT count(*) FROM hits WHERE path = '/notebook'").fetchall() == [(2,)]
     with warehouse.connect(service.data) as later:
         assert later.sql("SELECT sum(views) FROM daily_views WHERE path = '/notebook'").fetchall() == [(4,)]
+
+
+def test_damaged_file_of_agents_is_written_again(tmp_path: Path) -> None:
+    new_key(tmp_path)
+    file = tmp_path / "lake" / "agents.parquet"
+    for damaged in (b"", file.read_bytes()[:100]):
+        file.write_bytes(damaged)
+        with pytest.raises(AgentsDamaged, match=r"agents\.parquet cannot be read; readership sql writes it again"):
+            warehouse.connect(tmp_path)
+        assert result(call(tmp_path, "sql", "FROM agents", "--format", "json")) == known_agents()
 
 
 def test_agents_are_those_of_the_classifier(service: Running) -> None:
