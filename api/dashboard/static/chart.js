@@ -58,7 +58,9 @@
     };
     plot.addEventListener("pointermove", follow);
     plot.addEventListener("pointerdown", follow);
-    plot.addEventListener("pointerleave", hide);
+    plot.addEventListener("pointerleave", event => { if (event.pointerType !== "touch") hide(); }); // a finger leaves when it is lifted
+    plot.addEventListener("pointercancel", hide); // the finger scrolls the page
+    document.addEventListener("pointerdown", event => { if (!plot.contains(event.target)) hide(); });
     plot.addEventListener("mouseleave", hide); // Chromium 156 sends no pointerleave in the first page of a process
     plot.addEventListener("blur", hide);
     plot.addEventListener("keydown", event => {

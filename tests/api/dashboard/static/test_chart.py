@@ -134,6 +134,31 @@ def test_pointer_shows_the_numbers_of_its_interval(page: Page) -> None:
     assert tooltip(page) == [""]
 
 
+def test_touched_interval_shows_its_numbers_until_something_else_is_touched(browser: Browser) -> None:
+    with browser.new_context(has_touch=True, viewport={"width": 390, "height": 700}) as context:
+        page = context.new_page()
+        show(page, [Interval("Monday", "Mo", Counts(5, 1)), Interval("Tuesday", "Tu", Counts(7, 2))])
+        box = page.locator(".chart-plot").bounding_box()
+        assert box is not None
+        left, right, y = box["x"] + box["width"] * 0.25, box["x"] + box["width"] * 0.75, box["y"] + 100
+        monday, tuesday = ["Monday", "People", "5", "AI", "1"], ["Tuesday", "People", "7", "AI", "2"]
+        page.touchscreen.tap(right, y)
+        assert tooltip(page) == tuesday
+        page.touchscreen.tap(left, y)
+        assert tooltip(page) == monday
+        page.touchscreen.tap(left, box["y"] + box["height"] + 150)
+        assert tooltip(page) == [""]
+
+        finger = context.new_cdp_session(page)
+        for kind, points in (
+            ("touchStart", [{"x": left, "y": y}]),
+            *(("touchMove", [{"x": left + (right - left) * step / 5, "y": y}]) for step in range(1, 6)),
+            ("touchEnd", []),
+        ):
+            finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+        assert tooltip(page) == tuesday
+
+
 def test_arrow_keys_move_and_the_numbers_are_read_out(page: Page) -> None:
     show(page, [Interval(name, "", Counts(number)) for number, name in enumerate(("one", "two", "three"))])
     spoken = page.locator(".chart-plot [aria-live=polite]")
