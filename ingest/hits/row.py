@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from ingest.classification.user_agent_cache import Columns, UserAgentCache
-from ingest.hits.claims import public_address
 from ingest.hits.classes import agent_of, as_signed, as_spoofed, by_accept, rule_of_accept
 from ingest.hits.evidence import hints
 from ingest.hits.hit import Hit
@@ -64,10 +63,7 @@ def _row(project: str, hit: Hit, columns: Columns, source: str, received_us: int
 def _verdict(agent: str | None, hit: Hit, verifier: Verifier) -> Verdict | None:
     """Return the verdict on a hit; None for a hit that claims to be no agent, unless its signature decides."""
     if agent is not None:
-        evidence = hit.evidence
-        if evidence.address:
-            evidence = evidence._replace(address=public_address(evidence.address))
-        return verifier.verify(agent, hit.user_agent, evidence, hit.ts_us)
+        return verifier.verify(agent, hit.user_agent, hit.evidence, hit.ts_us)
     if hit.evidence.headers is None or "signature-input" not in hit.evidence.headers:
         return None
     verdict = verifier.verify(None, hit.user_agent, hit.evidence, hit.ts_us)

@@ -5,11 +5,13 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from ipaddress import ip_network
 
-NOT_GLOBAL = (
+SPECIAL = (
     "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
-    "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/3",
+    "192.0.2.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3",
+    "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
 )  # fmt: skip
-"""IPv4 prefixes that no client on the internet has: https://www.iana.org/assignments/iana-ipv4-special-registry/"""
+"""Prefixes that no client on the internet has, in IPv4 and in 2000::/3: https://www.iana.org/assignments/
+iana-ipv4-special-registry/ and iana-ipv6-special-registry/. A sample log may have addresses for documentation."""
 _MAPPED = 0xFFFF << 32
 """Number of the address ::ffff:0:0. An IPv4 address has the number of its IPv4-mapped IPv6 address: _MAPPED plus the 32
 bits of the IPv4 address."""
@@ -17,8 +19,9 @@ _IPV4 = range(_MAPPED, _MAPPED + (1 << 32))
 _GLOBAL_IPV6 = range(0x2000 << 112, 0x4000 << 112)
 """Numbers of 2000::/3, the only IPv6 prefix of which global unicast addresses are assigned."""
 _LENGTHS = {str(bits): bits for bits in range(129)}
-_HOST_BITS = (1 << 64) - 1
-"""Mask of the bits of an IPv6 address that identify a host in its network."""
+_PACKED_MAPPED = _MAPPED.to_bytes(16)[:12]
+NO_ADDRESS = bytes(16)
+"""The packed address ::, which no client has, in place of a text that is no address."""
 
 
 class RangeTable:
@@ -62,28 +65,39 @@ def interval(prefix: str) -> tuple[int, int]:
     return offset + first, offset + first + size - 1
 
 
-def number_of(address: str) -> int | None:
-    """Return the number of a global address; None for any other text.
+def special_intervals() -> list[tuple[int, int]]:
+    """Return the numbers of the first and the last address of each interval in which no client on the internet is."""
+    outside = (0, _IPV4.start - 1), (_IPV4.stop, _GLOBAL_IPV6.start - 1), (_GLOBAL_IPV6.stop, (1 << 128) - 1)
+    return [*outside, *map(interval, SPECIAL)]
 
-    An IPv4 address has the number of its IPv4-mapped IPv6 address. A private, link-local or other special address, with
-    or without a zone id, is the address of a proxy or of a local network, not of a client on the internet.
-    """
+
+def packed(address: str | None) -> bytes:
+    """Return the 16 bytes of an address, of an IPv4 address those of its IPv4-mapped IPv6 address; NO_ADDRESS for any
+    other text. A zone id makes a text no address: only addresses of a local network have one."""
     try:
+        if not address:
+            return NO_ADDRESS
         if ":" in address:
-            number = int.from_bytes(socket.inet_pton(socket.AF_INET6, address))
-        else:
-            number = _MAPPED + int.from_bytes(socket.inet_pton(socket.AF_INET, address))
+            return socket.inet_pton(socket.AF_INET6, address)
+        return _PACKED_MAPPED + socket.inet_pton(socket.AF_INET, address)
     except (OSError, ValueError):  # ValueError: a null character or a lone surrogate
-        return None
-    if number in _IPV4:
-        return None if number in _NOT_GLOBAL else number
-    return number if number in _GLOBAL_IPV6 else None
+        return NO_ADDRESS
 
 
-def is_truncated(number: int) -> bool:
-    """Return whether an address may have been anonymised: an IPv4 address that ends in .0, an IPv6 address without a
-    host part."""
-    return not number & (0xFF if number in _IPV4 else _HOST_BITS)
+def number_of(address: str) -> int | None:
+    """Return the number of an address that a client on the internet can have; None for any other text.
+
+    A private, link-local or other special address is that of a proxy or of a local network.
+    """
+    number = int.from_bytes(packed(address))
+    is_assigned = number in _GLOBAL_IPV6 or number in _IPV4
+    return number if is_assigned and number not in _SPECIAL else None
 
 
-_NOT_GLOBAL = RangeTable(NOT_GLOBAL)
+def is_truncated(address: bytes) -> bool:
+    """Return whether a packed address may have been anonymised: an IPv4 address that ends in .0, an IPv6 address
+    without a host part."""
+    return not (address[15] if address.startswith(_PACKED_MAPPED) else any(address[8:]))
+
+
+_SPECIAL = RangeTable(SPECIAL)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
 
 from ingest.verification import address_lists
-from ingest.verification.address_check import AddressCheck
+from ingest.verification.address_check import AddressCheck, Indices, LoggedRequests
 from ingest.verification.address_lists import AddressList
+from ingest.verification.addresses import number_of
 from ingest.verification.signature_agents import KNOWN_KEY, SIGNATURE, signature_agents
 from ingest.verification.verdict import CLAIMED, NOT_CHECKED, Verdict
 
@@ -20,7 +23,7 @@ if TYPE_CHECKING:  # these modules and their libraries take 0.1 s to import, and
     from ingest.verification.signatures import SignatureCheck
 
 PREPARE_S = 10.0
-"""Maximum time for which `Verifier.prepare` waits for names, in seconds."""
+"""Maximum time for which `Verifier.by_addresses` waits for names, in seconds."""
 
 
 class Evidence(Protocol):
@@ -35,15 +38,6 @@ class Evidence(Protocol):
     def url(self) -> str | None: ...
     @property
     def method(self) -> str: ...
-
-
-class Claim(NamedTuple):
-    """A request that claims to be from an agent, with the arguments of `Verifier.by_address`."""
-
-    agent: str
-    user_agent: str
-    address: str | None
-    ts_us: int
 
 
 class Verifier:
@@ -77,16 +71,16 @@ class Verifier:
         time of the request in microseconds since 1970."""
         return self._address_check.check(agent, user_agent, address, ts_us)
 
-    def evidence_us(self, agent: str) -> range | None:
-        """Return the times, in microseconds since 1970, at which absence from the lists of an agent is evidence;
-        None for an agent whose requests get the same verdict from all addresses.
+    def by_addresses(self, requests: LoggedRequests) -> tuple[Sequence[Verdict], Indices]:
+        """Return verdicts, and the place among them of the verdict on each request of a log, as `verify` does.
 
-        All unsigned requests of one address with one user agent get the same verdict within these times, and the same
-        verdict outside of them.
+        The names in reverse DNS are looked up several at a time. Names that are not found within PREPARE_S are no
+        evidence.
         """
-        if self._reverse_dns is not None and self._reverse_dns.is_documented(agent):
-            return self._address_check.fresh_us(agent) or range(0)
-        return self._address_check.fresh_us(agent)
+        verdicts, places = self._address_check.verdicts, self._address_check.check_all(requests)
+        if self._reverse_dns is None:
+            return verdicts, places
+        return self._by_names(self._reverse_dns, requests, verdicts, places)
 
     def verify(self, agent: str | None, user_agent: str, evidence: Evidence, ts_us: int) -> Verdict:
         """Return the verdict on a request: the first of these states for which there is evidence.
@@ -113,21 +107,6 @@ class Verifier:
         if signed is not None and not (signed.state == "invalid_signature" and named.state == "spoofed"):
             return signed
         return named
-
-    def prepare(self, claims: Iterable[Claim]) -> None:
-        """Look up the names in reverse DNS on which the verdicts of many requests depend, several at a time.
-
-        Without reverse DNS the method does nothing. Names that are not found within PREPARE_S are no evidence.
-        """
-        dns = self._reverse_dns
-        if dns is None:
-            return
-        unlisted = (
-            claim.address
-            for claim in claims
-            if claim.address and dns.is_documented(claim.agent) and self.by_address(*claim).state != "verified"
-        )
-        dns.look_up_all(dict.fromkeys(unlisted), PREPARE_S)
 
     def is_verifiable(self, agent: str) -> bool:
         """Return whether an agent has an address list, a host that signs, or (with reverse DNS) documented names."""
@@ -166,13 +145,32 @@ class Verifier:
         """
         if agent is None or self._reverse_dns is None or not self._reverse_dns.is_documented(agent):
             return otherwise
-        if not address:
+        if address is None or number_of(address) is None:
             return NOT_CHECKED
         pattern = self._reverse_dns.pattern(agent, address)
         if pattern is not None:
             return Verdict("verified", f"dns:{pattern}")
         is_open = otherwise.state == "spoofed" and not self._reverse_dns.is_looked_up(address)
         return CLAIMED if is_open else otherwise
+
+    def _by_names(
+        self, dns: ReverseDns, requests: LoggedRequests, listed: Sequence[Verdict], places: Indices
+    ) -> tuple[Sequence[Verdict], Indices]:
+        """Return the verdicts of `by_addresses`. `listed` are those of the address lists."""
+        is_documented = [agent is not None and dns.is_documented(agent) for agent in requests.agents]
+        named = np.flatnonzero(np.array(is_documented, bool)[requests.user_agent])
+        shape = len(requests.agents), len(requests.addresses), len(listed)
+        keys = np.ravel_multi_index((requests.user_agent[named], requests.address[named], places[named]), shape)
+        distinct, case = np.unique(keys, return_inverse=True)
+        cases = [
+            (requests.agents[agent], requests.addresses[address], listed[place])
+            for agent, address, place in zip(*np.unravel_index(distinct, shape), strict=True)
+        ]
+        unlisted = (address for _, address, verdict in cases if address and verdict.state != "verified")
+        dns.look_up_all(dict.fromkeys(unlisted), PREPARE_S)
+        answers = [case[2] if case[2].state == "verified" else self._by_name(*case) for case in cases]
+        places[named] = len(listed) + case
+        return [*listed, *answers], places
 
     # Two threads may build either of these at the same time; each result is complete, and the last one stays.
 
@@ -194,7 +192,7 @@ def create(folder: Path, *, is_reverse_dns: bool = False, key_directories: Colle
 
     `folder`: see `Verifier`. `key_directories` are the hosts whose key directories may be fetched; the fetches begin
     immediately. `Verifier.verify` does not wait for the network: a name or a key that is not in the cache yet is no
-    evidence. Only `Verifier.prepare` waits for names.
+    evidence. Only `Verifier.by_addresses` waits for names.
 
     Raises: InvalidAddressList
     """

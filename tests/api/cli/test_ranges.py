@@ -76,8 +76,8 @@ def test_lists_are_shown_as_a_table_and_as_csv(tmp_path: Path) -> None:
 
 
 def test_address_in_no_list_has_status_1(tmp_path: Path) -> None:
-    done = call(tmp_path, "ranges", "show", "--address", "203.0.113.7")
-    assert (done.status, done.out, done.err) == (1, "[]\n", "no list has the address 203.0.113.7\n")
+    done = call(tmp_path, "ranges", "show", "--address", "9.9.9.7")
+    assert (done.status, done.out, done.err) == (1, "[]\n", "no list has the address 9.9.9.7\n")
 
 
 @pytest.mark.parametrize(
