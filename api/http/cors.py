@@ -81,7 +81,7 @@ def refused(project: Project, sender: str) -> Problem:
 
 
 def _origin(url: str) -> str:
-    """Return the origin of a URL as browsers send it, or a text that has none; the beginning of either if it is long."""
+    """Return the origin of a URL as browsers send it, or a text that has none; of a long one, its beginning."""
     try:
         return origin_of(url)[:ORIGIN_CHARACTERS_MAX]
     except InvalidProject:

@@ -1,4 +1,6 @@
-"""The limit on beacons per address and minute, counted over all server processes, and over nodes with one PostgreSQL.
+"""The limits on beacons per address, network and project and minute, counted over all server processes.
+
+The limit per address is counted over all nodes with one PostgreSQL, too.
 
 The counts are in a SQLite file that is not synced to disk and is deleted when the service ends. A row has a hash of the
 address instead of the address. Without PostgreSQL, only the processes of the service have the key of the hash.
@@ -29,6 +31,9 @@ Result = TypeVar("Result")
 
 WINDOW_S = 60
 WINDOW_US = WINDOW_S * 1_000_000
+NETWORK_FACTOR, PROJECT_FACTOR = 4, 100
+"""Limits of an IPv6 /56 network, which a provider gives to one household, and of a project, as multiples of the limit
+of an address. Each node counts them by itself."""
 OPEN_TIMEOUT_S = 5
 RETRY_DELAYS_S = (0, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256)
 """Delays before the attempts to count a beacon while another process counts: 0.5 s in all, without blocking the event
@@ -50,7 +55,7 @@ _ADD_SHARE = "INSERT INTO shares VALUES (?, ?, ?) ON CONFLICT (who, at_us) DO UP
 
 
 class RateLimit:
-    """A limit of `uses_max` uses per address in any 60 seconds."""
+    """A limit of `uses_max` uses per address in any 60 seconds, and of multiples for networks and projects."""
 
     def __init__(
         self,
@@ -65,7 +70,7 @@ class RateLimit:
         `now` returns the time in seconds since 1970.
         """
         self._now = now
-        self._uses_max = shares.size if shares else uses_max
+        self._uses_max, self._limit = shares.size if shares else uses_max, uses_max
         self._use = _USE_OF_SHARES if shares else _USE
         self._secret = secret
         self._shares = shares
@@ -82,12 +87,18 @@ class RateLimit:
         self._connection.execute("PRAGMA busy_timeout=0")
         self._swept_us = 0
 
-    async def count(self, address: str) -> int | None:
+    async def count(self, address: str, project: str) -> int | None:
         """Count one use now, as `use` does, and retry while another process counts. Take shares if they are needed.
 
         Raises:
             Overloaded: other processes or a full disk prevent the count, or PostgreSQL does not answer.
         """
+        retry_after_s = await self._count_address(address)
+        if retry_after_s is not None:
+            return retry_after_s
+        return await _retried(lambda: self.use_together(address, project, self._now()))
+
+    async def _count_address(self, address: str) -> int | None:
         retry_after_s = await _retried(lambda: self.use(address, self._now()))
         if retry_after_s is None or self._shares is None or self._is_exhausted(address):
             return retry_after_s
@@ -106,11 +117,27 @@ class RateLimit:
         Raises:
             sqlite3.OperationalError: another process counts at this moment, or the disk is full.
         """
-        client = hashed_address(address, self._secret)
-        now_us = _us(now_s)
-        values = {"who": client, "now_us": now_us, "most": self._uses_max, "window_us": WINDOW_US}
-        self._sweep(now_us)
-        if self._connection.execute(self._use, values).rowcount == 1:
+        self._sweep(_us(now_s))
+        return self._use_of(self._use, hashed_address(address, self._secret), self._uses_max, _us(now_s))
+
+    def use_together(self, address: str, project: str, now_s: float) -> int | None:
+        """Count one use of the address's /56 network and of the project, as `use` does.
+
+        The uses of a second are counted as one row, at its end: a project may have many.
+        """
+        end_us = (math.floor(now_s) + 1) * 1_000_000
+        limits = [(_hashed(f"project {project}", self._secret), PROJECT_FACTOR)]
+        if ":" in (network := _network(address, 56)):
+            limits.insert(0, (_hashed(network, self._secret), NETWORK_FACTOR))
+        for who, factor in limits:
+            retry_after_s = self._use_of(_USE, who, factor * self._limit, end_us)
+            if retry_after_s is not None:
+                return retry_after_s
+        return None
+
+    def _use_of(self, statement: str, who: bytes, most: int, now_us: int) -> int | None:
+        values = {"who": who, "now_us": now_us, "most": most, "window_us": WINDOW_US}
+        if self._connection.execute(statement, values).rowcount == 1:
             return None
         oldest_us: int = self._connection.execute(_OLDEST, values).fetchone()[0]
         return max(1, math.ceil((oldest_us + WINDOW_US - now_us) / 1_000_000))
@@ -175,7 +202,11 @@ async def _retried(count: Callable[[], Result]) -> Result:
 
 def hashed_address(address: str, secret: bytes) -> bytes:
     """Return the keyed hash of a client's address, or of its network if that is one client: see `_network`."""
-    return hashlib.blake2b(_network(address).encode(), digest_size=16, key=secret).digest()
+    return _hashed(_network(address, 64), secret)
+
+
+def _hashed(text: str, secret: bytes) -> bytes:
+    return hashlib.blake2b(text.encode(), digest_size=16, key=secret).digest()
 
 
 def unmapped(address: str) -> str:
@@ -191,12 +222,15 @@ def unmapped(address: str) -> str:
         return address
 
 
-def _network(address: str) -> str:
-    """Return the /64 network of an IPv6 address, because one machine can use all addresses of its /64 network."""
+def _network(address: str, bits: int) -> str:
+    """Return the network of an IPv6 address, or an IPv4 address as it is.
+
+    One machine can use all addresses of its /64 network, and one customer often those of a /56 network.
+    """
     address = unmapped(address)
     if ":" not in address:
         return address
     try:
-        return str(ipaddress.ip_network((address, 64), strict=False))
+        return str(ipaddress.ip_network((address, bits), strict=False))
     except ValueError:
         return address

@@ -12,6 +12,7 @@ from api.http import body, cors, parameters
 from api.http.headers import header
 from api.http.operation import ADDRESS, JSON, TEXT, Content, Operation, Success, field_parameters
 from api.http.problems import Fault, Problem
+from api.http.rate_limit import NETWORK_FACTOR, PROJECT_FACTOR
 from api.state import State, state_of
 from ingest.errors import InvalidField
 from ingest.hits import body as post
@@ -40,7 +41,7 @@ async def receive(request: Request) -> Response:
     request.state.headers = cors.readable(request)
     project = await state.project(request.path_params["projectId"])
     headers = cors.allowed(request, project)
-    await _limit_rate(request, state)
+    await _limit_rate(request, state, project)
     body.media_type(request, (JSON, TEXT))
     began_s = time.monotonic()
     content = await body.read(request, post.BEACON_BYTES_MAX, budget=body.ANONYMOUS)
@@ -78,7 +79,7 @@ async def count(request: Request, project: Project, sent: BeaconHit) -> None:
         Overloaded: see `RateLimit.count` and `HotLog.post`.
     """
     state = state_of(request)
-    await _limit_rate(request, state)
+    await _limit_rate(request, state, project)
     await _store(state, _beacon_post(state, project, _view(request, project, sent)))
 
 
@@ -109,16 +110,20 @@ async def _store(state: State, parsed: Post) -> Receipt:
     return receipt
 
 
-async def _limit_rate(request: Request, state: State) -> None:
-    """Count a beacon of the client's address.
+async def _limit_rate(request: Request, state: State, project: Project) -> None:
+    """Count a beacon of the client's address and network, and of the project.
 
     Raises:
         Problem: `rate-limited`.
         Overloaded: see `RateLimit.count`.
     """
-    retry_after_s = await state.rate_limit.count(_address(request) or "")
+    retry_after_s = await state.rate_limit.count(_address(request) or "", project.id)
     if retry_after_s is not None:
-        detail = f"more than {state.settings.beacons_per_minute} beacons in a minute from one address"
+        limit = state.settings.beacons_per_minute
+        detail = (
+            f"more than {limit} beacons in a minute from one address, {NETWORK_FACTOR * limit} from one IPv6 /56"
+            f" network, or {PROJECT_FACTOR * limit} for the project (READERSHIP_BEACONS_PER_MINUTE)"
+        )
         raise Problem("rate-limited", detail, headers={"Retry-After": str(retry_after_s)})
 
 

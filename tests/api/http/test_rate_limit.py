@@ -60,6 +60,33 @@ def test_mapped_ipv4_address_is_the_client_of_its_ipv4_address(limit: RateLimit)
     assert limit.use("192.0.2.1", NOW_S) is not None
 
 
+def test_network_has_four_times_the_limit_of_an_address(limit: RateLimit) -> None:
+    def use(number: int, second: float = 0) -> bool:
+        return limit.use_together(f"2001:db8:0:{number:x}::1", "site", NOW_S + second) is None
+
+    assert [use(number) for number in range(13)] == [True] * 12 + [False]  # in 2001:db8::/56
+    assert use(0x100), "another network"
+    assert not use(0xFF, 59.9)
+    assert use(0xFF, 61.1)
+    assert limit.use("2001:db8::1", NOW_S) is None
+    assert limit.use_together("::ffff:192.0.2.1", "site", NOW_S) is None
+    assert [limit.use("192.0.2.1", NOW_S) for _ in range(3)] == [None] * 3
+
+
+def test_project_has_a_hundred_times_the_limit_of_an_address(limit: RateLimit) -> None:
+    waits = [limit.use_together(f"192.0.2.{number % 250}", "site", NOW_S + number / 10) for number in range(310)]
+    assert waits[:300] == [None] * 300
+    assert all(waits[300:])
+    assert limit.use_together(ADDRESS, "another", NOW_S + 31) is None
+    assert limit.use_together(ADDRESS, "site", NOW_S + 61.1) is None
+
+
+def test_use_above_the_limit_of_an_address_does_not_count_for_the_project(limit: RateLimit) -> None:
+    for _ in range(400):
+        asyncio.run(limit.count(ADDRESS, "site"))
+    assert asyncio.run(limit.count("192.0.2.18", "site")) is None
+
+
 def test_rejected_use_is_not_counted(limit: RateLimit) -> None:
     assert [limit.use(ADDRESS, NOW_S) for _ in range(3)] == [None] * 3
     for second in range(WINDOW_S):
@@ -164,7 +191,7 @@ class Nodes:
         """Count uses of an address, one after the other, each on the node with the number."""
 
         async def work() -> list[int | None]:
-            return [await self.limits[node].count(address) for node in uses]
+            return [await self.limits[node].count(address, "site") for node in uses]
 
         return asyncio.run(work())
 
@@ -230,7 +257,7 @@ def test_exhausted_address_is_refused_without_postgresql(postgresql: str) -> Non
 
 def test_concurrent_beacons_of_a_node_use_the_same_share(server: Server) -> None:
     async def work(limit: RateLimit) -> list[int | None]:
-        return await asyncio.gather(*(limit.count("192.0.2.4") for _ in range(12)))
+        return await asyncio.gather(*(limit.count("192.0.2.4", "site") for _ in range(12)))
 
     with nodes(server, 100, number=1) as one, closing(batches.connect(server)) as hot:
         assert asyncio.run(work(one.limits[0])) == [None] * 12
