@@ -30,7 +30,7 @@ from api.http.rate_limit import WINDOW_US, RateLimit
 from api.keys import Keyring
 from api.maintenance import Maintenance
 from api.reference.reference import Reference
-from api.routes import beacon, classify, health, hits, job_log, jobs, prompts, reference, script
+from api.routes import beacon, classify, health, hits, job_log, job_prompts, jobs, prompts, reference, script
 from api.routes.reports import breakdown, coverage, errors, series, views
 from api.settings import Settings
 from api.state import State, state_of
@@ -65,6 +65,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *classify.OPERATIONS,
     *prompts.OPERATIONS,
     *jobs.OPERATIONS,
+    *job_prompts.OPERATIONS,
     *job_log.OPERATIONS,
     *health.OPERATIONS,
     *reference.OPERATIONS,

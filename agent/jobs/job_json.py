@@ -22,7 +22,7 @@ class AgentJob(msgspec.Struct, frozen=True, rename="camel"):
     status: Annotated[
         Literal["active", "completed", "archived", "failed"],
         msgspec.Meta(
-            description="`active`: a turn is queued or running; `completed`; `failed`: see the log; `archived`."
+            description="`active`: a turn is queued or running; `completed`; `failed`: see `failureReason`; `archived`."
         ),
     ]
     source: Annotated[Source, msgspec.Meta(description="Repository and branch that the job starts from.")]
@@ -35,6 +35,10 @@ class AgentJob(msgspec.Struct, frozen=True, rename="camel"):
     ]
     created_at: Annotated[str, msgspec.Meta(description="Time of the job's creation.")]
     archived_at: Annotated[str | None, msgspec.Meta(description="Time of the job's archiving.")]
+    failure_reason: Annotated[
+        str | None,
+        msgspec.Meta(description="Why the last prompt failed; `the job was cancelled` if it was. Null otherwise."),
+    ]
 
 
 def from_job(job: Job) -> AgentJob:
@@ -47,6 +51,7 @@ def from_job(job: Job) -> AgentJob:
         pr_link=None if job.status is Status.ACTIVE else job.pull_request,
         created_at=timestamp(job.created_us),
         archived_at=None if job.archived_us is None else timestamp(job.archived_us),
+        failure_reason=None if job.status is Status.ACTIVE else job.reason,
     )
 
 

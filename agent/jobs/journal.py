@@ -87,8 +87,11 @@ class Turn:
     entries: list[Entry]
 
 
-def turns(engine: sa.Engine, job: str, limit: int, offset: int = 0) -> list[Turn]:
-    """Skip the first `offset` turns of a job, and return at most `limit` of the next ones, in the order of prompts."""
+def turns(engine: sa.Engine, job: str, limit: int, offset: int = 0, *, has_entries: bool = True) -> list[Turn]:
+    """Skip the first `offset` turns of a job, and return at most `limit` of the next ones, in the order of prompts.
+
+    Without `has_entries` the logs of the turns are not read.
+    """
     query = TURNS.select().where(TURNS.c.job_id == job).order_by(TURNS.c.id).limit(limit).offset(offset)
     with engine.connect() as connection:
         rows = connection.execute(query).all()
@@ -100,7 +103,7 @@ def turns(engine: sa.Engine, job: str, limit: int, offset: int = 0) -> list[Turn
                 row.created_us,
                 row.started_us,
                 row.ended_us,
-                _entries(connection, row.id, number),
+                _entries(connection, row.id, number) if has_entries else [],
             )
             for number, row in enumerate(rows, start=offset + 1)
         ]

@@ -3,6 +3,7 @@
 import hashlib
 import secrets
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -28,6 +29,13 @@ class QueuedPrompt:
 
     job: Job
     quota: Quota
+
+
+class Position(NamedTuple):
+    """Position of a job in the list of its project."""
+
+    created_us: int
+    id: str
 
 
 def create(engine: sa.Engine, project: str, prompt: str, key: str | None, now_us: int) -> QueuedPrompt:
@@ -100,12 +108,19 @@ def find(engine: sa.Engine, project: str, id: str) -> Job:
 
 
 def list_page(
-    engine: sa.Engine, project: str, status: Status | None, limit: int, offset: int
+    engine: sa.Engine, project: str, status: Status | None, limit: int, offset: int = 0, after: Position | None = None
 ) -> tuple[list[Job], bool]:
-    """Return a page of the project's jobs, from newest to oldest, and whether there are older ones."""
+    """Return a page of the project's jobs, from newest to oldest, and whether there are older ones.
+
+    Skip the jobs up to the position `after`, and `offset` more. Jobs that are created meanwhile move offsets, but not
+    positions.
+    """
     query = JOBS.select().where(JOBS.c.project_id == project).order_by(JOBS.c.created_us.desc(), JOBS.c.id)
     if status is not None:
         query = query.where(JOBS.c.status == status)
+    if after is not None:
+        is_same_time = (JOBS.c.created_us == after.created_us) & (JOBS.c.id > after.id)
+        query = query.where((JOBS.c.created_us < after.created_us) | is_same_time)
     with engine.connect() as connection:
         rows = connection.execute(query.limit(limit + 1).offset(offset)).all()
     return [from_row(row) for row in rows[:limit]], len(rows) > limit
@@ -123,7 +138,7 @@ def cancel(engine: sa.Engine, project: str, id: str, now_us: int) -> Job:
         connection.execute(turns.values(state="cancelled", ended_us=now_us))
         update(connection, job, now_us)
         latest = sa.select(sa.func.max(TURNS.c.id)).where(TURNS.c.job_id == id)
-        journal.append(connection, id, connection.execute(latest).scalar_one(), "failure", CANCELLED, now_us)
+        journal.append(connection, id, connection.execute(latest).scalar_one(), "turn", CANCELLED, now_us)
         webhook.enqueue(connection, job, now_us)
     return job
 

@@ -1,8 +1,9 @@
-"""Query parameters: their parser, and the parameters of the list of jobs and of a job's log.
+"""Query parameters: their parser, and the parameters of the list of jobs, a job's prompts and its log.
 
 An error names every invalid parameter of the request.
 """
 
+import base64
 import difflib
 import re
 from collections import Counter
@@ -12,15 +13,17 @@ from typing import NamedTuple
 
 from starlette.requests import Request
 
-from agent.jobs.job import Status
+from agent.errors import JobNotFound
+from agent.jobs.job import Status, check_id
 from agent.jobs.journal import PAGE_ENTRIES
+from agent.jobs.store import Position
 from api.http.problems import Fault, Problem
 from warehouse.query.time_range import LAST
 
 PARAMETERS_MAX = 20
 LIMIT_DEFAULT, LIMIT_MAX = 50, 250
 OFFSET_MAX = 2**31
-"""Maximum offset of jobs and of log entries, which the database has to skip."""
+"""Maximum offset of prompts and of log entries, which the database has to skip."""
 SHOWN_CHARACTERS = 40
 """Number of characters of an invalid value that an error shows."""
 _TIME = re.compile(
@@ -115,11 +118,11 @@ def single(request: Request, known: Sequence[str]) -> dict[str, str]:
 
 
 class JobsQuery(NamedTuple):
-    """Parameters of the list of jobs. `status` is None for any status."""
+    """Parameters of the list of jobs. `status` is None for any status, and `after` for the first page."""
 
     status: Status | None
     limit: int
-    offset: int
+    after: Position | None
 
 
 def jobs_query(request: Request) -> JobsQuery:
@@ -128,29 +131,49 @@ def jobs_query(request: Request) -> JobsQuery:
     Raises:
         Problem: `invalid-parameter`.
     """
-    values = Values(request, ("status", "limit", "offset"))
+    values = Values(request, ("status", "limit", "cursor"))
     limit = values.integer("limit", LIMIT_DEFAULT, 1, LIMIT_MAX)
-    offset = values.integer("offset", 0, 0, OFFSET_MAX)
     status = values.choice("status", tuple(Status))
+    after = _position(values)
     values.require_valid()
-    return JobsQuery(Status(status) if status else None, limit, offset)
+    return JobsQuery(Status(status) if status else None, limit, after)
+
+
+def cursor(position: Position) -> str:
+    """Return the cursor of the page that begins after a position."""
+    return base64.urlsafe_b64encode(f"{position.created_us} {position.id}".encode()).decode().rstrip("=")
+
+
+def _position(values: Values) -> Position | None:
+    text = values.texts.get("cursor")
+    if text is None:
+        return None
+    try:
+        created_us, id = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode().split(" ")
+        position = Position(int(created_us), check_id(id))
+        if cursor(position) == text and 0 <= position.created_us < 2**63:
+            return position
+    except (ValueError, JobNotFound):
+        pass
+    values.add_fault("cursor", f"must be the `nextCursor` of an earlier page, not {shown(text)}")
+    return None
 
 
 class LogQuery(NamedTuple):
-    """Parameters of a job's log."""
+    """Parameters of a job's log, or of its prompts."""
 
     limit: int
     offset: int
 
 
-def log_query(request: Request) -> LogQuery:
-    """Return the parameters of a job's log.
+def log_query(request: Request, limit_max: int = PAGE_ENTRIES) -> LogQuery:
+    """Return the parameters of a job's log, or of its prompts.
 
     Raises:
         Problem: `invalid-parameter`.
     """
     values = Values(request, ("limit", "offset"))
-    limit = values.integer("limit", PAGE_ENTRIES, 1, PAGE_ENTRIES)
+    limit = values.integer("limit", limit_max, 1, limit_max)
     offset = values.integer("offset", 0, 0, OFFSET_MAX)
     values.require_valid()
     return LogQuery(limit, offset)

@@ -14,6 +14,7 @@ from agent.jobs import job_json, quota, store
 from agent.jobs.job import Job, Status, check_id
 from agent.jobs.job_json import AgentJob, Source
 from agent.jobs.quota import USES_MAX, WINDOW_S, Quota
+from agent.jobs.store import Position
 from api.http import auth, parameters
 from api.http.operation import (
     ADDRESS,
@@ -35,6 +36,9 @@ class JobList(msgspec.Struct, frozen=True, rename="camel"):
 
     jobs: Annotated[list[AgentJob], msgspec.Meta(description="The jobs, newest first.")]
     has_more: HasMore
+    next_cursor: Annotated[
+        str | None, msgspec.Meta(description="The `cursor` of the next page; null if there is none.")
+    ]
 
 
 async def get(request: Request) -> Response:
@@ -56,8 +60,11 @@ async def list_all(request: Request) -> Response:
     """Respond to GET /v2/agent/{projectId}/jobs."""
     project, engine = await authorise(request, "read"), state_of(request).control
     query = parameters.jobs_query(request)
-    jobs, has_more = await run_in_threadpool(store.list_page, engine, project, query.status, query.limit, query.offset)
-    page = JobList([job_json.from_job(job) for job in jobs], has_more)
+    jobs, has_more = await run_in_threadpool(
+        store.list_page, engine, project, query.status, query.limit, after=query.after
+    )
+    last = Position(jobs[-1].created_us, jobs[-1].id) if has_more else None
+    page = JobList([job_json.from_job(job) for job in jobs], has_more, last and parameters.cursor(last))
     return Response(msgspec.json.encode(page), 200, await all_quota_headers(request, project), JSON)
 
 
@@ -116,7 +123,7 @@ PATH = "/v2/agent/{projectId}/job"
 SAMPLE = f"{ADDRESS}/v2/agent/demo/job"
 _SOURCE = Source("https://github.com/example/docs", "main")
 ACTIVE = AgentJob(
-    "5f0c2a9be1d84c7a90d3f16e", "active", _SOURCE, "claude-sonnet-5", None, "2026-09-01T12:00:00.000Z", None
+    "5f0c2a9be1d84c7a90d3f16e", "active", _SOURCE, "claude-sonnet-5", None, "2026-09-01T12:00:00.000Z", None, None
 )
 _COMPLETED = msgspec.structs.replace(ACTIVE, status="completed", pr_link="https://github.com/example/docs/pull/7")
 _RESPONSES = (Success(200, "The job.", json_content(_COMPLETED), QUOTA_HEADERS),)
@@ -143,10 +150,16 @@ _LIST = Operation(
     samples={"Failed jobs": f'curl "{SAMPLE}s?status=failed" {KEY_OPTION}'},
     parameters=(
         Parameter("status", "Only jobs with this status.", {"enum": list(Status)}),
-        *paging("Jobs", maximum=parameters.OFFSET_MAX),
+        paging("Jobs")[0],
+        Parameter("cursor", "`nextCursor` of the page before; its jobs stay the same while others are created."),
     ),
     responses=(
-        Success(200, "A page of the jobs.", json_content(JobList([_COMPLETED], has_more=False)), QUOTA_HEADERS),
+        Success(
+            200,
+            "A page of the jobs.",
+            json_content(JobList([_COMPLETED], has_more=False, next_cursor=None)),
+            QUOTA_HEADERS,
+        ),
     ),
     problems=REQUEST_PROBLEMS,
 )
@@ -157,7 +170,8 @@ _CANCEL = Operation(
     handler=cancel,
     tag="Jobs",
     summary="Cancel a job",
-    description="The agent stops within seconds, waiting messages are dropped, and the job becomes `failed`. A later"
+    description="The agent stops within seconds, waiting messages are dropped, and the job becomes `failed`, with"
+    " the `failureReason` `the job was cancelled`. A later"
     " message continues the job on the same pull request.",
     samples={"": f"curl -X POST {SAMPLE}/$JOB/cancel {KEY_OPTION}"},
     responses=_RESPONSES,

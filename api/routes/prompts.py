@@ -119,8 +119,8 @@ _CREATE = Operation(
     summary="Create a job",
     description=f"""\
 A coding agent works on the prompt in the project's repository, in the background. If the agent changes files, the
-service opens a pull request, and `prLink` is its URL. Poll the job until its status is `completed`, `failed` (its log
-has the reason) or `archived`.
+service opens a pull request, and `prLink` is its URL. Poll the job until its status is `completed`, `failed`
+(`failureReason` has the reason) or `archived`.
 
 A project may create {USES_MAX} jobs per hour; the header `RateLimit` has the remaining number. With an
 `Idempotency-Key`, a repeated request gets the same response as the first one and creates no second job.

@@ -22,7 +22,7 @@ JOB = Job(
     pull_request=URL,
     created_us=CREATED_US,
     archived_us=None,
-    reason="a reason",
+    reason=None,
     session="a session",
 )
 
@@ -31,7 +31,7 @@ def test_job_has_the_fields_of_the_contract_in_their_order() -> None:
     assert msgspec.json.encode(job_json.from_job(JOB)).decode() == (
         '{"id":"0123456789abcdef01234567","status":"completed",'
         '"source":{"repository":"https://git.example/docs","ref":"main"},"model":"a-model",'
-        f'"prLink":"{URL}","createdAt":"2026-05-28T20:26:40.123Z","archivedAt":null}}'
+        f'"prLink":"{URL}","createdAt":"2026-05-28T20:26:40.123Z","archivedAt":null,"failureReason":null}}'
     )
 
 

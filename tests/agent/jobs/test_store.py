@@ -23,6 +23,7 @@ from agent.jobs import configuration, queue, quota, store
 from agent.jobs.configuration import Configuration
 from agent.jobs.job import Job, Status
 from agent.jobs.queue import Outcome
+from agent.jobs.store import Position
 from agent.jobs.tables import DELIVERIES, JOBS, LOG, RESPONSES, TURNS
 from tests.agent.clock import HOUR_S, SECOND_US, Clock
 from tests.agent.conftest import PROJECT
@@ -129,6 +130,19 @@ def test_jobs_are_listed_from_newest_to_oldest_in_pages(engine: sa.Engine, clock
     pages = [store.list_page(engine, PROJECT, None, 2, offset) for offset in (0, 2, 4, 6)]
     assert [job.id for page, _ in pages for job in page] == ids[::-1]
     assert [more for _, more in pages] == [True, True, False, False]
+
+
+def test_list_continues_after_a_position_also_among_jobs_of_one_moment(engine: sa.Engine) -> None:
+    ids = sorted(store.create(engine, PROJECT, "Fix it", None, 1).job.id for _ in range(5))
+    seen: list[str] = []
+    after = None
+    for has_more in (True, True, False):
+        jobs, more = store.list_page(engine, PROJECT, None, 2, after=after)
+        assert more == has_more
+        seen += [job.id for job in jobs]
+        after = Position(1, seen[-1])
+        store.create(engine, PROJECT, "Newer", None, 2)
+    assert seen == ids
 
 
 def test_jobs_are_listed_by_status(engine: sa.Engine, clock: Clock) -> None:

@@ -42,6 +42,7 @@ def test_message_about_a_completed_job_has_a_valid_signature(engine: sa.Engine, 
         "prLink": "https://git.example/pull/1",
         "createdAt": "2026-05-28T20:26:40.000Z",
         "archivedAt": None,
+        "failureReason": None,
     }
     assert headers["content-type"] == "application/json"
     assert headers["webhook-timestamp"] == str(clock() // SECOND_US)

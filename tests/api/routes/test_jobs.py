@@ -27,7 +27,10 @@ PROJECT = "jobs"
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """TLS context without certificates: to read the system's certificates takes longer than a request."""
 NOW_US = 1_780_000_000_000_000
-FIELDS = {"id", "status", "source", "model", "prLink", "createdAt", "archivedAt"}
+FIELDS = {"id", "status", "source", "model", "prLink", "createdAt", "archivedAt", "failureReason"}
+
+CURSORS = ("cursor=", "cursor=x", "cursor=%00", "cursor=MQ", "cursor=LTEgeA", "cursor=é", f"cursor={'M' * 500}")
+"""Texts that are no cursors."""
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +78,7 @@ def test_new_job_has_the_fields_of_the_contract_and_a_location(agent: httpx.Clie
     assert response.headers["location"] == f"/v2/agent/{PROJECT}/job/{job['id']}"
     assert job["status"] == "active"
     assert job["source"] == {"repository": "https://git.example/docs", "ref": "main"}
-    assert (job["prLink"], job["archivedAt"]) == (None, None)
+    assert (job["prLink"], job["archivedAt"], job["failureReason"]) == (None, None, None)
     assert agent.get(f"/job/{job['id']}").json() == job
 
 
@@ -134,6 +137,7 @@ def test_unknown_job_is_not_found(agent: httpx.Client) -> None:
         agent.get("/job/0123456789abcdef01234567"),
         agent.get("/job/unknown"),
         agent.get("/job/unknown/log"),
+        agent.get("/job/unknown/prompts"),
         agent.post("/job/unknown/message", json={"prompt": "x"}),
         agent.post("/job/unknown/cancel"),
         agent.post("/job/unknown/archive"),
@@ -144,7 +148,7 @@ def test_unknown_job_is_not_found(agent: httpx.Client) -> None:
 def test_key_of_another_project_and_a_read_key_are_rejected(agent: httpx.Client, service: Running) -> None:
     id = create(agent)
     writes = ("/job", f"/job/{id}/message", f"/job/{id}/cancel", f"/job/{id}/archive")
-    reads = ("/jobs", f"/job/{id}", f"/job/{id}/log")
+    reads = ("/jobs", f"/job/{id}", f"/job/{id}/log", f"/job/{id}/prompts")
     foreign = {"Authorization": f"Bearer {new_key(service.data, 'other')}"}
     reader = {"Authorization": f"Bearer {new_key(service.data, PROJECT, 'read')}"}
     for path in writes:
@@ -177,11 +181,13 @@ def test_archived_job_accepts_no_message(agent: httpx.Client, engine: sa.Engine)
     assert kind(agent.post(f"/job/{id}/cancel")) == (409, "job-not-active")
 
 
-def test_cancelled_job_is_failed_with_the_reason_in_its_log(agent: httpx.Client) -> None:
+def test_cancelled_job_names_the_cancellation_and_not_a_failure(agent: httpx.Client) -> None:
     id = create(agent)
-    assert agent.post(f"/job/{id}/cancel").json()["status"] == "failed"
+    cancelled = agent.post(f"/job/{id}/cancel").json()
+    assert (cancelled["status"], cancelled["failureReason"]) == ("failed", "the job was cancelled")
     assert kind(agent.post(f"/job/{id}/cancel")) == (409, "job-not-active")
-    assert agent.get(f"/job/{id}/log").text.endswith("turn 1 failure: the job was cancelled\n")
+    assert agent.get(f"/job/{id}/log").text.endswith("turn 1 turn: the job was cancelled\n")
+    assert [each["status"] for each in agent.get(f"/job/{id}/prompts").json()["prompts"]] == ["cancelled"]
     assert agent.post(f"/job/{id}/message", json={"prompt": "Go on"}).json()["status"] == "active"
 
 
@@ -227,18 +233,45 @@ def test_repeated_idempotency_key_gets_the_first_response(agent: httpx.Client) -
     )
 
 
+def test_reason_of_a_failure_is_in_the_job_until_the_next_prompt(agent: httpx.Client, engine: sa.Engine) -> None:
+    id = create(agent)
+    end(engine, id, Outcome("it broke"))
+    assert agent.get(f"/job/{id}").json()["failureReason"] == "it broke"
+    assert agent.get("/jobs").json()["jobs"][0]["failureReason"] == "it broke"
+    assert agent.post(f"/job/{id}/message", json={"prompt": "Again"}).json()["failureReason"] is None
+    end(engine, id, Outcome(None))
+    assert agent.get(f"/job/{id}").json()["failureReason"] is None
+
+
+def test_prompts_are_listed_with_their_times(agent: httpx.Client, engine: sa.Engine) -> None:
+    id = create(agent, "One")
+    end(engine, id, Outcome(None))
+    agent.post(f"/job/{id}/message", json={"prompt": "Two\n"})
+    page = agent.get(f"/job/{id}/prompts").json()
+    assert [(each["prompt"], each["status"]) for each in page["prompts"]] == [("One", "completed"), ("Two\n", "queued")]
+    first, second = page["prompts"]
+    at = "2026-05-28T20:26:40.000Z"
+    assert (first["startedAt"], first["endedAt"], second["startedAt"], second["endedAt"]) == (at, at, None, None)
+    assert first["createdAt"] == agent.get(f"/job/{id}").json()["createdAt"]
+    for offset, prompt, has_more in ((0, "One", True), (1, "Two\n", False)):
+        page = agent.get(f"/job/{id}/prompts?limit=1&offset={offset}").json()
+        assert ([each["prompt"] for each in page["prompts"]], page["hasMore"]) == ([prompt], has_more)
+    assert kind(agent.get(f"/job/{id}/prompts?limit=51")) == (400, "invalid-parameter")
+
+
 def test_jobs_are_listed_in_pages_and_by_status(agent: httpx.Client, engine: sa.Engine) -> None:
     ids = [create(agent) for _ in range(3)]
     agent.post(f"/job/{ids[0]}/cancel")
     page = agent.get("/jobs?limit=2").json()
     assert ([job["id"] for job in page["jobs"]], page["hasMore"]) == ([ids[2], ids[1]], True)
-    page = agent.get("/jobs?limit=2&offset=2").json()
-    assert ([job["id"] for job in page["jobs"]], page["hasMore"]) == ([ids[0]], False)
+    create(agent)
+    page = agent.get("/jobs", params={"limit": 2, "cursor": page["nextCursor"]}).json()
+    assert ([job["id"] for job in page["jobs"]], page["hasMore"], page["nextCursor"]) == ([ids[0]], False, None)
     assert [job["id"] for job in agent.get("/jobs?status=failed").json()["jobs"]] == [ids[0]]
     assert set(page["jobs"][0]) == FIELDS
 
 
-@pytest.mark.parametrize("query", ["status=done", "limit=0", "limit=251", "offset=-1", "page=2", "limit=1&limit=2"])
+@pytest.mark.parametrize("query", ["status=done", "limit=0", "limit=251", "offset=1", "limit=1&limit=2", *CURSORS])
 def test_invalid_parameter_of_the_list_is_a_fault(agent: httpx.Client, query: str) -> None:
     response = agent.get(f"/jobs?{query}")
     assert kind(response) == (400, "invalid-parameter")
