@@ -12,7 +12,7 @@ from warehouse.blocks.cumulative import Array
 from warehouse.blocks.paths import PathIds
 from warehouse.blocks.sums import Rows
 from warehouse.encoding import decoded, encoded
-from warehouse.lake.delta_table import File
+from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.query import engine
 from warehouse.query.time_range import TimeRange
 from warehouse.rollups.schema import SOURCES, TRAFFIC
@@ -93,7 +93,8 @@ def _run(
     database: duckdb.DuckDBPyConnection, sql: str, files: Sequence[File], values: Mapping[str, object]
 ) -> pa.Table:
     with engine.reader(database) as cursor:
-        return cursor.sql(sql.format(files=engine.parquet(files)), params=values).to_arrow_table()
+        rows = engine.rows(HITS_TABLE, files, columns="*, filename")
+        return cursor.sql(sql.format(files=rows), params=values).to_arrow_table()
 
 
 def _rows_by_file(names: pa.ChunkedArray, files: Sequence[File]) -> dict[str, Array]:

@@ -121,19 +121,20 @@ def parquet_by_name(files: Iterable[File]) -> str:
     return f"{parquet(files).removesuffix(')')}, union_by_name = true)"
 
 
-def rows(spec: Spec, files: Iterable[File], steps: Mapping[str, Steps] = STEPS) -> str:
+def rows(spec: Spec, files: Iterable[File], steps: Mapping[str, Steps] = STEPS, columns: str = "*") -> str:
     """Return the subquery that reads all columns of a table, with null for columns that a file does not have.
 
-    At least one file is required. Only for files of an older release does DuckDB read the schema of each file in every
-    query, which took 25 ms for 365 files.
+    At least one file is required. `columns` is `*, filename` for a query that also reads the names of the files. Only
+    for files of an older release does DuckDB read the schema of each file in every query, which took 25 ms for 365
+    files.
     """
     files = tuple(files)
     older = [file for file in files if steps[spec.name] and not _has_columns(file.path, tuple(spec.schema.names))]
     if not older:
         return parquet(files)
     newer = [file for file in files if file not in older]
-    selects = [f"SELECT * FROM {no_rows(spec)}", f"SELECT * FROM {parquet_by_name(older)}"]
-    selects += [f"SELECT * FROM {parquet(newer)}"] if newer else []
+    selects = [f"SELECT * FROM {no_rows(spec)}", f"SELECT {columns} FROM {parquet_by_name(older)}"]
+    selects += [f"SELECT {columns} FROM {parquet(newer)}"] if newer else []
     return f"({' UNION ALL BY NAME '.join(selects)})"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +19,9 @@ from tests.warehouse.blocks import rollup_files
 from tests.warehouse.report.laws import reference
 from tests.warehouse.report.laws.reference import ROWS, SCOPES
 from tests.warehouse.site import DAY, NOON, Row, Site, view
+from warehouse.blocks import hits_files
 from warehouse.blocks.listing import Listing
+from warehouse.blocks.paths import PathIds
 from warehouse.control.policy import Period, Periods, Policy
 from warehouse.lake import delta_table
 from warehouse.lake.delta_table import File
@@ -220,6 +223,20 @@ def test_verification_is_counted_in_rollups_and_in_hot_rows(site: Site) -> None:
         by = reports.breakdown(reports.take(), replace(query, filters=Filters()), "verification", 0, 9)
         values = [tuple(row.values()) for row in by.rows.to_pylist()]
         assert values == [("verified", 0, 2, 1, 2), ("not_checked", 0, 1, 0, 1), (None, 1, 0, 0, 1)]
+
+
+@pytest.mark.parametrize("newer", [False, True])
+def test_files_of_0_1_0_have_no_verified_views(tmp_path: Path, site: Site, newer: bool) -> None:
+    rows = [view("/a", traffic="ai"), view("/b", traffic="ai")]
+    files = reference.write_hits(tmp_path, rows, "older")
+    for file in files:
+        older = pq.ParquetFile(file.path).read().drop_columns(["verification", "verified_by", "hints"])
+        pq.write_table(older, file.path)
+    if newer:
+        files += reference.write_hits(tmp_path, [view("/c", traffic="ai", verification="verified")], "newer")
+    condition = ("verification = $verification", {"verification": "verified"})
+    counted = hits_files.count(site.database, files, "site", PathIds(pa.array([], pa.string())), condition)
+    assert [int(rows.views[TRAFFIC.index("ai")].sum()) for rows in counted.values()] == [0, 1][: len(files)]
 
 
 def test_counts_of_some_paths_are_those_of_their_pages(site: Site) -> None:
