@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
 from ingest.errors import InvalidLine
@@ -13,6 +14,7 @@ from ingest.formats.request import LINE_BYTES_MAX
 from ingest.hits.hit import Hit
 from ingest.imports.columns import combined, json_lines
 from ingest.imports.columns.page_views import ParsedLines
+from ingest.imports.columns.separators import positions
 from ingest.imports.request_cache import RequestCache
 from ingest.imports.rows import ViewCounts, hits_table
 from ingest.imports.source import BLOCK_BYTES, Source
@@ -31,6 +33,8 @@ SAMPLE_BYTES = 4 * 1024
 SAMPLE_LINES_MAX = 100
 """Maximum number of lines in a sample of ordinary lines. More lines have under 41 bytes on average, too few for a
 request, its time and its status."""
+_IS_TEXT = np.array([not bytes([each]).isspace() for each in range(256)])
+"""Whether a byte makes a line more than a blank line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +149,9 @@ def parse(block: Block, format: Format, requests: RequestCache) -> ParseResult:
     result = ParseResult(hits_table([]), bytes=len(data), ends_mid_line=not data.endswith(b"\n"))
     if lines and not lines.endswith(b"\n"):
         lines = lines[: lines.rfind(b"\n") + 1 + LINE_BYTES_MAX] + b"\n"
-    tables = [table for piece in _pieces(lines) for table in _parse_lines(piece, format, requests, result)]
+    parse_piece = _parse_short if (are_short := _are_short(lines)) else _parse_lines
+    pieces = _pieces(lines) if are_short else [lines]
+    tables = [table for piece in pieces for table in parse_piece(piece, format, requests, result)]
     if last_line:
         is_counted = not block.is_growing and _parse_last(last_line, format, requests, result, tables)
         result.ends_mid_line = is_counted
@@ -183,17 +189,35 @@ def _parse_last(
     return True
 
 
-def _pieces(lines: bytes) -> Iterator[bytes]:
-    """Yield the lines in one piece, or in several if the lines are so short that a list of them would be large."""
+def _are_short(lines: bytes) -> bool:
+    """Return whether many lines are so short that a list of them would be large."""
     samples = range(0, len(lines), SAMPLED_EVERY_BYTES)
-    if all(lines.count(b"\n", start, start + SAMPLE_BYTES) <= SAMPLE_LINES_MAX for start in samples):
-        yield lines
-        return
+    return any(lines.count(b"\n", start, start + SAMPLE_BYTES) > SAMPLE_LINES_MAX for start in samples)
+
+
+def _pieces(lines: bytes) -> Iterator[bytes]:
+    """Yield the lines in pieces of at least SAMPLED_EVERY_BYTES."""
     start = 0
     while start < len(lines):
         end = lines.find(b"\n", start + SAMPLED_EVERY_BYTES) + 1 or len(lines)
         yield lines[start:end]
         start = end
+
+
+def _parse_short(lines: bytes, format: Format, requests: RequestCache, result: ParseResult) -> list[pa.Table]:
+    """Do the same as `_parse_lines`, but count blank lines at once: one by one they are read at 3 MB/s."""
+    characters, ends = np.frombuffer(lines, np.uint8), positions(lines, b"\n")
+    sizes = np.diff(ends, prepend=-1)
+    has_text = np.logical_or.reduceat(_IS_TEXT[characters], ends + 1 - sizes)
+    blank, before, described = int(np.count_nonzero(~has_text)), result.lines, len(result.malformed)
+    tables = _parse_lines(characters[np.repeat(has_text, sizes)].tobytes(), format, requests, result)
+    numbers = before + 1 + np.flatnonzero(has_text)
+    result.malformed[described:] = [
+        (int(numbers[number - before - 1]), reason) for number, reason in result.malformed[described:]
+    ]
+    result.lines += blank
+    result.skipped += Counter(not_a_request=blank)
+    return tables
 
 
 def _parse_lines(lines: bytes, format: Format, requests: RequestCache, result: ParseResult) -> list[pa.Table]:

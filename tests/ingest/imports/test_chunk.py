@@ -138,18 +138,32 @@ def test_lines_added_after_the_end_was_read_are_not_in_a_block() -> None:
     assert only == Block(line() + b"\n" + half, starts_mid_line=False, is_last=True)
 
 
+SHORT = [line(), *[b"x"] * 300, line(b"GET /b HTTP/1.1"), b"", *[b"y", b"\r", b" \t"] * 100, line(b"GET /c HTTP/1.1")]
+"""Lines of a log, a list of which would be many times the size of the log."""
+
+
+@pytest.mark.parametrize("lines", [SHORT, [*[b""] * 400, b"x", line(), *[b"\r"] * 400, b"y"]])
 @pytest.mark.parametrize("name", ["combined", "cloudflare"])
-def test_result_of_short_lines_is_the_same_in_pieces(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A list of the lines of a block of short lines would be many times the size of the block.
-    lines = [line(), *[b"x"] * 300, line(b"GET /b HTTP/1.1"), b"", *[b"y"] * 300, line(b"GET /c HTTP/1.1")]
-    format = detect.named(name, [])
-    whole = parsed(Block(b"\n".join(lines) + b"\n", starts_mid_line=False, is_last=True), format)
+def test_result_of_short_lines_is_the_same_in_pieces(
+    name: str, lines: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    format, block = detect.named(name, []), Block(b"\n".join(lines) + b"\n", starts_mid_line=False, is_last=True)
+    whole = parsed(block, format)
     monkeypatch.setattr(chunk, "SAMPLED_EVERY_BYTES", 64)
     monkeypatch.setattr(chunk, "SAMPLE_LINES_MAX", 3)
-    in_pieces = parsed(Block(b"\n".join(lines) + b"\n", starts_mid_line=False, is_last=True), format)
+    in_pieces = parsed(block, format)
     assert in_pieces.hits.to_pylist() == whole.hits.to_pylist()
     assert (in_pieces.lines, in_pieces.skipped) == (whole.lines, whole.skipped)
     assert in_pieces.malformed == whole.malformed
+
+
+def test_blank_lines_are_counted_without_a_call_of_the_parser() -> None:
+    """Parse 8 MB of blank lines, which gzip packs into 8 kB."""
+    lines = list[bytes]()
+    format = Format("other", lines.append)
+    result = parsed(Block(b"first\n" + b"\n" * 2_000_000 + b" \r\n" * 2_000_000 + b"last\n", False, True), format)
+    assert (result.lines, result.skipped) == (4_000_002, {"not_a_request": 4_000_002})
+    assert lines == [b"first", b"last"]
 
 
 def test_only_the_first_malformed_lines_are_described() -> None:
