@@ -108,6 +108,11 @@ class Settings:
         return f"{quote(str(program)) if program.exists() else program.name} --data {quote(str(self.data))}"
 
     @property
+    def refresh_lists(self) -> str:
+        """Return the advice of a warning about old address lists, which a service reads at its start only."""
+        return f"run {self.command} ranges refresh, and restart the service"
+
+    @property
     def control(self) -> Path:
         """Return the file of the control database, unless READERSHIP_DATABASE_URL is set."""
         return self.data / CONTROL

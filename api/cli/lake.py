@@ -264,7 +264,8 @@ def _address_lists(settings: Settings) -> Finding:
         lists = address_lists.current(settings.ranges)
     except InvalidAddressList as error:
         return Finding(LISTS, str(error))
-    return Finding(LISTS, None, address_lists.age_warning(lists, datetime.now(UTC)))
+    warning = address_lists.age_warning(lists, datetime.now(UTC))
+    return Finding(LISTS, None, warning and f"{warning}; {settings.refresh_lists}")
 
 
 @contextmanager
@@ -281,8 +282,7 @@ def _findings_table(findings: list[Finding]) -> Table:
 
 
 def _result(finding: Finding) -> str:
-    warning = f"warning: {finding.warning}" if finding.warning else "ok"
-    return finding.fault or warning
+    return finding.fault or (f"warning: {finding.warning}" if finding.warning else "ok")
 
 
 def _diff_tables(diff: Diff) -> list[Table]:

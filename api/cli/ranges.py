@@ -165,7 +165,7 @@ def _list_row(each: AddressList, now: datetime, of_owner: AddressList | None) ->
         created=each.created.date() if each.created else None,
         seen=each.seen,
         age_days=(now.date() - each.seen).days,
-        fresh=int(now.timestamp()) * 1_000_000 in each.fresh_us,
+        fresh=each.is_fresh(now),
         prefixes=len(each.prefixes),
         complete=each.complete,
         copies=each.copies,

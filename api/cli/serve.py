@@ -3,7 +3,7 @@
 import logging
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,7 +17,6 @@ from api.server import serve, service_lock, service_url
 from api.server.service_lock import ServiceLock
 from api.settings import Settings
 from ingest.verification import address_lists
-from ingest.verification.address_lists import AddressList
 from warehouse.control import database
 from warehouse.database_errors import Cause, cause_of, reason_of
 
@@ -80,7 +79,8 @@ def serve_(
     public = f", for visitors at {settings.base_url}" if settings.base_url else ""
     LOG.info("Readership listens at %s%s, data in %s", serve.described_url(listener), public, settings.data)
     _log_first_owner_link(settings, serve.url(listener))
-    _log_old_address_lists(lists)
+    if warning := address_lists.age_warning(lists, datetime.now(UTC)):
+        LOG.warning("%s; %s", warning, settings.refresh_lists)
     run(settings, listener, processes, lock)
 
 
@@ -108,12 +108,6 @@ def _log_first_owner_link(settings: Settings, url: str) -> None:
     if token is not None:
         link = f"{settings.base_url or url}/welcome/{token}"
         LOG.warning("The dashboard has no user yet. Create the first owner within 30 minutes: %s", link)
-
-
-def _log_old_address_lists(lists: Iterable[AddressList]) -> None:
-    warning = address_lists.age_warning(lists, datetime.now(UTC))
-    if warning is not None:
-        LOG.warning("%s", warning)
 
 
 def lock_data_folder(settings: Settings) -> ServiceLock:

@@ -70,6 +70,10 @@ class AddressList(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         margin = timedelta(days=FRESH_DAYS)
         return range((created - margin - _EPOCH) // _US, (midnight + margin + timedelta(days=1) - _EPOCH) // _US)
 
+    def is_fresh(self, now: datetime) -> bool:
+        """Return whether absence from the list is evidence at a time."""
+        return (now - _EPOCH) // _US in self.fresh_us
+
 
 def sha256_of(prefixes: Iterable[str]) -> str:
     """Return the SHA-256 of prefixes, sorted as texts and joined by newlines, in hexadecimal."""
@@ -163,19 +167,18 @@ def newest(of_release: Mapping[str, AddressList], of_owner: Mapping[str, Address
 
 
 def age_warning(lists: Iterable[AddressList], now: datetime) -> str | None:
-    """Return a warning with the command to run if lists are too old to find spoofed requests of today; None if not.
+    """Return a warning if lists are too old to find spoofed requests of today; None if not.
 
     Only lists count that are complete and that `readership ranges refresh` can download.
     """
     decisive = [each for each in lists if each.complete and each.is_json]
-    now_us = (now - _EPOCH) // _US
-    old = [each for each in decisive if now_us >= each.fresh_us.stop]
+    old = [each for each in decisive if not each.is_fresh(now)]
     if not old:
         return None
     return (
         f"{len(old)} of {counted(len(decisive), 'address list')} {'is' if len(old) == 1 else 'are'} older than"
         f" {FRESH_DAYS} days, the newest of {max(each.seen for each in old)}: a request of today in the name of one of"
-        " their agents is not recognised as spoofed; run readership ranges refresh"
+        " their agents is not recognised as spoofed"
     )
 
 

@@ -66,6 +66,12 @@ class Verifier:
         self._directories = directories
         self._known_keys = known_keys
 
+    def lists(self) -> Iterable[AddressList]:
+        """Return the address lists in use."""
+        if self._only is not None:
+            return self._only
+        return address_lists.newest(address_lists.shipped(), self._of_owner).values()
+
     def by_address(self, agent: str, user_agent: str, address: str | None, ts_us: int) -> Verdict:
         """Return the verdict of the address lists on a request. `agent` is the value of the column `agent`, `ts_us` the
         time of the request in microseconds since 1970."""
@@ -176,9 +182,7 @@ class Verifier:
 
     @cached_property
     def _address_check(self) -> AddressCheck:
-        if self._only is not None:
-            return AddressCheck(self._only)
-        return AddressCheck(address_lists.newest(address_lists.shipped(), self._of_owner).values())
+        return AddressCheck(self.lists())
 
     @cached_property
     def _signature_check(self) -> SignatureCheck:

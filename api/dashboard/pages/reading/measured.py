@@ -1,7 +1,7 @@
 """The sources of a project, and the time from which each one counts. A count without a source is never shown as 0."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import groupby
@@ -224,7 +224,7 @@ def _policies(view: View, period: Period) -> frozenset[Policy]:
     return frozenset([policy.on(periods, first), *later])
 
 
-def readable(warnings: Sequence[str], viewer: Locale) -> Iterator[str]:
+def readable(warnings: Iterable[str], viewer: Locale) -> Iterator[str]:
     """Yield the warnings of the coverage with the names of sources and the days as the viewer's pages show them."""
     for warning in warnings:
         named = _NAMES.sub(

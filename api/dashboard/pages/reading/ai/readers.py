@@ -24,6 +24,7 @@ from api.dashboard.web.view import PURPOSES, STATES, View
 from api.dashboard.web.visit import Visit
 from api.routes.reports.tables import CSV
 from ingest.classification.agents import BY_NAME
+from ingest.verification.address_lists import age_warning
 from warehouse.errors import TooManyBuckets
 from warehouse.report.filters import Counts
 from warehouse.report.time_buckets import INTERVALS
@@ -96,6 +97,7 @@ def ai_readers(visit: Visit) -> Response:
         robots_day=datetime.fromtimestamp(text.saved_s, view.zone).date() if text else None,
         obeying=_obeying(robots, table) if robots and view.filters.fields.keys() == {"traffic"} else [],
         pages_days=PAGES_DAYS if view.period.days is None or view.period.days > PAGES_DAYS else None,
+        old_lists=measured.readable(filter(None, [age_warning(visit.state.verifier.lists(), view.now)]), visit.locale),
         **values,
     )
 

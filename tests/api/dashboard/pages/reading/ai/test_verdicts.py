@@ -2,17 +2,21 @@
 
 import asyncio
 from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
 
+import msgspec
 import pytest
 from starlette.testclient import TestClient
 
 from ingest.hits.hit import Hit, microseconds
 from ingest.hits.row import row
 from ingest.hotlog.deduplication import Post
+from ingest.verification import address_lists
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.ai_traffic import FIREFOX, UNKNOWN, open_page
 from tests.api.dashboard.site import Dashboard, opened
-from tests.processes.running import PROJECT
+from tests.processes.running import COMMAND, PROJECT
 from tests.warehouse.site import NOON
 from warehouse.control import projects
 from warehouse.schema import HOT
@@ -47,6 +51,32 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
         )
         _post_unverified(dashboard)
         yield dashboard
+
+
+def _copy(id: str, seen: date) -> bytes:
+    """Return the file of the owner's copy of a list of the release."""
+    return address_lists.encode(msgspec.structs.replace(address_lists.shipped()[id], seen=seen))
+
+
+@pytest.mark.parametrize("old", [1, 0])
+def test_page_names_the_command_that_refreshes_old_lists(tmp_path: Path, old: int) -> None:
+    data, today = tmp_path / "data", datetime.now(UTC).date()
+    (data / "ranges").mkdir(parents=True)
+    decisive = [each.id for each in address_lists.shipped().values() if each.complete and each.is_json]
+    for id in decisive[old:]:
+        (data / "ranges" / f"{id}.json").write_bytes(_copy(id, today))
+    for id in decisive[:old]:
+        own = msgspec.structs.replace(address_lists.shipped()[id], id="own", seen=date(2026, 1, 1), created=None)
+        (data / "ranges" / "own.json").write_bytes(address_lists.encode(own))
+        (data / "ranges" / f"{id}.json").write_bytes(_copy(id, today))
+    with opened(data) as dashboard:
+        dashboard.post_hits({"path": "/", "userAgent": "GPTBot/1.3"})
+        page = Html(dashboard.visitor("viewer").get(f"/projects/{PROJECT}/ai").text).text
+    text = (
+        f"1 of {len(decisive) + 1} address lists is older than 30 days, the newest of Jan 1, 2026: a request of today"
+    )
+    assert (text in page) == bool(old)
+    assert (f"{COMMAND} --data {data} ranges refresh" in page) == bool(old)
 
 
 def _post_unverified(dashboard: Dashboard) -> None:
