@@ -71,6 +71,8 @@ class Configuration(msgspec.Struct, frozen=True):
     """False runs the coding agent as the user of the service, with all of that user's rights."""
     allow_ci: bool = False
     """True pushes changes of files that configure CI, which the forge may run before anybody has read them."""
+    publish_prompts: bool = True
+    """True quotes the prompts in the pull request, its title and the commits, for all who can read the repository."""
     webhook: str = ""
     """URL that is notified when a job is no longer active."""
     webhook_secret: str = ""
@@ -95,6 +97,7 @@ class Changes(TypedDict, total=False):
     readable: tuple[str, ...]
     is_sandboxed: bool
     allow_ci: bool
+    publish_prompts: bool
     webhook: str
     webhook_secret: str
 

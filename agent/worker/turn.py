@@ -218,7 +218,8 @@ class _Turn:
             return
         at = datetime.fromtimestamp(self._lease.started_us // 1_000_000, UTC)  # the same time in each attempt
         allow_ci = self._config.allow_ci
-        commit_id = workspace.commit(self._workspace, self._lease.prompt, at, self._control, allow_ci=allow_ci)
+        prompt = self._lease.prompt if self._config.publish_prompts else ""
+        commit_id = workspace.commit(self._workspace, prompt, at, self._control, allow_ci=allow_ci)
         text = f"committed {commit_id[:SHORT]}" if commit_id else "no file was changed"
         self._finish(CommitStep(commit_id), text)
 
@@ -248,7 +249,7 @@ class _Turn:
             self._config.api_base or None,
             job.repository,
             self._remote.token,
-            Proposal(job.branch, self._remote.base, workspace.subject(self._prompts()[0]), self._body()),
+            self._proposal(),
             self._context.is_stopped,
         )
         self._finish(PullRequestStep(url), f"pull request {url}")
@@ -258,9 +259,13 @@ class _Turn:
         """Return the prompts whose changes are in the branch."""
         return [*(earlier.prompt for earlier in self._lease.history if earlier.is_in_branch), self._lease.prompt]
 
-    def _body(self) -> str:
-        quoted = "\n\n".join("\n".join(f"> {line}" for line in prompt.splitlines()) for prompt in self._prompts())
-        return f"{quoted}\n\nCreated by a coding agent in the Readership job {self._lease.job.id}."
+    def _proposal(self) -> Proposal:
+        """Return the pull request to open. It quotes the prompts, unless the project keeps them to itself."""
+        job, prompts = self._lease.job, self._prompts() if self._config.publish_prompts else []
+        quoted = "".join("\n".join(f"> {line}" for line in prompt.splitlines()) + "\n\n" for prompt in prompts)
+        title = workspace.subject(prompts[0]) if prompts else f"Readership job {job.id}"
+        body = f"{quoted}Created by a coding agent in the Readership job {job.id}."
+        return Proposal(job.branch, self._remote.base, title, body)
 
     def _finish(self, step: Step, text: str) -> None:
         """Store a finished step and log `text`."""

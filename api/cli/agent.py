@@ -57,6 +57,9 @@ def repository_options(command: Any) -> Any:
     default=None,
     help="Push changes of CI configuration, which CI runs at once. [default: no]",
 )
+@click.option(
+    "--publish-prompts/--hide-prompts", default=None, help="Quote prompts in pull requests and commits. [default: yes]"
+)
 @click.option("--webhook", metavar="URL", help='URL to notify when a job has completed or failed; "" for none.')
 @click.option("--webhook-secret", metavar="SECRET", help=f"Key that signs the notifications: {_REFERENCE}")
 @click.pass_obj

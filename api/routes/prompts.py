@@ -31,7 +31,11 @@ class Prompt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     prompt: Annotated[
         str,
-        msgspec.Meta(min_length=1, description=f"The instruction; at most {PROMPT_BYTES_MAX >> 10} KiB of UTF-8."),
+        msgspec.Meta(
+            min_length=1,
+            description=f"The instruction; at most {PROMPT_BYTES_MAX >> 10} KiB of UTF-8. It is published in the pull"
+            " request, unless the project hides its prompts.",
+        ),
     ]
 
 
@@ -122,6 +126,9 @@ A coding agent works on the prompt in the project's repository, in the backgroun
 service opens a pull request, and `prLink` is its URL. Poll the job until its status is `completed`, `failed`
 (`failureReason` has the reason) or `archived`.
 
+The prompt is published: the pull request quotes it, and its first line is the title and the message of the commit. The
+operator turns this off with `readership project agent PROJECT --hide-prompts`.
+
 A project may create {USES_MAX} jobs per hour; the header `RateLimit` has the remaining number. With an
 `Idempotency-Key`, a repeated request gets the same response as the first one and creates no second job.
 """,
@@ -144,7 +151,8 @@ _MESSAGE = Operation(
     tag="Jobs",
     summary="Send a follow-up",
     description=f"""\
-The same agent continues on the same branch and pull request. A message to an active job waits until the agent has
+The same agent continues on the same branch and pull request. The first line of the message is published in the commit,
+unless the project hides its prompts. A message to an active job waits until the agent has
 finished the earlier prompts; a completed or failed job becomes active again. A project may send {USES_MAX} messages per
 hour, beside the quota for new jobs.
 """,

@@ -39,7 +39,7 @@ STORED_BY_0_1_0 = {
     "webhook": "https://example.com/hook",
     "webhook_secret": "env:HOOK",
 }
-ADDED_SINCE = {"allow_ci": False}
+ADDED_SINCE = {"allow_ci": False, "publish_prompts": True}
 CURRENT = Configuration(
     REPOSITORY,
     forge="gitlab",

@@ -200,6 +200,27 @@ def test_secret_that_became_visible_in_the_sandbox_fails_the_turn(site: Site, tm
     engine.dispose()
 
 
+@pytest.mark.parametrize("publish_prompts", [True, False])
+def test_prompts_are_in_the_pull_request_and_commits_only_if_they_are_published(
+    site: Site, tmp_path: Path, *, publish_prompts: bool
+) -> None:
+    engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
+    store_configuration(engine, site, "sh", "-c", "date +%N > new.md", publish_prompts=publish_prompts)
+    id = store.create(engine, PROJECT, "Secret plan\nwith a detail", None, 1).job.id
+    perform(engine, tmp_path / "jobs")
+    store.message(engine, PROJECT, id, "Another secret", None, 2)
+    perform(engine, tmp_path / "jobs")
+    pull, commits = site.pulls(id)[0], site.pushed(id)
+    engine.dispose()
+    created = f"Created by a coding agent in the Readership job {id}."
+    if publish_prompts:
+        assert (pull.title, pull.body) == ("Secret plan", f"> Secret plan\n> with a detail\n\n{created}")
+        assert commits[1:] == ["Secret plan", "Another secret"]
+    else:
+        assert (pull.title, pull.body) == (f"Readership job {id}", created)
+        assert commits[1:] == ["Change what the prompt asked for"] * 2
+
+
 def test_upgraded_jobs_get_the_current_coding_agent_of_their_project(database_url: str, site: Site) -> None:
     """Downgrade the database to schema version 3, whose jobs and responses have no coding agent, and keys no start."""
     engine = database.connect(database_url)

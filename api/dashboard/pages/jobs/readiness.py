@@ -45,6 +45,7 @@ class Readiness:
     missing: Missing | None
     settings: list[Setting]
     command: str
+    publishes_prompts: bool = True
 
 
 def readiness(visit: Visit) -> Readiness:
@@ -54,7 +55,7 @@ def readiness(visit: Visit) -> Readiness:
     config = _configuration(visit, visit.project.id)
     if config is None:
         return Readiness(_no_repository(command), [], command)
-    return Readiness(_missing(visit, config, command), _settings(config), command)
+    return Readiness(_missing(visit, config, command), _settings(config), command, config.publish_prompts)
 
 
 def _configuration(visit: Visit, project: str) -> Configuration | None:
@@ -100,6 +101,7 @@ def _settings(config: Configuration) -> list[Setting]:
         ("Model", config.model or "none", "--model"),
         ("Time limit of a turn", locale.duration(config.time_limit_s), "--time-limit-s"),
         ("Sandbox", "on" if config.is_sandboxed else "off", "--sandbox"),
+        ("Prompts in pull requests", "quoted" if config.publish_prompts else "not quoted", "--publish-prompts"),
         ("Changes of CI configuration", "pushed" if config.allow_ci else "refused", "--allow-ci"),
     ]
     hidden = [
