@@ -200,9 +200,9 @@ async def _retried(count: Callable[[], Result]) -> Result:
     raise Overloaded(f"beacons cannot be counted: {error}", RETRY_AFTER_S)
 
 
-def hashed_address(address: str, secret: bytes) -> bytes:
+def hashed_address(address: str, secret: bytes, bits: int = 64) -> bytes:
     """Return the keyed hash of a client's address, or of its network if that is one client: see `_network`."""
-    return _hashed(_network(address, 64), secret)
+    return _hashed(_network(address, bits), secret)
 
 
 def _hashed(text: str, secret: bytes) -> bytes:

@@ -3,12 +3,15 @@
 1. After 5 failures of one account from one address within an hour, each further attempt waits: 30 s after the fifth
    failure, then 1, 2, 4 and 8 minutes, at most 15.
 2. One address has at most 20 failures in any 15 minutes, over all accounts.
-3. One account has at most 20 failures in any 15 minutes, over all addresses. An address from which the account signed
-   in during the last 30 days is exempt, so that strangers cannot lock out an owner at the owner's usual address.
+3. After 20 failures of one account within 15 minutes, over all addresses, the account has a slow lane: its attempts
+   take turns, one in 10 s. An address that waits for its turn keeps the turn for 2 minutes, and gets another one after
+   its attempt. Strangers with n addresses thus delay an owner by at most 10 n seconds, and lock out nobody, unless more
+   than 360 addresses wait at once. However many they are, they guess at most 6 passwords in a minute, after 20 at once.
+   An address from which the account signed in during the last 30 days, by password or link, is exempt.
 
 A refused attempt is not counted, and is refused even with the right password. An attempt is counted before its
 password is checked, because attempts may run in parallel; a right password deletes the failures of its account and
-address.
+address. All addresses of an IPv6 /56 network are one address.
 
 A row has keyed hashes of the account's name and of the address. On SQLite the key is the secret of the running service:
 each start begins with new counts. On PostgreSQL it is derived from the secret of the control database: all nodes count
@@ -34,6 +37,14 @@ MEMORY_S = 3_600
 WINDOW_S = 15 * 60
 ADDRESS_FAILURES_MAX = ACCOUNT_FAILURES_MAX = 20
 """Maximum number of failures in any WINDOW_S seconds."""
+TURN_S = 10
+"""Interval between two turns of an account's slow lane, in seconds."""
+TURN_KEPT_S = 120
+"""Time for which an address keeps its turn, in seconds."""
+QUEUE_MAX_S = 3_600
+"""Time from which on no turn is given, in seconds: an account has at most 360 of them."""
+USED = ""
+"""Address of a turn that was used."""
 EXEMPTION_S = 30 * 86_400
 """Time after a sign-in for which its address is exempt from the limit per account, in seconds."""
 LOCK_KEY = 0x7369676E
@@ -71,7 +82,7 @@ def attempt_key(secret: bytes, address: str, name: str) -> AttemptKey:
     """Return the hashes of an attempt's account and address, under `secret`. The account need not exist."""
     folded = users.folded(name).encode(errors="surrogatepass")
     account = hashlib.blake2b(folded, digest_size=16, key=secret, person=b"account").hexdigest()
-    return AttemptKey(account, hashed_address(address, secret).hex())
+    return AttemptKey(account, hashed_address(address, secret, 56).hex())
 
 
 def begin(engine: sa.Engine, key: AttemptKey, now_s: int) -> Attempt:
@@ -80,7 +91,7 @@ def begin(engine: sa.Engine, key: AttemptKey, now_s: int) -> Attempt:
         if engine.dialect.name == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK_KEY)))
         _delete_old(connection, now_s)
-        wait_s = _wait_s(connection, key, now_s)
+        wait_s = _wait_s(connection, key, now_s) or _wait_for_turn_s(connection, key, now_s)
         if wait_s:
             return Attempt(None, wait_s)
         counted = ATTEMPTS.insert().values(_row(key, now_s, is_success=False)).returning(ATTEMPTS.c.id)
@@ -95,21 +106,41 @@ def withdraw(engine: sa.Engine, key: AttemptKey, attempt: Attempt) -> None:
 
 
 def passed(engine: sa.Engine, key: AttemptKey, now_s: int) -> None:
-    """Store that an attempt had the right password: delete the failures of its account and address."""
+    """Store that an account signed in from an address: delete the failures of both."""
     with transaction(engine) as connection:
         connection.execute(ATTEMPTS.delete().where(_has_key(key)))
         connection.execute(ATTEMPTS.insert().values(_row(key, now_s, is_success=True)))
 
 
 def _wait_s(connection: sa.Connection, key: AttemptKey, now_s: int) -> int:
-    """Return the longest wait of the three limits, in seconds."""
-    until_s = [
+    """Return the longer wait of the first two limits, in seconds."""
+    until_s = (
         _end_of_pause_s(connection, key),
         _end_of_window_s(connection, ATTEMPTS.c.address == key.address, ADDRESS_FAILURES_MAX),
-    ]
-    if not _is_exempt(connection, key):
-        until_s.append(_end_of_window_s(connection, ATTEMPTS.c.account == key.account, ACCOUNT_FAILURES_MAX))
+    )
     return max(0, math.ceil(max(until_s) - now_s))
+
+
+def _wait_for_turn_s(connection: sa.Connection, key: AttemptKey, now_s: int) -> int:
+    """Return the time until the address's turn in the slow lane of the account, in seconds; 0 if this is its turn.
+
+    The turns of an account are rows of another account, whose `at_s` may be in the future.
+    """
+    window = _end_of_window_s(connection, ATTEMPTS.c.account == key.account, ACCOUNT_FAILURES_MAX)
+    if window <= now_s or _is_exempt(connection, key):
+        return 0
+    lane = AttemptKey(hashlib.blake2b(key.account.encode(), digest_size=16, person=b"turns").hexdigest(), key.address)
+    kept = _has_key(lane) & (ATTEMPTS.c.at_s > now_s - TURN_KEPT_S)
+    turn_s = connection.execute(sa.select(ATTEMPTS.c.at_s).where(kept)).scalar_one_or_none()
+    if turn_s is None:
+        last_s = sa.select(sa.func.max(ATTEMPTS.c.at_s)).where(ATTEMPTS.c.account == lane.account)
+        turn_s = max(now_s, (connection.execute(last_s).scalar_one() or 0) + TURN_S)
+        if turn_s > now_s + QUEUE_MAX_S:
+            return turn_s - now_s
+        connection.execute(ATTEMPTS.insert().values(_row(lane, turn_s, is_success=False)))
+    if turn_s <= now_s:
+        connection.execute(ATTEMPTS.update().where(kept).values(address=USED))
+    return max(0, turn_s - now_s)
 
 
 def _end_of_pause_s(connection: sa.Connection, key: AttemptKey) -> int:

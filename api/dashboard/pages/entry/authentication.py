@@ -42,8 +42,7 @@ def authenticate(visit: Visit, name: str, password: str) -> User | None:
         Overloaded: too many passwords are checked at this moment; the attempt is not counted.
     """
     control, now_s = visit.state.control, int(visit.now.timestamp())
-    client = visit.request.client
-    key = attempts.attempt_key(visit.state.limits_key, client.host if client else "", name)
+    key = key_of(visit, name)
     attempt = attempts.begin(control, key, now_s)
     if attempt.wait_s:
         raise TooManyAttempts(attempt.wait_s)
@@ -55,6 +54,12 @@ def authenticate(visit: Visit, name: str, password: str) -> User | None:
         _withdraw(control, key, attempt)
         raise
     return user
+
+
+def key_of(visit: Visit, name: str) -> AttemptKey:
+    """Return the account and the address of an attempt to sign in as `name`."""
+    client = visit.request.client
+    return attempts.attempt_key(visit.state.limits_key, client.host if client else "", name)
 
 
 def _withdraw(control: sa.Engine, key: AttemptKey, attempt: Attempt) -> None:

@@ -2,10 +2,11 @@
 
 from starlette.responses import RedirectResponse, Response
 
-from api.dashboard.accounts import one_time_links, passwords, users
+from api.dashboard.accounts import attempts, one_time_links, passwords, users
 from api.dashboard.accounts.one_time_links import OneTimeLink
 from api.dashboard.accounts.users import User
 from api.dashboard.pages.entry import browser_session
+from api.dashboard.pages.entry.authentication import key_of
 from api.dashboard.pages.entry.own_path import PROJECTS, own_href
 from api.dashboard.web import render
 from api.dashboard.web.forms import Form
@@ -44,6 +45,7 @@ def accept(visit: Visit) -> Response:
         user = _apply(visit, link, password_hash)
     except AccountError:  # another process removed the user or added one of the same name in the meantime
         return _expired(visit)
+    attempts.passed(control, key_of(visit, user.name), _now_s(visit))
     target = own_href(visit, visit.parameters.get("next") or _first_page(visit))
     return browser_session.start(visit, user.id, RedirectResponse(target, 303, {"Cache-Control": "no-store"}))
 

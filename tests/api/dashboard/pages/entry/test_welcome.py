@@ -11,7 +11,7 @@ import pytest
 from api.dashboard.accounts import one_time_links, passwords, users
 from api.dashboard.accounts.one_time_links import TTL_S
 from ingest.errors import RETRY_AFTER_S
-from tests.api.dashboard.pages.entry.people import PASSWORD, add_user, is_signed_in, sign_in
+from tests.api.dashboard.pages.entry.people import PASSWORD, add_user, is_signed_in, sign_in, with_address
 from tests.api.dashboard.site import Dashboard, opened, post
 from tests.processes.running import PROJECT
 
@@ -42,6 +42,16 @@ def test_first_owner_is_created_with_name_and_password(tmp_path: Path) -> None:
         assert_expired(client.get(f"/welcome/{token}"))
         assert_expired(post(client, f"/welcome/{token}", name="Eve", **NEW))
         assert sign_in(dashboard.visitor(None), ada, NEW["new_password"]).status_code == 303
+
+
+def test_address_that_used_a_link_does_not_wait_when_strangers_guess_passwords(dashboard: Dashboard) -> None:
+    ada = add_user(dashboard)
+    token = one_time_links.create(dashboard.engine, "password", ada.id, now_s())
+    assert post(with_address(dashboard, "192.0.2.99"), f"/welcome/{token}", **NEW).status_code == 303
+    for number in range(25):  # the last four wait for their turns
+        sign_in(with_address(dashboard, f"198.51.100.{number}"), ada, "wrong horse")
+    assert sign_in(with_address(dashboard, "203.0.113.7"), ada, NEW["new_password"]).status_code == 429
+    assert sign_in(with_address(dashboard, "192.0.2.99"), ada, NEW["new_password"]).status_code == 303
 
 
 @pytest.mark.parametrize(
