@@ -46,6 +46,7 @@ def test_post_is_in_the_export_of_the_same_client(prepared: tuple[Settings, dict
         "totals": {"human": 1, "ai": 1, "total": 2},
         "views": [{"path": "/a", "human": 1, "ai": 1, "total": 2}],
         "hasMore": False,
+        "measured": {"human": "all", "ai": "all", "bot": "all"},
     }
 
 

@@ -25,6 +25,7 @@ def test_hit_is_in_the_next_export_and_still_after_a_restart(start: Callable[...
         "totals": {"human": 2, "ai": 1, "total": 3},
         "views": [{"path": "/a", "human": 2, "ai": 1, "total": 3}],
         "hasMore": False,
+        "measured": {"human": "all", "ai": "all", "bot": "all"},
     }
     assert running.get() == expected
     assert running.stop() == 0

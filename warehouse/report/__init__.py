@@ -7,6 +7,7 @@
 - `breakdown`: Breakdowns: page views by the values of a dimension, most views first.
 - `time_buckets`: Time buckets of a series: hours, days, weeks and months of a time zone.
 - `series`: Series: page views by time buckets, with a row of zeros for each bucket without a view.
+- `sources`: When each source counted, and which readers: what no source could see is unknown, and not 0.
 - `source_coverage`: Coverage of a project by its sources: from when to when each source sent hits, and the days on
   which it sent none.
 - `open_end`: End of a time range that a request leaves open.

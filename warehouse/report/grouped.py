@@ -25,6 +25,9 @@ from warehouse.report.hit_counts import Scope
 from warehouse.report.path_reports import PathReports
 from warehouse.report.series import count_days, series, unit_s
 from warehouse.report.source_coverage import SourceCoverage
+from warehouse.report.sources import days as source_days
+from warehouse.report.sources import silence
+from warehouse.report.sources.measured import Measured, of_kinds
 from warehouse.report.time_buckets import Bucket, buckets
 from warehouse.rollups.coverage import Coverage
 
@@ -100,21 +103,39 @@ class GroupedReports:
     def source_coverage(self, snapshot: HitsSnapshot, project: str, policy: Periods = ()) -> SourceCoverage:
         """Return the coverage of the sources of a project at the moment of the snapshot. `policy` is the project's."""
         scope = Scope(project, TimeRange(), Filters())
-        in_files = self._count_files(snapshot, scope, SOURCE_DAYS)
+        under_policy = replace(scope, filters=Filters(policy=policy))
+        return source_coverage.summarize(
+            self.counts(snapshot, scope, SOURCE_DAYS),
+            self._first_and_last(snapshot, project),
+            _taken(snapshot),
+            policy,
+            self.counts(snapshot, under_policy, SOURCE_DAYS) if policy else None,
+        )
+
+    def measured(self, snapshot: HitsSnapshot, query: Query, policy: Periods) -> Measured:
+        """Return when each kind of readers was counted by the sources that a query selects. Its range is not used."""
+        now, project, source = _taken(snapshot), query.project, query.filters.source
+        key = project, "source days", snapshot.rows_key
+        rows = self._cached(key, lambda: self._source_days(snapshot, project), evict_first=True).to_pylist()
+        spans = {row["source"]: tuple(silence.spans(row["days"], row["first"], row["last"], now)) for row in rows}
+        chosen = spans if source is None else {source: spans.get(source, ())}
+        return Measured(of_kinds(chosen, policy), min((row["first"] for row in rows), default=None), now)
+
+    def _source_days(self, snapshot: HitsSnapshot, project: str) -> pa.Table:
+        in_files = self._count_files(snapshot, Scope(project, TimeRange(), Filters()), SOURCE_DAYS)
+        days = self._cached((project, "source days", snapshot.files_key), lambda: source_days.in_files(in_files))
+        return source_days.union(
+            days, source_days.in_rows(snapshot.hot, project), self._first_and_last(snapshot, project)
+        )
+
+    def _first_and_last(self, snapshot: HitsSnapshot, project: str) -> pa.Table:
+        """Return the times of the first and last hit of each source, in files and in hot rows."""
+        in_files = self._count_files(snapshot, Scope(project, TimeRange(), Filters()), SOURCE_DAYS)
         first_and_last = self._cached(
             (project, "first and last", snapshot.files_key),
             lambda: source_coverage.first_and_last_in_files(self._database, snapshot.files, project, in_files),
         )
-        hot = source_coverage.first_and_last_in_rows(snapshot.hot, project)
-        days = self._with_hot(in_files, snapshot, scope, SOURCE_DAYS)
-        under_policy = replace(scope, filters=Filters(policy=policy))
-        return source_coverage.summarize(
-            days,
-            pa.concat_tables([first_and_last, hot]),
-            datetime.fromtimestamp(snapshot.moment.taken_us / 1_000_000, UTC),
-            policy,
-            self.counts(snapshot, under_policy, SOURCE_DAYS) if policy else None,
-        )
+        return pa.concat_tables([first_and_last, source_coverage.first_and_last_in_rows(snapshot.hot, project)])
 
     def _first_hit(self, snapshot: HitsSnapshot, project: str) -> datetime | None:
         return min((source.first_hit for source in self.source_coverage(snapshot, project).sources), default=None)
@@ -153,6 +174,10 @@ class GroupedReports:
         if not _may_have_hot(snapshot, scope):  # a query takes 3 ms, even without rows
             return in_files
         return pa.concat_tables([in_files, hit_counts.count_rows(self._database, snapshot.hot, scope, grouping)])
+
+
+def _taken(snapshot: HitsSnapshot) -> datetime:
+    return datetime.fromtimestamp(snapshot.moment.taken_us / 1_000_000, UTC)
 
 
 def _may_have_hot(snapshot: HitsSnapshot, scope: Scope) -> bool:

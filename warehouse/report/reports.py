@@ -36,6 +36,7 @@ from warehouse.report.hit_counts import Scope
 from warehouse.report.path_reports import PathReports
 from warehouse.report.read_ahead import ReadAhead, ReadAheadThread, import_lazy_modules
 from warehouse.report.source_coverage import SourceCoverage
+from warehouse.report.sources.measured import Measured
 from warehouse.rollups import coverage
 from warehouse.rollups.coverage import Coverage
 
@@ -89,9 +90,9 @@ class Reports:
         order: Order = "total",
         audience: Audience = "all",
     ) -> Page:
-        """Return some paths: by default most views first, then by path in byte order.
+        """Return some paths that people or AI viewed: by default most views first, then by path in byte order.
 
-        Paths that only bots viewed are left out. `audience` is that of the hits that the filters match.
+        `audience` is that of the hits that the filters match.
         """
         return self._page_of_paths(snapshot, query, offset, limit, Listing(order, audience))
 
@@ -185,34 +186,28 @@ class Reports:
         )
 
     def agent_pages(self, snapshot: HitsSnapshot, query: Query, by: By = "agent") -> dict[str, int]:
-        """Return the number of distinct paths that each AI agent read in the last 32 UTC days of the range.
+        """Return the number of distinct paths that each AI agent (or operator, or purpose) read.
 
-        A month of any time zone is within 32 UTC days. With another `by`, the paths of an operator or purpose are
-        counted, each once. Hits whose agent (operator, purpose) is unknown are left out.
+        They are those of the last 32 UTC days of the range, in which a month of any time zone lies.
         """
         return self._agent_pages.count(snapshot, self._last_days(snapshot, query, agent_pages.DAYS), by)
 
     def visits_sent(
         self, snapshot: HitsSnapshot, query: Query, hosts: Mapping[str, str], campaigns: Mapping[str, str]
     ) -> dict[str, int]:
-        """Return the views by people whom AI products sent, by operator. An operator without one has 0.
+        """Return the views by people whom AI products sent, by operator: by referrer or campaign, whichever are more.
 
-        They are those with a referrer of the operator, or those with its campaign, whichever are more. `hosts` and
-        `campaigns` have the operators by the hosts of their products and by the values of `utm_source`. Filters by
-        traffic, agent, operator, purpose and verification do not apply to people and are ignored.
+        `hosts` and `campaigns` have the operators by the hosts of their products and by the values of `utm_source`.
+        Filters by traffic, agent, operator, purpose and verification do not apply to people and are ignored.
         """
         scope = self._scope(snapshot, replace(query, filters=visits_sent.without_agents(query.filters)))
         by_host = self._grouped.counts(snapshot, scope, BREAKDOWNS["referrerHost"])
         by_campaign = self._grouped.counts(snapshot, scope, BREAKDOWNS["utmSource"])
-        return visits_sent.larger(
-            visits_sent.by_operator(by_host, hosts), visits_sent.by_operator(by_campaign, campaigns)
-        )
+        sent = visits_sent.by_operator
+        return visits_sent.larger(sent(by_host, hosts), sent(by_campaign, campaigns))
 
     def first_ai_days(self, snapshot: HitsSnapshot, query: Query, paths: Collection[str]) -> dict[str, date]:
-        """Return the UTC day of the first view by AI of each path that has one; at most 10,000 paths.
-
-        The first view is that of all time: only the project of the query is used, not its range and filters.
-        """
+        """Return the UTC day of the first view by AI, in any range, of each path that has one; at most 10,000 paths."""
         return self._first_days.by_ai(snapshot, query.project, paths)
 
     def sparklines(self, snapshot: HitsSnapshot, projects: Collection[str], now: datetime) -> dict[str, Sparkline]:
@@ -228,6 +223,10 @@ class Reports:
         """Return the first and last hit of each source of a project, its days without a hit, and warnings."""
         result = self._grouped.source_coverage(snapshot, project, self._policy_of(project))
         return replace(result, warnings=(*result.warnings, *self._warnings_of(project)))
+
+    def measured(self, snapshot: HitsSnapshot, query: Query) -> Measured:
+        """Return when the sources that a query selects counted each kind of readers."""
+        return self._grouped.measured(snapshot, query, self._policy_of(query.project))
 
     def read_ahead(self) -> Iterator[None]:
         """Read into the cache what the next requests probably need, and yield after each step: see `ReadAhead`.

@@ -14,12 +14,12 @@ from warehouse.control.policy import on as policy_on
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.plural import counted
 from warehouse.query import engine
+from warehouse.report.sources import silence
+from warehouse.report.sources.silence import Span
 from warehouse.rollups.schema import SOURCES
 
 MISSING_DAYS_MAX = 1_000
 """Maximum number of missing days that are listed for a source."""
-SILENT_DAYS = 7
-"""Number of days without a hit after which a source has a warning."""
 BEACON, LOGS = SOURCES[0], SOURCES[1:]
 """The source of the hits that pages send, and the sources of logs."""
 _COUNT_TWICE: Mapping[str, Collection[str]] = {BEACON: ["all"], **dict.fromkeys(LOGS, ("all", "log_only"))}
@@ -34,13 +34,20 @@ _DAY = timedelta(days=1)
 class Source:
     """A source that has hits. `missing_days` are the UTC days without a hit between the first and the last hit.
 
-    Of more than MISSING_DAYS_MAX days the last ones are listed.
+    Of more than MISSING_DAYS_MAX days the last ones are listed. `spans` are the times in which the source counted: see
+    `silence.spans`.
     """
 
     source: str
     first_hit: datetime
     last_hit: datetime
     missing_days: tuple[date, ...]
+    spans: tuple[Span, ...]
+
+    @property
+    def silent_since(self) -> date | None:
+        """Return the first UTC day on which the source, which is silent now, sent no hit; None if it is not silent."""
+        return end.date() if (end := self.spans[-1].end) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +99,7 @@ def summarize(
     """
     people = people_by_day(days)
     sources = [
-        _source(source, people[source], first_and_last.filter(pc.field("source") == source))
+        _source(source, people[source], first_and_last.filter(pc.field("source") == source), now)
         for source in SOURCES
         if source in people
     ]
@@ -135,13 +142,13 @@ def people_by_day(days: pa.Table) -> dict[str, dict[date, int]]:
     return people
 
 
-def _source(source: str, days: Mapping[date, int], first_and_last: pa.Table) -> Source:
+def _source(source: str, days: Mapping[date, int], first_and_last: pa.Table, now: datetime) -> Source:
     first, last = min(days), max(days)
     between = (first + number * _DAY for number in range((last - first).days))
     missing = tuple(day for day in between if day not in days)
-    return Source(
-        source, pc.min(first_and_last["first_hit"]).as_py(), pc.max(first_and_last["last_hit"]).as_py(), missing
-    )
+    first_hit, last_hit = pc.min(first_and_last["first_hit"]).as_py(), pc.max(first_and_last["last_hit"]).as_py()
+    counted = silence.spans(sorted(day.toordinal() for day in days), first_hit, last_hit, now)
+    return Source(source, first_hit, last_hit, missing, tuple(counted))
 
 
 def _counted_twice(people: Mapping[str, Mapping[date, int]], policy: Periods) -> Iterator[str]:
@@ -160,8 +167,8 @@ def _counted_twice(people: Mapping[str, Mapping[date, int]], policy: Periods) ->
 
 def _silent(sources: Sequence[Source], now: datetime) -> Iterator[str]:
     for each in sources:
-        days = (now - each.last_hit).days
-        if days >= SILENT_DAYS:
+        if each.silent_since:
+            days = (now - each.last_hit).days
             yield f"{each.source} has had no hit for {counted(days, 'day')}, since {each.last_hit.date()}"
 
 

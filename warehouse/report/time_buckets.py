@@ -55,6 +55,13 @@ def buckets(time_range: TimeRange, interval: str, zone: ZoneInfo) -> list[Bucket
     return result
 
 
+def instant(label: str, zone: ZoneInfo) -> datetime:
+    """Return the instant at which the bucket with a label begins."""
+    if "T" in label:
+        return datetime.fromisoformat(label).astimezone(UTC)
+    return datetime.combine(date.fromisoformat(label), time(), zone).astimezone(UTC)
+
+
 def _within(sequence: Iterator[Bucket], start_s: int, end_s: int) -> Iterator[Bucket]:
     """Yield the buckets that contain an instant with start_s <= instant < end_s.
 

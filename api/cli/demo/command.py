@@ -14,7 +14,6 @@ from api.cli.output import ERR, OUT, table
 from api.dashboard.accounts import one_time_links, users
 from api.dashboard.accounts.users import User
 from api.errors import UserNotFound
-from api.routes.reports.views import report
 from api.server import serve as server
 from api.settings import Settings
 from warehouse.control import database
@@ -118,7 +117,7 @@ def _show_export(settings: Settings, now: datetime) -> None:
     reader = HitsReader(settings.hot_log, settings.lake)
     with closing(Reports(reader, settings.lake, settings.run / "spill", settings.cache_bytes)) as reports:
         query = Query(DEMO, FIRST, None, Filters(), now)
-        page = report(reports.views(reports.take(), query, 0, PATHS_SHOWN))
-    rows = [(row.path, row.human, row.ai, row.total) for row in page.views]
+        page = reports.views(reports.take(), query, 0, PATHS_SHOWN)
+    rows = [(row["path"], row["human"], row["ai"], row["total"]) for row in page.rows.to_pylist()]
     total = ("all paths", page.totals.human, page.totals.ai, page.totals.total)
     OUT.print(table(("path", "human", "AI", "total"), [*rows, total], title="Who reads the sample site"))

@@ -13,8 +13,8 @@ from api.http import auth, report_parameters
 from api.http.negotiation import accepted
 from api.http.operation import ADDRESS, JSON, KEY_OPTION, NDJSON, HasMore, Operation, Parameter, Success, paging
 from api.http.report_parameters import DIMENSIONS, BreakdownQuery
-from api.routes.reports import reference, responses
-from api.routes.reports.reference import Ai, Bot, Counts, Human, Total
+from api.routes.reports import measured, reference, responses
+from api.routes.reports.measured import Ai, Bot, Counts, Hidden, Human, Measured, Total
 from api.routes.reports.tables import file_stem_of
 from api.state import state_of
 from warehouse.report.filters import Page
@@ -41,6 +41,7 @@ class Breakdown(msgspec.Struct, frozen=True, rename="camel"):
     totals: Annotated[Counts, msgspec.Meta(description="Totals of the whole time range, on every page.")]
     rows: Annotated[list[ValueViews], msgspec.Meta(description="One page of the values, most viewed first.")]
     has_more: HasMore
+    measured: Measured
 
 
 async def break_down(request: Request) -> Response:
@@ -56,12 +57,15 @@ def _respond(request: Request, project: str, query: BreakdownQuery, media_type: 
     reports = state_of(request).reports
     snapshot = reports.take(query.selection.as_of)
     counted = query.selection.query(project, snapshot.moment)
+    known = reports.measured(snapshot, counted)
+    hidden = measured.hidden(known, counted)
     if media_type == JSON:
         page = reports.breakdown(snapshot, counted, query.by, query.offset, query.limit)
-        return responses.document(request, snapshot.moment, _breakdown(page))
+        content = _breakdown(page, hidden, measured.of(known, counted))
+        return responses.document(request, snapshot.moment, content)
 
     def values() -> Iterable[pa.RecordBatch]:
-        return reports.all_breakdown(snapshot, counted, query.by)[1]
+        return (measured.hide(each, hidden) for each in reports.all_breakdown(snapshot, counted, query.by)[1])
 
     schema, batches = (SCHEMA, values) if media_type == NDJSON else columns(query.by, values)
     return responses.table(request, snapshot.moment, media_type, file_stem_of(counted, query.by), schema, batches)
@@ -73,10 +77,9 @@ def columns(by: str, values: Batches) -> tuple[pa.Schema, Batches]:
     return schema, lambda: (batch.select(SCHEMA.names).rename_columns(schema.names) for batch in values())
 
 
-def _breakdown(page: Page) -> Breakdown:
-    totals = Counts(page.totals.human, page.totals.ai, page.totals.bot, page.totals.total)
-    rows = [ValueViews(**row) for row in page.rows.select(SCHEMA.names).to_pylist()]
-    return Breakdown(totals, rows, page.has_more)
+def _breakdown(page: Page, hidden: Hidden, extents: Measured) -> Breakdown:
+    rows = [ValueViews(**row) for row in measured.hide(page.rows, hidden).select(SCHEMA.names).to_pylist()]
+    return Breakdown(measured.totals(page.totals, hidden), rows, page.has_more, extents)
 
 
 OPERATIONS = (
@@ -95,7 +98,8 @@ the export of page views. The operation requires a key with the scope `read` or 
   same total. A value that only bots have has a `total` of 0.
 - The totals are the sums of the rows of all pages, and equal those of `views` with the same parameters.
 - While `hasMore` is true, add `limit` to `offset` for the next page. A table has all values and no pages.
-{reference.FILTERS_TEXT}{reference.TABLES_TEXT.format(columns=_COLUMNS)}\
+{reference.MEASURED_TEXT.format(unknown=reference.UNKNOWN_TEXT)}{reference.FILTERS_TEXT}\
+{reference.TABLES_TEXT.format(columns=_COLUMNS)}\
 {reference.MOMENT_TEXT}""",
         samples={
             "The AI agents of September": f"""\
@@ -114,7 +118,12 @@ curl "{ADDRESS}/v1/analytics/demo/breakdown?by=browser&path=/docs/*&traffic=huma
                 200,
                 "The counts.",
                 reference.table_content(
-                    Breakdown(Counts(0, 931, 0, 931), [ValueViews("GPTBot", 0, 173, 0, 173)], has_more=True),
+                    Breakdown(
+                        Counts(0, 931, 0, 931),
+                        [ValueViews("GPTBot", 0, 173, 0, 173)],
+                        has_more=True,
+                        measured=Measured("all", "all", "all"),
+                    ),
                     "agent,human,ai,bot,total\r\nGPTBot,0,173,0,173\r\n",
                     ValueViews("GPTBot", 0, 173, 0, 173),
                 ),

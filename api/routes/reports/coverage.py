@@ -16,13 +16,23 @@ from api.routes.reports import reference, responses
 from api.state import state_of
 from warehouse.control.policy import Policy
 from warehouse.query.moment import Moment
+from warehouse.query.time_range import FIRST
 from warehouse.report import source_coverage
+from warehouse.report.filters import Filters, Query
 from warehouse.report.source_coverage import MISSING_DAYS_MAX
+from warehouse.report.sources import measured
+from warehouse.report.sources.silence import HABIT_DAYS, SILENT_AFTER
 from warehouse.rollups.schema import SOURCES
 
 _TIME = pa.timestamp("us", tz="UTC")
 SCHEMA = pa.schema(
-    [("source", pa.string()), ("firstHit", _TIME), ("lastHit", _TIME), ("missingDays", pa.list_(pa.string()))]
+    [
+        ("source", pa.string()),
+        ("firstHit", _TIME),
+        ("lastHit", _TIME),
+        ("missingDays", pa.list_(pa.string())),
+        ("silentSince", pa.string()),
+    ]
 )
 """Columns of the table. In CSV the days are in one cell, with a space between two of them."""
 
@@ -40,6 +50,29 @@ class SourceCoverage(msgspec.Struct, frozen=True, rename="camel"):
             f" {MISSING_DAYS_MAX:,} of them if there are more."
         ),
     ]
+    silent_since: Annotated[
+        date | None,
+        msgspec.Meta(
+            description="First UTC day from which the source counts nothing, because it fell silent; null if it is not"
+            f" silent. A source is silent after {SILENT_AFTER} times its usual distance from one day with a hit to the"
+            f" next, in the {HABIT_DAYS} days up to its last hit."
+        ),
+    ]
+
+
+class Span(msgspec.Struct, frozen=True, rename={"start": "from", "end": "to"}):
+    """A time in which readers were counted."""
+
+    start: Annotated[datetime, msgspec.Meta(description="When counting began.")]
+    end: Annotated[datetime | None, msgspec.Meta(description="When counting ended, exclusive; null if it did not end.")]
+
+
+class MeasuredTimes(msgspec.Struct, frozen=True):
+    """Times in which each kind of readers was counted, by any source under the source policy."""
+
+    human: tuple[Span, ...]
+    ai: tuple[Span, ...]
+    bot: tuple[Span, ...]
 
 
 class Coverage(msgspec.Struct, frozen=True, rename="camel"):
@@ -67,6 +100,7 @@ class Coverage(msgspec.Struct, frozen=True, rename="camel"):
             " scripts with the user agent of a browser, and people whose browser sent no beacon."
         ),
     ] = 0
+    measured: MeasuredTimes = MeasuredTimes((), (), ())
 
 
 async def cover(request: Request) -> Response:
@@ -83,17 +117,20 @@ def _respond(request: Request, project: str, as_of: Moment | None, media_type: s
     snapshot = reports.take(as_of)
     coverage = reports.source_coverage(snapshot, project)
     if media_type == JSON:
-        return responses.document(request, snapshot.moment, _coverage(coverage))
+        known = reports.measured(snapshot, Query(project, FIRST, None, Filters(), datetime.now(UTC)))
+        return responses.document(request, snapshot.moment, _coverage(coverage, known))
     return responses.table(
         request, snapshot.moment, media_type, f"{project}-coverage", SCHEMA, _table(coverage).to_batches
     )
 
 
-def _coverage(coverage: source_coverage.SourceCoverage) -> Coverage:
+def _coverage(coverage: source_coverage.SourceCoverage, known: measured.Measured) -> Coverage:
     sources = [
-        SourceCoverage(each.source, each.first_hit, each.last_hit, each.missing_days) for each in coverage.sources
+        SourceCoverage(each.source, each.first_hit, each.last_hit, each.missing_days, each.silent_since)
+        for each in coverage.sources
     ]
-    return Coverage(sources, coverage.policy, coverage.warnings, coverage.overlap_days, coverage.unbeaconed)
+    spans = MeasuredTimes(**{kind: tuple(Span(*each) for each in of) for kind, of in known.spans.items()})
+    return Coverage(sources, coverage.policy, coverage.warnings, coverage.overlap_days, coverage.unbeaconed, spans)
 
 
 def _table(coverage: source_coverage.SourceCoverage) -> pa.Table:
@@ -104,6 +141,7 @@ def _table(coverage: source_coverage.SourceCoverage) -> pa.Table:
         [each.first_hit for each in sources],
         [each.last_hit for each in sources],
         [[day.isoformat() for day in each.missing_days] for each in sources],
+        [each.silent_since and each.silent_since.isoformat() for each in sources],
     )
     return pa.table(list(map(pa.array, columns, SCHEMA.types)), SCHEMA)
 
@@ -113,11 +151,18 @@ _SOURCE = SourceCoverage(
     datetime(2026, 9, 1, 0, 0, 4, tzinfo=UTC),
     datetime(2026, 9, 30, 23, 59, 51, tzinfo=UTC),
     (date(2026, 9, 13),),
+    date(2026, 10, 1),
 )
-_EXAMPLE = Coverage([_SOURCE], "all", ("log has had no hit for 53 days, since 2026-09-30",))
+_SPANS = (Span(datetime(2026, 9, 1, 0, 0, 4, tzinfo=UTC), datetime(2026, 10, 1, tzinfo=UTC)),)
+_EXAMPLE = Coverage(
+    [_SOURCE],
+    "all",
+    ("log has had no hit for 53 days, since 2026-09-30",),
+    measured=MeasuredTimes(_SPANS, _SPANS, _SPANS),
+)
 _CSV_EXAMPLE = """\
-source,firstHit,lastHit,missingDays\r
-log,2026-09-01T00:00:04+00:00,2026-09-30T23:59:51+00:00,2026-09-13\r
+source,firstHit,lastHit,missingDays,silentSince\r
+log,2026-09-01T00:00:04+00:00,2026-09-30T23:59:51+00:00,2026-09-13,2026-10-01\r
 """
 OPERATIONS = (
     Operation(
@@ -129,10 +174,12 @@ OPERATIONS = (
         summary="List the sources and their missing days",
         description=f"""\
 Which sources have sent hits to the project: pages (`beacon`), servers (`server`) and imported access logs (`log`). A
-count of zero on a day on which a source sent nothing does not mean that nobody read. The operation requires a key with
-the scope `read` or `write`.
+count of zero on a day on which a source sent nothing does not mean that nobody read. `measured` has the times in which
+people, AI agents and other bots were counted: from the first hit of a source that sees them until it fell silent. The
+operation requires a key with the scope `read` or `write`.
 
-{reference.TABLES_TEXT.format(columns="`source`, `firstHit`, `lastHit` and `missingDays`")}{reference.MOMENT_TEXT}""",
+{reference.TABLES_TEXT.format(columns="`source`, `firstHit`, `lastHit`, `missingDays` and `silentSince`")}\
+{reference.MOMENT_TEXT}""",
         samples={"": f"curl {ADDRESS}/v1/analytics/demo/coverage {KEY_OPTION}"},
         parameters=(reference.AS_OF_PARAMETER, IF_NONE_MATCH),
         responses=(

@@ -11,18 +11,7 @@ from api.routes.reports.tables import CSV, PARQUET
 
 Human = Annotated[int, msgspec.Meta(description="Views by people.")]
 Ai = Annotated[int, msgspec.Meta(description="Views by AI agents.")]
-Bot = Annotated[int, msgspec.Meta(description="Views by other bots. They are not in `total`.")]
 Total = Annotated[int, msgspec.Meta(description="`human` plus `ai`.")]
-
-
-class Counts(msgspec.Struct, frozen=True):
-    """Views by people, AI agents and other bots."""
-
-    human: Human
-    ai: Ai
-    bot: Bot
-    total: Total
-
 
 _DATE: Json = {"anyOf": [{"format": "date"}, {"format": "date-time"}]}
 RANGE = (
@@ -63,6 +52,12 @@ FILTERS_TEXT = """\
   hit. The name of an agent without hits is not an error: its counts are zero. An AI agent or bot whose identity was not
   checked has the `verification` `not_checked`; the `verification` of people is unknown.
 """
+MEASURED_TEXT = """\
+- `measured` states whether a source counted people, AI agents and other bots in `all` of the range, in a `part` of it,
+  or in `none`: a page (`beacon`) sees no AI, and a source counts nothing before its first hit or after it fell silent.
+  `coverage` has the times. {unknown}
+"""
+UNKNOWN_TEXT = "A count of 0 is null where no source counted."
 TABLES_TEXT = """\
 - With `Accept: text/csv`, `application/vnd.apache.parquet` or `application/x-ndjson` the response is a table of all
   rows, with the columns {columns}. In CSV an unknown value is an empty cell, and an apostrophe precedes a text that

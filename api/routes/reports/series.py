@@ -12,11 +12,10 @@ from api.http import auth, report_parameters
 from api.http.negotiation import accepted
 from api.http.operation import ADDRESS, JSON, KEY_OPTION, Operation, Parameter, Success
 from api.http.report_parameters import INTERVAL_DEFAULT, TIMEZONE_DEFAULT, SeriesQuery
-from api.routes.reports import reference, responses
-from api.routes.reports.reference import Ai, Bot, Counts, Human, Total
+from api.routes.reports import measured, reference, responses
+from api.routes.reports.measured import Ai, Bot, Counts, Human, Measured, Total
 from api.routes.reports.tables import file_stem_of
 from api.state import state_of
-from warehouse.report import filters
 from warehouse.report.time_buckets import BUCKETS_MAX, INTERVALS
 
 SCHEMA = pa.schema([("start", pa.string()), *((name, pa.int64()) for name in ("human", "ai", "bot", "total"))])
@@ -40,6 +39,7 @@ class Series(msgspec.Struct, frozen=True):
         list[IntervalViews], msgspec.Meta(description="The intervals in order, also those without views.")
     ]
     totals: Annotated[Counts, msgspec.Meta(description="Totals of the whole time range.")]
+    measured: Measured
 
 
 async def count_series(request: Request) -> Response:
@@ -56,16 +56,15 @@ def _respond(request: Request, project: str, query: SeriesQuery, media_type: str
     snapshot = reports.take(query.selection.as_of)
     counted = query.selection.query(project, snapshot.moment)
     totals, rows = reports.series(snapshot, counted, query.interval, query.zone)
+    known = reports.measured(snapshot, counted)
+    rows = measured.hide_intervals(rows, known, counted, query.zone)
     if media_type == JSON:
-        return responses.document(request, snapshot.moment, _series(totals, rows))
+        counts = measured.totals(totals, measured.hidden(known, counted))
+        intervals = [IntervalViews(**row) for row in rows.select(SCHEMA.names).to_pylist()]
+        return responses.document(request, snapshot.moment, Series(intervals, counts, measured.of(known, counted)))
     return responses.table(
         request, snapshot.moment, media_type, file_stem_of(counted, "series"), SCHEMA, rows.to_batches
     )
-
-
-def _series(totals: filters.Counts, rows: pa.Table) -> Series:
-    counts = Counts(totals.human, totals.ai, totals.bot, totals.total)
-    return Series([IntervalViews(**row) for row in rows.select(SCHEMA.names).to_pylist()], counts)
 
 
 OPERATIONS = (
@@ -80,14 +79,15 @@ OPERATIONS = (
 Views by people, AI agents and other bots in each interval of a time range. `dateFrom` and `dateTo` are those of the
 export of page views. The operation requires a key with the scope `read` or `write`.
 
-- An interval without views is a row of zeros. The first and the last interval have only the views that are in the
-  range. Without `dateFrom` the series begins with the interval of the first hit, and without `dateTo` it ends
-  with the current interval.
+- An interval without views is a row of zeros, or of null for readers whom no source counted in it. The first and the
+  last interval have only the views that are in the range. Without `dateFrom` the series begins with the interval of the
+  first hit, and without `dateTo` it ends with the current interval.
 - `timezone` decides where days, weeks, months and hours begin; a week begins on Monday. A day on which the clock
   changes has 23 or 25 hours. `dateFrom` and `dateTo` are UTC, unless they are times with an offset:
   `dateFrom=2026-09-01T00:00:00%2B02:00`.
 - A series has at most {BUCKETS_MAX:,} intervals.
-{reference.FILTERS_TEXT}{reference.TABLES_TEXT.format(columns="`start`, `human`, `ai`, `bot` and `total`")}\
+{reference.MEASURED_TEXT.format(unknown=reference.UNKNOWN_TEXT)}{reference.FILTERS_TEXT}\
+{reference.TABLES_TEXT.format(columns="`start`, `human`, `ai`, `bot` and `total`")}\
 {reference.MOMENT_TEXT}""",
         samples={
             "The days of September": f"""\
@@ -110,7 +110,11 @@ curl "{ADDRESS}/v1/analytics/demo/series?interval=month&agent=GPTBot" {KEY_OPTIO
                 200,
                 "The counts.",
                 reference.table_content(
-                    Series([IntervalViews("2026-09-01", 72, 16, 21, 88)], Counts(72, 16, 21, 88)),
+                    Series(
+                        [IntervalViews("2026-09-01", 72, 16, 21, 88)],
+                        Counts(72, 16, 21, 88),
+                        Measured("all", "all", "all"),
+                    ),
                     "start,human,ai,bot,total\r\n2026-09-01,72,16,21,88\r\n",
                     IntervalViews("2026-09-01", 72, 16, 21, 88),
                 ),

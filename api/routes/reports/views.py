@@ -12,7 +12,8 @@ from api.http import auth, report_parameters
 from api.http.negotiation import accepted
 from api.http.operation import ADDRESS, JSON, KEY_OPTION, HasMore, Operation, Success, paging
 from api.http.report_parameters import ViewsQuery
-from api.routes.reports import reference, responses
+from api.routes.reports import measured, reference, responses
+from api.routes.reports.measured import Measured
 from api.routes.reports.reference import Ai, Human, Total
 from api.routes.reports.tables import file_stem_of
 from api.state import state_of
@@ -45,6 +46,7 @@ class Report(msgspec.Struct, frozen=True, rename="camel"):
     totals: Annotated[Totals, msgspec.Meta(description="Totals of the whole time range, on every page.")]
     views: Annotated[list[PathViews], msgspec.Meta(description="One page of the paths, most viewed first.")]
     has_more: HasMore
+    measured: Measured
 
 
 async def export(request: Request) -> Response:
@@ -62,7 +64,8 @@ def _respond(request: Request, project: str, query: ViewsQuery, media_type: str)
     counted = query.selection.query(project, snapshot.moment)
     if media_type == JSON:
         page = reports.views(snapshot, counted, query.offset, query.limit)
-        return responses.document(request, snapshot.moment, report(page))
+        extents = measured.of(reports.measured(snapshot, counted), counted)
+        return responses.document(request, snapshot.moment, report(page, extents))
     return responses.table(
         request,
         snapshot.moment,
@@ -73,11 +76,11 @@ def _respond(request: Request, project: str, query: ViewsQuery, media_type: str)
     )
 
 
-def report(page: Page) -> Report:
+def report(page: Page, extents: Measured) -> Report:
     """Return a page of the export, without the views of bots."""
     totals = Totals(page.totals.human, page.totals.ai, page.totals.total)
     rows = [PathViews(**row) for row in page.rows.select(SCHEMA.names).to_pylist()]
-    return Report(totals, rows, page.has_more)
+    return Report(totals, rows, page.has_more, extents)
 
 
 OPERATIONS = (
@@ -99,6 +102,7 @@ with the scope `read` or `write`.
   without `dateTo` it ends now.
 - While `hasMore` is true, add `limit` to `offset` for the next page. Page n begins at `offset = (n - 1) * limit`. A
   table has all paths and no pages.
+{reference.MEASURED_TEXT.format(unknown="Counts of readers who were not measured are 0 here.")}\
 {reference.FILTERS_TEXT}{reference.TABLES_TEXT.format(columns="`path`, `human`, `ai` and `total`")}\
 {reference.MOMENT_TEXT}""",
         samples={
@@ -117,7 +121,12 @@ curl {ADDRESS}/v1/analytics/demo/views {KEY_OPTION} \\
                 200,
                 "The counts.",
                 reference.table_content(
-                    Report(Totals(812, 377, 1189), [PathViews("/docs/hello", 61, 180, 241)], has_more=True),
+                    Report(
+                        Totals(812, 377, 1189),
+                        [PathViews("/docs/hello", 61, 180, 241)],
+                        has_more=True,
+                        measured=Measured("all", "part", "part"),
+                    ),
                     "path,human,ai,total\r\n/docs/hello,61,180,241\r\n",
                     PathViews("/docs/hello", 61, 180, 241),
                 ),

@@ -87,7 +87,7 @@ def test_deleted_project_leaves_no_hit_key_or_record_of_imported_logs(
     assert [each["id"] for each in result(call(service.data, "project", "list"))] == ["other"]
 
     service.key = new_key(service.data)
-    assert service.get() == {"totals": {"human": 0, "ai": 0, "total": 0}, "views": [], "hasMore": False}
+    assert (service.get()["totals"]["total"], service.get()["views"]) == (0, [])
     assert service.post(hit).json() == {"accepted": 1, "duplicates": 0, "rejected": []}
     assert result(call(service.data, "import", PROJECT, str(log)))["page_views"] == 1
     assert service.get()["totals"] == {"human": 2, "ai": 0, "total": 2}

@@ -26,7 +26,12 @@ JSON, NDJSON = {"Content-Type": "application/json"}, {"Content-Type": "applicati
 GZIP = {"Content-Encoding": "gzip"}
 MIB = 1024 * 1024
 DEEP = 100_000
-NOTHING = {"totals": {"human": 0, "ai": 0, "total": 0}, "views": [], "hasMore": False}
+NOTHING = {
+    "totals": {"human": 0, "ai": 0, "total": 0},
+    "views": [],
+    "hasMore": False,
+    "measured": {"human": "none", "ai": "none", "bot": "none"},
+}
 
 
 @pytest.fixture

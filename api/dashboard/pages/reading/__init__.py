@@ -1,7 +1,8 @@
 """Pages that show who reads.
 
 - `projects`: the projects, each with its readers of the last 30 days.
-- `measured`: the sources of a project, and the time from which each one counts.
+- `warnings`: the warnings of the coverage.
+- `measured`: what the sources of a project counted in a period.
 - `timeline`: the chart of a page of counts.
 - `tables`: the tables of the overview.
 - `overview`: the overview of a project, which a share link shows, too.

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from api.dashboard.charts import sparkline
 from api.dashboard.pages.reading import measured
 from api.dashboard.pages.reading.export import ExportTable, table_file
-from api.dashboard.pages.reading.measured import SERVER_SOURCES, has_begun
+from api.dashboard.pages.reading.measured import SERVER_SOURCES
 from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import View
@@ -20,7 +20,6 @@ from api.routes.reports import errors
 from api.routes.reports.tables import CSV
 from warehouse.report.audience.errors import FIRST_DAY, ErrorQuery
 from warehouse.report.filters import Counts
-from warehouse.report.source_coverage import Source
 
 ROWS = 50
 """Number of rows on a page of the table."""
@@ -49,7 +48,7 @@ def error_list(visit: Visit) -> Response:
     view = _view(visit)
     query, number = _query(view), view.page_number()
     trends = visit.state.errors.trends(query, (number - 1) * ROWS, ROWS + 1).to_pylist()
-    measured_now = measured.read(view)
+    measured_now = measured.read(view, has_policy=False)
     return render.counts_page(
         view,
         "reading/errors.html",
@@ -60,9 +59,8 @@ def error_list(visit: Visit) -> Response:
         status_filter=None if query.status is None else str(query.status),
         number_of_page=number,
         first=(number - 1) * ROWS + 1,
-        sees_errors=(since := _since(measured_now.sources)) is not None,
-        since=since,
-        is_counted=has_begun(since, view.period.end),
+        measured=measured_now,
+        is_counted=measured_now.extent("ai") != "none",
         has_logs=any(source.source == "log" for source in measured_now.sources),
         may_count_twice={*SERVER_SOURCES} <= {source.source for source in measured_now.sources},
     )
@@ -107,11 +105,6 @@ def _status(view: View) -> int | None:
         view.faults.append(f"“{text[:40]}” is not the status of an error, such as 404; these are all of them.")
         return None
     return number
-
-
-def _since(sources: tuple[Source, ...]) -> datetime | None:
-    """Return the time of the first view of a source that also sees errors; None without one."""
-    return min((source.first_hit for source in sources if source.source in SERVER_SOURCES), default=None)
 
 
 def _rows(view: View, rows: list[dict[str, Any]]) -> list[ErrorRow]:

@@ -14,6 +14,7 @@ from api.dashboard.web.view import View
 from api.dashboard.web.visit import Visit
 from api.http.cors import AS_OF
 from api.routes.reports import breakdown, series, views
+from api.routes.reports.measured import hidden, hide, hide_intervals
 from api.routes.reports.tables import CSV, FORMATS, PARQUET, file_stem, rebatched
 
 TIME, PAGES_REPORT = "time", "pages"
@@ -73,17 +74,20 @@ def table_file(view: View, media_type: str, name: str, table: ExportTable) -> Re
 
 def _report(view: View, name: str) -> ExportTable:
     reports, snapshot, query = view.reports, view.snapshot, view.query()
+    known = reports.measured(snapshot, query)
     if name == TIME:
-        return ExportTable(
-            series.SCHEMA,
-            reports.series(snapshot, query, view.period.interval, view.zone)[1].to_batches,
-        )
+        rows = reports.series(snapshot, query, view.period.interval, view.zone)[1]
+        return ExportTable(series.SCHEMA, hide_intervals(rows, known, query, view.zone).to_batches)
     if name == PAGES_REPORT or name not in tables.DIMENSIONS:
         order = tables.SORTS[tables.order(view)]
         return ExportTable(views.SCHEMA, lambda: reports.all_views(snapshot, query, order)[1])
     dimension = tables.DIMENSIONS[name]
     query = tables.query(view, dimension)
-    values = breakdown.columns(dimension.by, lambda: reports.all_breakdown(snapshot, query, dimension.by)[1])
+    unmeasured = hidden(known, query)
+    values = breakdown.columns(
+        dimension.by,
+        lambda: (hide(each, unmeasured) for each in reports.all_breakdown(snapshot, query, dimension.by)[1]),
+    )
     return ExportTable(*values)
 
 

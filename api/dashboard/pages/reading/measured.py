@@ -1,7 +1,6 @@
-"""The sources of a project, and the time from which each one counts. A count without a source is never shown as 0."""
+"""What the sources of a project counted in a period. A count without a source is never shown as 0."""
 
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import groupby
@@ -9,32 +8,29 @@ from typing import NamedTuple
 
 from babel import Locale
 
+from api.dashboard.pages.reading.warnings import readable
 from api.dashboard.web import locale
 from api.dashboard.web.period import Period
 from api.dashboard.web.view import SOURCES, View
 from warehouse.control import policy, source_policies
-from warehouse.control.policy import Policy
+from warehouse.control.policy import Periods, Policy
 from warehouse.report.filters import Counts, Filters
 from warehouse.report.source_coverage import Source
+from warehouse.report.sources import measured
+from warehouse.report.sources.measured import SEEING, clipped, merged
+from warehouse.report.sources.silence import Span
 from warehouse.rollups.schema import TRAFFIC
 
 FILTERED, NOT_SET_UP, NOT_COUNTED = "not part of this filter", "not set up", "not counted in this period"
 LEFT_OUT = "left out by the source policy"
 """Reasons why a kind of readers has no number."""
-_NAMES = re.compile(rf"^({'|'.join(SOURCES)})(?: and ({'|'.join(SOURCES)}))?")
-_DAY = re.compile(r"\b\d{4}-\d\d-\d\d\b")
-SERVER_SOURCES = ("server", "log")
-"""Sources that see AI readers and other bots. The website script does not: few of them run it."""
+SERVER_SOURCES = SEEING["ai"]
+"""Sources that see AI readers and other bots."""
 _NOON = time(12, tzinfo=UTC)
-_SEEING = {"human": tuple(SOURCES), "ai": SERVER_SOURCES, "bot": SERVER_SOURCES}
-"""Sources that see a kind of readers."""
-_COUNTED: Mapping[Policy, Mapping[str, Collection[str]]] = {
-    "all": _SEEING,
-    "beacon_only": dict.fromkeys(TRAFFIC, ("beacon",)),
-    "log_only": dict.fromkeys(TRAFFIC, SERVER_SOURCES),
-    "beacon_people_log_machines": {**_SEEING, "human": ("beacon",)},
-}
-"""Sources of which a policy counts a kind of readers."""
+_DAY = timedelta(days=1)
+READERS = {"human": "people", "ai": "AI", "bot": "other bots"}
+_SUBJECTS = {**READERS, "ai": "AI readers"}
+_BEGAN = "counting began on "
 
 
 class Shown(NamedTuple):
@@ -59,15 +55,20 @@ class Measured:
 
     The page's filters can select the readers `traffic` and the sources `selected`. `sources` are the selected
     sources that have sent views, with `warnings` about the coverage. `has_views` is whether the project has a
-    view of any source. `policies` are the source policies of the days of the period, and `policies_before` those of the
-    previous period.
+    view of any source. `known` has the times in which the selected sources counted. `policies` are the source policies
+    of the days of the period, and `policies_before` those of the previous period. The days in sentences are of the time
+    zone of the period, in the format of `viewer`.
     """
 
+    period: Period
+    previous: Period | None
+    viewer: Locale
     traffic: tuple[str, ...]
     selected: tuple[str, ...]
     sources: tuple[Source, ...]
     warnings: tuple[str, ...]
     has_views: bool
+    known: measured.Measured
     policies: frozenset[Policy]
     policies_before: frozenset[Policy] = frozenset()
 
@@ -82,85 +83,133 @@ class Measured:
         return any(source.source in SERVER_SOURCES for source in self.sources)
 
     @property
-    def ai_since(self) -> datetime | None:
-        """Return the time of the first view of a source that counts AI readers and other bots; None without one."""
-        return self.since_of("ai")
-
-    @property
     def missing(self) -> list[str]:
         """Return the names of the selected sources that have never sent a view."""
         present = {source.source for source in self.sources}
         return [SOURCES[name] for name in self.selected if name not in present]
 
-    def since_of(self, kind: str) -> datetime | None:
-        """Return the time of the first view of a source that sees and counts a kind of readers; None without one."""
-        return min((source.first_hit for source in self.sources if self.counts(source.source, kind)), default=None)
-
     def counts(self, source: str, kind: str) -> bool:
         """Return whether a source sees a kind of readers, and a policy of the period counts them."""
-        return source in _SEEING[kind] and any(source in _COUNTED[policy][kind] for policy in self.policies)
+        return source in SEEING[kind] and any(policy.counts(each, source, kind) for each in self.policies)
 
-    def reason(self, kind: str, period: Period) -> str | None:
-        """Return the reason why a kind of readers has no number in a period; None if it was counted in a part of it."""
+    def is_shown(self, source: str, kind: str) -> bool:
+        """Return whether the number of a kind of readers from a source is shown, also if it is 0."""
+        return kind in self.traffic and self.counts(source, kind)
+
+    def extent(self, kind: str, period: Period | None = None) -> measured.Extent:
+        """Return how much of the period, or of another one, was counted."""
+        chosen = period or self.period
+        return self.known.extent(kind, chosen.start, chosen.end)
+
+    def reason(self, kind: str) -> str | None:
+        """Return the reason why a kind of readers has no number in the period; None if it has one."""
         if kind not in self.traffic:
             return FILTERED
-        if self.since_of(kind) is None:
-            return LEFT_OUT if any(source.source in _SEEING[kind] for source in self.sources) else NOT_SET_UP
-        return None if has_begun(self.since_of(kind), period.end) else NOT_COUNTED
+        if self.extent(kind) != "none":
+            return None
+        seeing = [source.source for source in self.sources if source.source in SEEING[kind]]
+        if not seeing:
+            return NOT_SET_UP
+        return NOT_COUNTED if any(self.counts(source, kind) for source in seeing) else LEFT_OUT
 
-    def counts_in(self, period: Period) -> bool:
-        """Return whether a source counted in a part of a period."""
-        return has_begun(self.since, period.end)
+    def counts_now(self, kind: str) -> bool:
+        """Return whether a kind of readers is counted now."""
+        return self.known.counts(kind, self.known.now, None)
 
-    def counted_since(self, start: datetime, kinds: Collection[str]) -> bool:
-        """Return whether each of `kinds` that is counted now has been counted since `start`, and from the same sources.
+    def compares(self, *kinds: str) -> bool:
+        """Return whether all of `kinds` that were ever counted can be compared with the previous period."""
+        counted = [kind for kind in kinds if kind in self.traffic and self.known.spans[kind]]
+        return bool(counted) and not any(map(self._obstacle, counted))
 
-        `start` is in the previous period. If a later source policy counts a kind from other sources, the numbers of the
-        two periods cannot be compared.
+    def notes(self, *kinds: str) -> Iterator[str]:
+        """Yield a sentence for readers who were counted in a part of the period only, or not at all."""
+        limits = {kind: self._limit(kind, self.period) for kind in kinds if kind in self.traffic}
+        for limit, limited in _grouped(limits):
+            subject = _capitalized(_joined([_SUBJECTS[kind] for kind in limited]))
+            if all(self.extent(kind) == "none" for kind in limited):
+                yield f"{subject} were not counted in this period. {_capitalized(limit)}."
+            elif not limit.startswith(_BEGAN):
+                yield f"{subject} were not counted in all of this period: {limit}."
+            elif any(self.known.counts(kind, self.period.start, self._since(limited[0])) for kind in self.traffic):
+                yield f"{subject} have been counted since {limit.removeprefix(_BEGAN)}."
+
+    def no_changes(self) -> Iterator[str]:
+        """Yield a sentence for readers who were counted in the period, and cannot be compared with the previous one."""
+        obstacles = {kind: self._obstacle(kind) for kind in self.traffic if self.extent(kind) != "none"}
+        for obstacle, kinds in _grouped(obstacles):
+            yield f"No change is shown for {_joined([READERS[kind] for kind in kinds])}: {obstacle}."
+
+    def _obstacle(self, kind: str) -> str | None:
+        """Return the reason why a kind of readers cannot be compared with the previous period; None if it can."""
+        if self.previous is None:
+            return "there is no earlier period"
+        if not self.is_counted_alike(kind):
+            return "the source policy counts other sources in one of the two periods"
+        if before := self._limit(kind, self.previous):
+            return f"{before}, after the start of the previous period" if before.startswith(_BEGAN) else before
+        return self._limit(kind, self.period)
+
+    def _limit(self, kind: str, period: Period) -> str | None:
+        """Return the reason why readers were not counted in the last part of a period in which they were not.
+
+        Return None if they were counted in all of the period, or never.
         """
-        begins = {kind: self.since_of(kind) for kind in kinds if kind in self.traffic}
-        known = {kind: begin for kind, begin in begins.items() if begin is not None}
-        return bool(known) and max(known.values()) <= start and all(map(self.is_counted_alike, known))
+        spans = self.known.spans[kind]
+        *_, hole = (None, *measured.holes(spans, self.known.within(period.start, period.end)))
+        if hole is None or not spans:
+            return None
+        ends = [span.end for span in spans if span.end and span.end <= hole.start]
+        if not ends:
+            return _BEGAN + locale.day(spans[0].start.astimezone(period.zone).date(), self.viewer)
+        last = locale.day((ends[-1] - timedelta.resolution).date(), self.viewer)
+        silent = [
+            f"“{SOURCES[source.source]}”"
+            for source in self.sources
+            if source.source in SEEING[kind] and any(span.end == ends[-1] for span in source.spans)
+        ]
+        return f"{_joined(silent)} sent no view after {last}" if silent else f"the source policy ends with {last}"
+
+    def _since(self, kind: str) -> datetime:
+        return self.known.spans[kind][0].start
+
+    def both(self) -> Span | None:
+        """Return the last part of the period in which people and AI were both counted; None without such a part."""
+        people, ai = self._parts("human"), self._parts("ai")
+        *_, part = (None, *(common for each in people for common in clipped(ai, each)))
+        return part
+
+    def is_all(self, part: Span) -> bool:
+        """Return whether neither people nor AI were counted in another part of the period."""
+        return merged([*self._parts("human"), *self._parts("ai")]) == (part,)
+
+    def _parts(self, kind: str) -> tuple[Span, ...]:
+        return clipped(self.known.spans[kind], self.known.within(self.period.start, self.period.end))
 
     def is_counted_alike(self, kind: str) -> bool:
         """Return whether all policies of the period and of the previous one count a kind from the same sources."""
-        present = {source.source for source in self.sources}.intersection(_SEEING[kind])
+        present = {source.source for source in self.sources}.intersection(SEEING[kind])
         policies = self.policies | self.policies_before
-        return len({frozenset(present.intersection(_COUNTED[policy][kind])) for policy in policies}) == 1
+        return len({frozenset(name for name in present if policy.counts(each, name, kind)) for each in policies}) == 1
 
-    def ai_began_within(self, period: Period) -> datetime | None:
-        """Return the time from which AI readers were counted, if that is after people were counted in the period."""
-        since = self.both_since(period)
-        return since if since == self.ai_since else None
-
-    def both_since(self, period: Period) -> datetime | None:
-        """Return the time in the period from which people and AI were both counted, if one was counted before it."""
-        people, ai = self.since_of("human"), self.ai_since
-        if people is None or ai is None or people == ai:
-            return None
-        later = max(people, ai)
-        return later if later > period.start and has_begun(later, period.end) else None
-
-    def gaps(self, period: Period) -> list[Gap]:
+    def gaps(self) -> list[Gap]:
         """Return the gaps of the sources that count the selected readers, between the first and last view of each.
 
         A UTC day belongs to the period if its noon does.
         """
-        result = []
+        result, period = [], self.period
         for source in self.sources:
             noons = [datetime.combine(day, _NOON) for day in source.missing_days]
-            days = [noon.date() for noon in noons if noon >= period.start and has_begun(noon, period.end)]
+            days = [noon.date() for noon in noons if period.start <= noon < (period.end or noon + _DAY)]
             if days and any(self.counts(source.source, kind) for kind in self.traffic):
                 result.append(Gap(SOURCES[source.source], len(days), tuple(_runs(days))))
         return result
 
-    def shown(self, counts: Counts, end: datetime | None) -> Shown:
-        """Return the counts of a range that ends at `end`, or now, with None in place of a 0 of a kind that was not
-        counted.
+    def shown(self, counts: Counts, start: datetime, end: datetime | None) -> Shown:
+        """Return the counts of a range, which without an end ends now, with None in place of a 0 that was not counted.
 
         A number above 0 is never left out: an AI agent can run the website script.
         """
-        return shown(counts, [kind for kind in self.traffic if has_begun(self.since_of(kind), end)])
+        return shown(counts, [kind for kind in self.traffic if self.known.counts(kind, start, end)])
 
     def began_in(self, start: datetime, end: datetime) -> Iterator[Source]:
         """Yield the sources whose first view is in a range, the earliest first."""
@@ -180,9 +229,21 @@ def shown(counts: Counts, counted: Collection[str]) -> Shown:
     return Shown(*(getattr(counts, kind) or (0 if kind in counted else None) for kind in TRAFFIC))
 
 
-def has_begun(since: datetime | None, end: datetime | None) -> bool:
-    """Return whether a source with the first view at `since` counted before `end`, or before now."""
-    return since is not None and (end is None or since < end)
+def _grouped(reasons: Mapping[str, str | None]) -> list[tuple[str, list[str]]]:
+    """Return the kinds of readers by their reason, without those that have none."""
+    groups: dict[str, list[str]] = {}
+    for kind, reason in reasons.items():
+        if reason:
+            groups.setdefault(reason, []).append(kind)
+    return list(groups.items())
+
+
+def _capitalized(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def _joined(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def selectable(filters: Filters) -> tuple[str, ...]:
@@ -200,35 +261,35 @@ def selectable(filters: Filters) -> tuple[str, ...]:
     return tuple(kind for kind in filters.selected_traffic if kind in possible)
 
 
-def read(view: View) -> Measured:
-    """Return the sources of the project of a view that the filters of the view select, and which readers they count."""
+def read(view: View, *, has_policy: bool = True) -> Measured:
+    """Return the sources of the project of a view that the filters of the view select, and which readers they count.
+
+    Without a policy every source counts.
+    """
     coverage = view.reports.source_coverage(view.snapshot, view.project.id)
+    periods = source_policies.periods(view.visit.state.control, view.project.id) if has_policy else ()
     selected = (view.filters.source,) if view.filters.source else tuple(SOURCES)
+    sources = tuple(source for source in coverage.sources if source.source in selected)
+    since = min((source.first_hit for source in coverage.sources), default=None)
+    spans = measured.of_kinds({source.source: source.spans for source in sources}, periods)
     previous = view.period.previous(view.visit.now)
     return Measured(
+        view.period,
+        previous,
+        view.visit.locale,
         selectable(view.filters),
         selected,
-        tuple(source for source in coverage.sources if source.source in selected),
+        sources,
         tuple(readable(coverage.warnings, view.visit.locale)),
         has_views=bool(coverage.sources),
-        policies=_policies(view, view.period),
-        policies_before=_policies(view, previous) if previous else frozenset(),
+        known=measured.Measured(spans, since, view.now),
+        policies=_policies(view, view.period, periods),
+        policies_before=_policies(view, previous, periods) if previous else frozenset(),
     )
 
 
-def _policies(view: View, period: Period) -> frozenset[Policy]:
+def _policies(view: View, period: Period, periods: Periods) -> frozenset[Policy]:
     """Return the source policies of the UTC days of a period."""
-    periods = source_policies.periods(view.visit.state.control, view.project.id)
     first, last = period.start.date(), (period.end - timedelta.resolution if period.end else view.now).date()
     later = (each.policy for each in periods if first < each.from_date <= last)
     return frozenset([policy.on(periods, first), *later])
-
-
-def readable(warnings: Iterable[str], viewer: Locale) -> Iterator[str]:
-    """Yield the warnings of the coverage with the names of sources and the days as the viewer's pages show them."""
-    for warning in warnings:
-        named = _NAMES.sub(
-            lambda match: " and ".join(f"“{SOURCES[name]}”" for name in match.groups() if name), warning, count=1
-        )
-        dated = _DAY.sub(lambda match: locale.day(date.fromisoformat(match[0]), viewer), named)
-        yield dated.replace(" hit ", " view ") + "."

@@ -5,7 +5,7 @@ A share link shows the same page without the links to other pages.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import date, timedelta
 from typing import Any
 
 from starlette.responses import RedirectResponse, Response
@@ -52,13 +52,14 @@ class Total:
 class Share:
     """The share of AI in the views by people and AI; None without such views. `change` is in percentage points.
 
-    The share is that from the time `since` on if people or AI were counted in the last part of the period only.
+    The share is that of the days from `since` to `until` if people and AI were not both counted on other days.
     """
 
     now: float | None
     before: float | None
     change: str
-    since: datetime | None
+    since: date | None = None
+    until: date | None = None
 
 
 def overview(visit: Visit) -> Response:
@@ -102,7 +103,7 @@ def _numbers(view: View, measurement: Measured) -> dict[str, Any]:
         view.reports.read_edges(view.snapshot, view.query(), view.query(view.previous))
     chart = timeline(view, measurement)
     counts = chart.totals if chart else _totals(view, view.query())
-    shown = measurement.shown(counts, view.period.end)
+    shown = measurement.shown(counts, view.period.start, view.period.end)
     totals = _all_totals(view, measurement, shown)
     return {
         "chart": chart,
@@ -117,48 +118,40 @@ def _numbers(view: View, measurement: Measured) -> dict[str, Any]:
 
 
 def _all_totals(view: View, measurement: Measured, now: Shown) -> list[Total]:
-    people_before, ai_before = _before(view, measurement.since_of("human")), _before(view, measurement.ai_since)
+    compared = [kind for kind in TRAFFIC if measurement.compares(kind)]
+    before = _totals(view, view.query(measurement.previous)) if compared else Counts()
     return [
         Total(
             TRAFFIC[traffic],
             css,
             getattr(now, traffic),
-            getattr(before, traffic) if before and traffic in measurement.traffic else None,
-            measurement.reason(traffic, view.period),
+            getattr(before, traffic) if traffic in compared else None,
+            measurement.reason(traffic),
             view.link(traffic=None if view.filters.traffic == traffic else traffic),
         )
-        for traffic, css, before in (
-            ("human", "people", people_before),
-            ("ai", "ai", ai_before),
-            ("bot", "bot", ai_before),
-        )
+        for traffic, css in (("human", "people"), ("ai", "ai"), ("bot", "bot"))
     ]
 
 
 def _share(view: View, measurement: Measured, totals: Sequence[Total]) -> Share:
     people, ai = totals[:2]
     now, before = _ratio(ai.now, people.now), _ratio(ai.before, people.before)
-    since = measurement.both_since(view.period)
-    if since and now is not None:
-        counts = _totals(view, replace(view.query(), start=since))
-        now = _ratio(counts.ai, counts.human)
     points = 0 if now is None or before is None else round(100 * (now - before), 1)
     sign = "+" if points > 0 else "\N{MINUS SIGN}" if points < 0 else ""
-    return Share(now, before, f"{sign}{locale.number(abs(points), view.visit.locale)} points", since)
+    share = Share(now, before, f"{sign}{locale.number(abs(points), view.visit.locale)} points")
+    part, within = measurement.both(), measurement.known.within(view.period.start, view.period.end)
+    if now is None or part is None or measurement.is_all(part):
+        return share if part else replace(share, now=None)
+    counts = _totals(view, replace(view.query(), start=part.start, end=part.end))
+    since = part.start.astimezone(view.zone).date() if part.start > within.start else None
+    until = (part.end - timedelta.resolution).date() if part.end and part.end != within.end else None
+    return replace(share, now=_ratio(counts.ai, counts.human), since=since, until=until)
 
 
 def _ratio(ai: int | None, people: int | None) -> float | None:
     if ai is None or people is None or ai + people == 0:
         return None
     return ai / (ai + people)
-
-
-def _before(view: View, since: datetime | None) -> Counts | None:
-    """Return the totals of the previous period; None if it begins before `since`, the first view of a source."""
-    previous = view.period.previous(view.visit.now)
-    if previous is None or since is None or since > previous.start:
-        return None
-    return _totals(view, view.query(previous))
 
 
 def _totals(view: View, query: Query) -> Counts:

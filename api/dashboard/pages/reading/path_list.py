@@ -13,6 +13,7 @@ from starlette.responses import Response
 from api.dashboard.charts import bar
 from api.dashboard.pages.reading import measured, tables
 from api.dashboard.pages.reading.export import ExportTable, table_file
+from api.dashboard.pages.reading.measured import Measured
 from api.dashboard.pages.reading.overview import PREFIX, to_prefix
 from api.dashboard.web import render
 from api.dashboard.web.period import DEFAULT
@@ -29,10 +30,10 @@ from warehouse.report.filters import Page as Rows
 
 ROWS = 50
 """Number of paths on a page of the table."""
-NEW = "new"
+NEW, NOT_AI = "new", "not-ai"
 FIRST_READ = "first"
 """Order of the table by the day of the first view by AI, the newest first."""
-TABS: dict[str, Audience] = {"all": "all", "ai-only": "ai_only", "not-ai": "people_only", NEW: "all"}
+TABS: dict[str, Audience] = {"all": "all", "ai-only": "ai_only", NOT_AI: "people_only", NEW: "all"}
 """Audience of the paths of each tab. The tab NEW has the paths that AI read for the first time in the period."""
 PERIODS = {
     "today": " today",
@@ -68,7 +69,8 @@ def path_list(visit: Visit) -> Response:
         return to_prefix(view, show=view.values.get("show"))
     tab, sort, number = _tab(view), _order(view), view.page_number()
     measurement = measured.read(view)
-    shown = _page(view, tab, sort, (number - 1) * ROWS) if measurement.sources else None
+    is_known = _is_known(tab, measurement)
+    shown = _page(view, tab, sort, (number - 1) * ROWS) if measurement.sources and is_known else None
     return render.counts_page(
         view,
         "reading/path_list.html",
@@ -83,8 +85,9 @@ def path_list(visit: Visit) -> Response:
         number_of_page=number,
         first=(number - 1) * ROWS + 1,
         rows=_rows(view, shown) if shown else [],
+        is_known=is_known,
         has_more=shown is not None and shown.has_more,
-        known=measurement.shown(Counts(), view.period.end),
+        known=measurement.shown(Counts(), view.period.start, view.period.end),
     )
 
 
@@ -95,10 +98,17 @@ def export(visit: Visit) -> Response:
     tab, sort = _tab(view), _order(view)
     view.require_valid()
     name = "pages" if tab == "all" else f"pages-{tab}"
+    if not _is_known(tab, measured.read(view)):
+        return table_file(view, CSV, name, ExportTable(views.SCHEMA, tuple))
     if sort == FIRST_READ:
         rows = pa.Table.from_batches(_all(view, tab, "views"), WITH_BOTS)
         return table_file(view, CSV, name, ExportTable(WITH_FIRST_READ, _by_first_read(view, rows).to_batches))
     return table_file(view, CSV, name, ExportTable(views.SCHEMA, lambda: _all(view, tab, sort)))
+
+
+def _is_known(tab: str, measurement: Measured) -> bool:
+    """Return whether the paths of a tab are known: without a count of AI, AI never read any page."""
+    return tab != NOT_AI or measurement.extent("ai") != "none"
 
 
 def _tab(view: View) -> str:
@@ -119,7 +129,7 @@ def _tab_names(view: View) -> dict[str, str]:
     return {
         "all": "All pages",
         "ai-only": "Read by AI only",
-        "not-ai": f"Never read by AI{PERIODS.get(view.period.name, ' in these days')}",
+        NOT_AI: f"Never read by AI{PERIODS.get(view.period.name, ' in these days')}",
         NEW: "New to AI",
     }
 

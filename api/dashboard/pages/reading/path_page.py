@@ -88,7 +88,7 @@ def _numbers(view: View, measurement: Measured, path: str) -> dict[str, Any]:
     return {
         "chart": chart,
         "totals": totals,
-        "shown": measurement.shown(totals, view.period.end),
+        "shown": measurement.shown(totals, view.period.start, view.period.end),
         "first_ai_day": _first_ai_day(view, path),
         "agents": values(view, "agent", traffic="ai"),
         "referrers": values(view, "referrerHost", own_hosts, "human"),
@@ -106,7 +106,7 @@ def _sources(view: View, measurement: Measured) -> ValueTable:
 
 def _shown(row: ValueRow, measurement: Measured) -> Shown:
     counts, source = Counts(*(getattr(row.counts, kind) or 0 for kind in TRAFFIC)), row.value or ""
-    return shown(counts, [kind for kind in measurement.traffic if measurement.counts(source, kind)])
+    return shown(counts, [kind for kind in TRAFFIC if measurement.is_shown(source, kind)])
 
 
 def _first_ai_day(view: View, path: str) -> date | None:

@@ -2,22 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, time
 
 from markupsafe import Markup
 from starlette.responses import Response
 
 from api.dashboard.charts import sparkline
 from api.dashboard.pages.reading import measured
+from api.dashboard.pages.reading.warnings import readable
 from api.dashboard.web import locale, render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.visit import Visit
 from warehouse.control import projects
 from warehouse.control.projects import ANY_ORIGIN, Project
 from warehouse.errors import InvalidProject, ProjectExists
+from warehouse.query.hits_snapshot import HitsSnapshot
 from warehouse.report.audience.activity import Sparkline
-from warehouse.report.filters import Counts
-from warehouse.report.source_coverage import SourceCoverage
+from warehouse.report.filters import Counts, Filters, Query
 
 PAGE_PROJECTS = 20
 """Number of projects on a page."""
@@ -26,12 +27,16 @@ ID_CHARACTERS_MAX, ORIGIN_CHARACTERS_MAX = 63, 1_000
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A project on the page. `last_view` is None before its first view, and `ai` if no source sees AI readers."""
+    """A project on the page. `last_view` is None before its first view, and a count if these readers were not counted.
+
+    `sees_ai` is whether a source sees AI readers.
+    """
 
     project: Project
     sparkline: Markup
-    people: int
+    people: int | None
     ai: int | None
+    sees_ai: bool
     last_view: datetime | None
     warnings: tuple[str, ...]
 
@@ -86,20 +91,25 @@ def _cards(visit: Visit, shown: Sequence[Project]) -> list[Card]:
     snapshot = reports.take()
     ids = [project.id for project in shown]
     lines, last_hits = reports.sparklines(snapshot, ids, visit.now), reports.last_hits(snapshot, ids)
-    return [
-        _card(visit, project, lines[project.id], last_hits[project.id], reports.source_coverage(snapshot, project.id))
-        for project in shown
-    ]
+    return [_card(visit, project, snapshot, lines[project.id], last_hits[project.id]) for project in shown]
 
 
-def _card(visit: Visit, project: Project, line: Sparkline, last_hit: datetime | None, coverage: SourceCoverage) -> Card:
+def _card(visit: Visit, project: Project, snapshot: HitsSnapshot, line: Sparkline, last_hit: datetime | None) -> Card:
+    reports = visit.state.reports
+    coverage = reports.source_coverage(snapshot, project.id)
     days = [Counts(human, ai) for human, ai in zip(line.human, line.ai, strict=True)]
-    people, ai = sum(line.human), sum(line.ai)
-    has_ai = ai > 0 or any(source.source in measured.SERVER_SOURCES for source in coverage.sources)
-    by_ai = f" and {locale.number(ai, visit.locale)} by AI" if has_ai else ""
-    title = f"Views of {project.id} in the last 30 days: {locale.number(people, visit.locale)} by people{by_ai}"
-    warnings = tuple(measured.readable(coverage.warnings, visit.locale))
-    return Card(project, sparkline.svg(days, title), people, ai if has_ai else None, last_hit, warnings)
+    start = datetime.combine(line.days[0], time(), UTC)
+    known = reports.measured(snapshot, Query(project.id, start, None, Filters(), visit.now))
+    people, ai = (
+        sum(counts) or (0 if known.counts(kind, start, None) else None)
+        for kind, counts in (("human", line.human), ("ai", line.ai))
+    )
+    counted = [(people, "people"), (ai, "AI")]
+    numbers = [f"{locale.number(count, visit.locale)} by {name}" for count, name in counted if count is not None]
+    title = f"Views of {project.id} in the last 30 days: {' and '.join(numbers) or 'not counted'}"
+    warnings = tuple(readable(coverage.warnings, visit.locale))
+    sees_ai = any(source.source in measured.SERVER_SOURCES for source in coverage.sources)
+    return Card(project, sparkline.svg(days, title), people, ai, sees_ai, last_hit, warnings)
 
 
 def _sentence(error: Exception) -> str:

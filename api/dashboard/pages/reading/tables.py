@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -11,11 +10,14 @@ from markupsafe import Markup
 
 from api.dashboard.charts import bar
 from api.dashboard.pages.reading import measured
-from api.dashboard.pages.reading.measured import FILTERED, Measured, Shown, has_begun
+from api.dashboard.pages.reading.measured import FILTERED, Measured, Shown
 from api.dashboard.web import links
+from api.dashboard.web.period import Period
 from api.dashboard.web.view import PURPOSES, SOURCES, View
 from warehouse.blocks.listing import Order
 from warehouse.report.filters import Counts, Page, Query
+from warehouse.report.source_coverage import Source
+from warehouse.report.sources.measured import Extent
 
 PAGE_ROWS = 10
 """Number of rows on a page of the table of pages."""
@@ -107,13 +109,12 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
-    """A source. `last_view` is None if the source is not set up. `before` are the views in the previous period, as in
-    Row."""
+    """A source. `source` is None if it is not set up. `before` are the views in the previous period, as in Row."""
 
     name: str
     shown: Shown
     before: int | None
-    last_view: datetime | None
+    source: Source | None
     link: str
 
 
@@ -137,10 +138,15 @@ def paths(view: View, measurement: Measured) -> PathTable:
     sort, number = order(view), view.page_number()
     page = view.reports.views(view.snapshot, view.query(), (number - 1) * PAGE_ROWS, PAGE_ROWS, SORTS[sort])
     rows = _rows(view, page, "path", None, None)
-    if rows and view.previous and measurement.counted_since(view.previous.start, BOTH):
+    counted = [kind for kind in BOTH if measurement.reason(kind) is None]
+    if rows and view.previous and measurement.compares(*counted):
         listed = [row.value for row in rows if row.value is not None]
         before = view.reports.views_of(view.snapshot, view.query(view.previous), listed)
-        rows = [replace(row, before=before.get(row.value or "", Counts()).total) for row in rows]
+        then = [before.get(row.value or "", Counts()) for row in rows]
+        rows = [
+            replace(row, before=sum(getattr(each, kind) for kind in counted))
+            for row, each in zip(rows, then, strict=True)
+        ]
     return PathTable(rows, sort, number, page.has_more)
 
 
@@ -157,7 +163,7 @@ def by_dimension(view: View, name: str, measurement: Measured) -> Table:
     """Return a table of DIMENSIONS."""
     dimension = DIMENSIONS[name]
     kind = dimension.traffic or "human"
-    reason = measurement.reason(kind, view.period)
+    reason = measurement.reason(kind)
     nothing = Table(name, dimension, kind, reason, [], has_more=False, hides_rows=False)
     if reason == FILTERED:
         return nothing
@@ -168,7 +174,7 @@ def by_dimension(view: View, name: str, measurement: Measured) -> Table:
     has_more = shown.has_more or shown.rows.num_rows > ROWS
     if reason and not rows:
         return nothing
-    if view.previous and measurement.counted_since(view.previous.start, (kind,)):
+    if view.previous and measurement.compares(kind):
         before = _before(view, dimension.by, [row.value for row in rows], traffic=kind)
         rows = [replace(row, before=getattr(before.get(row.value, Counts()), kind)) for row in rows]
     return Table(name, dimension, kind, None, rows, has_more, shown.rows.num_rows < page.rows.num_rows)
@@ -208,14 +214,17 @@ def sources(view: View, measurement: Measured) -> list[SourceRow]:
     result = []
     for name in measurement.selected:
         source = by_name.get(name)
-        begun = source is not None and has_begun(source.first_hit, view.period.end)
-        counted = [kind for kind in BOTH if begun and kind in measurement.traffic and measurement.counts(name, kind)]
+        now, then = ((source and _extent(source, each, measurement)) for each in (view.period, view.previous))
+        has_counted = now in ("all", "part")
+        counted = [kind for kind in BOTH if has_counted and measurement.is_shown(name, kind)]
         numbers = measured.shown(counts.get(name, Counts()), counted)
-        is_known = view.previous and source and source.first_hit <= view.previous.start
-        total = before.get(name, Counts()).total if is_known else None
-        last = source.last_hit if source else None
-        result.append(SourceRow(SOURCES[name], numbers, total, last, view.link(source=name)))
+        total = before.get(name, Counts()).total if now == then == "all" else None
+        result.append(SourceRow(SOURCES[name], numbers, total, source, view.link(source=name)))
     return result
+
+
+def _extent(source: Source, period: Period | None, measurement: Measured) -> Extent | None:
+    return None if period is None else measurement.known.extent_of(source.spans, period.start, period.end)
 
 
 def query(view: View, dimension: Dimension) -> Query:

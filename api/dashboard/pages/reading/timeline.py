@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
-from zoneinfo import ZoneInfo
+from datetime import datetime
+from itertools import pairwise
 
 from babel import Locale
 from markupsafe import Markup
@@ -11,12 +11,13 @@ from markupsafe import Markup
 from api.dashboard.charts import time_chart
 from api.dashboard.charts.time_chart import Interval, Mark, TimeChart
 from api.dashboard.charts.time_labels import labels
-from api.dashboard.pages.reading.measured import Measured, Shown, has_begun
+from api.dashboard.pages.reading.measured import READERS, Measured, Shown
 from api.dashboard.web import locale
 from api.dashboard.web.period import Period
 from api.dashboard.web.view import SOURCES, View
 from warehouse.errors import TooManyBuckets
 from warehouse.report.filters import Counts, Query
+from warehouse.report.time_buckets import instant
 from warehouse.rollups.schema import TRAFFIC
 
 SLOTS_MIN = 7
@@ -30,8 +31,9 @@ UNKNOWN = "\N{EN DASH}"
 class Timeline:
     """A chart as SVG, the rows of its table, and the totals of the whole period.
 
-    `before` are the totals of the previous period; None for readers that were not counted in all of it. Each row of
-    `rows` is the name of an interval, its counts, and the total of the previous period or None.
+    `before` are the totals of the previous period; None for readers that cannot be compared. Each row of `rows` is the
+    name of an interval, its counts, and the total of the previous period or None. `compared` has the names of the
+    readers in this total.
     """
 
     svg: Markup
@@ -39,13 +41,14 @@ class Timeline:
     rows: list[tuple[str, Shown, int | None]]
     totals: Counts
     before: Shown
+    compared: str
     has_previous: bool
     locale: Locale
 
     @property
     def has_line(self) -> bool:
-        """Return whether the chart has a line of the previous period, of which at least one interval was counted."""
-        return any(before is not None for _, _, before in self.rows)
+        """Return whether the chart has a line of the previous period, which needs two adjacent intervals."""
+        return any(before is not None is not after for (_, _, before), (_, _, after) in pairwise(self.rows))
 
     def body(self, kinds: Sequence[str]) -> Markup:
         """Return the rows as HTML, with a column for each kind of readers.
@@ -77,11 +80,14 @@ def timeline(view: View, measured: Measured) -> Timeline | None:
 
 def _timeline(view: View, measured: Measured) -> Timeline:
     totals, starts, counts = _series(view, view.query(), view.period.interval)
-    begins = [_instant(start, view.zone) for start in starts]
+    begins = [instant(start, view.zone) for start in starts]
     ends = [*begins[1:], view.period.end]
-    shown = [measured.shown(each, end) for each, end in zip(counts, ends, strict=True)]
-    incomplete = _incomplete(measured, view.period, ends)
-    previous, totals_before = _previous(view, measured)
+    shown = [
+        measured.shown(each, max(begin, view.period.start), end)
+        for each, begin, end in zip(counts, begins, ends, strict=True)
+    ]
+    incomplete = _incomplete(measured, shown)
+    previous, totals_before, compared = _previous(view, measured)
     names = labels(starts, view.period.interval, view.visit.locale)
     partial = _partial(view.period, begins)
     chart = TimeChart(
@@ -99,7 +105,8 @@ def _timeline(view: View, measured: Measured) -> Timeline:
     before = [*previous[: len(names)], *[None] * (len(names) - len(previous))]
     rows = [(name.label, each, total) for name, each, total in zip(names, shown, before, strict=True)]
     svg = time_chart.svg(chart, lambda value: locale.compact(value, view.visit.locale))
-    return Timeline(svg, chart.width, rows, totals, totals_before, view.previous is not None, view.visit.locale)
+    has_previous = view.previous is not None
+    return Timeline(svg, chart.width, rows, totals, totals_before, compared, has_previous, view.visit.locale)
 
 
 def _series(view: View, query: Query, interval: str) -> tuple[Counts, list[str], list[Counts]]:
@@ -108,24 +115,31 @@ def _series(view: View, query: Query, interval: str) -> tuple[Counts, list[str],
     return totals, rows["start"].to_pylist(), [Counts(*each) for each in zip(*columns, strict=True)]
 
 
-def _previous(view: View, measured: Measured) -> tuple[list[int | None], Shown]:
-    """Return the totals of the previous period by interval, and those of the whole period, if the page compares."""
+def _previous(view: View, measured: Measured) -> tuple[list[int | None], Shown, str]:
+    """Return the totals of the previous period by interval and of the whole period, and the names of their readers.
+
+    The intervals have the readers that were counted in both periods, from the same sources.
+    """
     if view.previous is None:
-        return [], UNCOUNTED
+        return [], UNCOUNTED, ""
     totals, starts, counts = _series(view, view.query(view.previous), view.period.interval)
-    begins = [_instant(start, view.zone) for start in starts]
+    begins = [instant(start, view.zone) for start in starts]
     drawn = [kind for kind in measured.traffic if kind != "bot"] or list(measured.traffic)
-    kinds = [kind for kind in drawn if measured.since_of(kind)]
-    is_comparable = bool(kinds) and all(map(measured.is_counted_alike, kinds))
-    ends = [*begins[1:], view.previous.end]
-    by_interval = [
-        sum(getattr(each, kind) for kind in drawn)
-        if is_comparable and all(has_begun(measured.since_of(kind), end) for kind in kinds)
-        else None
-        for each, end in zip(counts, ends, strict=True)
+    kinds = [
+        kind
+        for kind in drawn
+        if measured.is_counted_alike(kind)
+        and "none" not in (measured.extent(kind), measured.extent(kind, view.previous))
     ]
-    complete = [kind for kind in TRAFFIC if measured.counted_since(view.previous.start, (kind,))]
-    return by_interval, Shown(*(getattr(totals, kind) if kind in complete else None for kind in TRAFFIC))
+    by_interval = [
+        sum(getattr(each, kind) for kind in kinds)
+        if kinds and all(measured.known.counts(kind, max(begin, view.previous.start), end) for kind in kinds)
+        else None
+        for each, begin, end in zip(counts, begins, [*begins[1:], view.previous.end], strict=True)
+    ]
+    complete = [kind for kind in TRAFFIC if measured.compares(kind)]
+    before = Shown(*(getattr(totals, kind) if kind in complete else None for kind in TRAFFIC))
+    return by_interval, before, " and ".join(READERS[kind] for kind in kinds)
 
 
 def _drawn(shown: Shown) -> Counts | None:
@@ -133,10 +147,10 @@ def _drawn(shown: Shown) -> Counts | None:
     return None if shown == UNCOUNTED else Counts(*(each or 0 for each in shown))
 
 
-def _incomplete(measured: Measured, period: Period, ends: Sequence[datetime | None]) -> set[int]:
-    """Return the indexes of the intervals before the first view of a source that sees AI, if it is in the period."""
-    began = measured.ai_began_within(period)
-    return {index for index, end in enumerate(ends) if began and end and end <= began}
+def _incomplete(measured: Measured, shown: Sequence[Shown]) -> set[int]:
+    """Return the indexes of the intervals in which people or AI were not counted, but were at another time."""
+    known = [kind for kind in ("human", "ai") if kind in measured.traffic and measured.known.spans[kind]]
+    return {index for index, each in enumerate(shown) if any(getattr(each, kind) is None for kind in known)}
 
 
 def _partial(period: Period, begins: Sequence[datetime]) -> set[int]:
@@ -166,10 +180,3 @@ def _description(view: View, measured: Measured, totals: Counts, intervals: int)
         f"Stacked bars of views for each {view.period.interval}, {intervals} in all: {', '.join(parts)}. The table "
         "below the chart has the numbers."
     )
-
-
-def _instant(start: str, zone: ZoneInfo) -> datetime:
-    """Return the instant at which an interval of a series begins."""
-    if "T" in start:
-        return datetime.fromisoformat(start).astimezone(UTC)
-    return datetime.combine(date.fromisoformat(start), time(), zone).astimezone(UTC)

@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from api.dashboard.pages.reading.measured import readable
+from api.dashboard.pages.reading.warnings import readable
 from api.dashboard.pages.settings import recipes, source_policy
 from api.dashboard.web import render
 from api.dashboard.web.forms import Form
@@ -22,7 +22,7 @@ from ingest.hits.url import URL_CHARACTERS_MAX
 from warehouse.control import projects
 from warehouse.errors import InvalidProject
 from warehouse.report.filters import Filters, Query
-from warehouse.report.source_coverage import SILENT_DAYS, Source, SourceCoverage
+from warehouse.report.source_coverage import Source, SourceCoverage
 
 TEST_PATH = "/readership-test"
 """Path of a test view."""
@@ -165,7 +165,7 @@ def _coverage(visit: Visit) -> SourceCoverage:
 def _arrivals(visit: Visit, coverage: SourceCoverage) -> dict[str, Any]:
     """Return the values of the part of the page that shows what has arrived."""
     by_name = {source.source: source for source in coverage.sources}
-    sources = [_shown_source(name, by_name.get(name), visit.now) for name in SOURCES]
+    sources = [_shown_source(name, by_name.get(name)) for name in SOURCES]
     sent = _sent(visit)
     test = None if sent is None else TestView(sent, _arrived_rule(visit, sent))
     is_pending = test is not None and test.rule is None
@@ -178,8 +178,8 @@ def _arrivals(visit: Visit, coverage: SourceCoverage) -> dict[str, Any]:
     }
 
 
-def _shown_source(name: str, coverage: Source | None, now: datetime) -> ShownSource:
-    is_silent = coverage is not None and (now - coverage.last_hit).days >= SILENT_DAYS
+def _shown_source(name: str, coverage: Source | None) -> ShownSource:
+    is_silent = coverage is not None and coverage.silent_since is not None
     return ShownSource(SOURCES[name], HOW[name], coverage, is_silent)
 
 

@@ -43,7 +43,8 @@ def test_imported_sample_log_is_the_expected_export(imported: Imported, tmp_path
         def export(query: str = "") -> Any:
             return client.get(f"{service.views}?limit=250&{query}").json()
 
-        assert export() == {"totals": EXPECTED["totals"], "views": EXPECTED["views"], "hasMore": False}
+        report = export()
+        assert (report["totals"], report["views"]) == (EXPECTED["totals"], EXPECTED["views"])
         days = sorted(EXPECTED["by_day"])
         for day, end in zip(days, [*days[1:], "2026-10-01"], strict=True):
             totals = export(f"dateFrom={day}&dateTo={end}")["totals"]

@@ -58,4 +58,8 @@ def table(response: httpx.Response) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = pq.read_table(io.BytesIO(response.content)).to_pylist()
         return rows
     lines = csv.DictReader(io.StringIO(response.text, newline=""))
-    return [{name: int(cell) if name in COUNTS else cell or None for name, cell in row.items()} for row in lines]
+    return [{name: _value(name, cell) for name, cell in row.items()} for row in lines]
+
+
+def _value(name: str, cell: str) -> int | str | None:
+    return int(cell) if name in COUNTS and cell else cell or None

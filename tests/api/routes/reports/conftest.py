@@ -38,6 +38,17 @@ def hits(service: Running) -> Iterator[httpx.Client]:
         yield client
 
 
+@pytest.fixture(scope="module")
+def beacon(service: Running) -> Iterator[httpx.Client]:
+    """Return a client of a project with one view, by a person and from a page."""
+    with client_of(service, "reports-beacon") as client:
+        if not client.get("views").json()["views"]:
+            page = {"Origin": "https://example.com", "User-Agent": FIREFOX}
+            hit = {"url": "https://example.com/a"}
+            assert httpx.post(f"{client.base_url}hits", json=hit, headers=page).status_code == 202
+        yield client
+
+
 @pytest.fixture
 def site(service: Running) -> Iterator[httpx.Client]:
     """Return a client of a new project."""

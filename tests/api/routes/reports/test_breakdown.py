@@ -32,6 +32,7 @@ def test_values_are_sorted_by_total_and_unknown_ones_come_after_their_equals(hit
         "totals": {"human": 3, "ai": 3, "bot": 1, "total": 6},
         "rows": rows(BREAKDOWNS[by]),
         "hasMore": False,
+        "measured": {"human": "part", "ai": "part", "bot": "part"},
     }
 
 
@@ -80,13 +81,31 @@ def test_pages_have_each_value_once(hits: httpx.Client, by: str, limit: int) -> 
         ("by=path&traffic=bot", [("/about", 0, 0, 1)]),
         ("by=status&operator=OpenAI&dateTo=2025-04-01", [("200", 0, 1, 0)]),
         ("by=agent&dateFrom=2025-03-30T00:30:00Z&dateTo=2025-03-30T12:00:00Z", [("GPTBot", 0, 1, 0)]),
-        ("by=agent&source=log", []),
     ],
 )
 def test_filters_and_range_apply(hits: httpx.Client, query: str, expected: Rows) -> None:
     report = hits.get(f"breakdown?{query}").json()
     assert report["rows"] == rows(expected)
     assert report["totals"]["bot"] == sum(row[3] for row in expected)
+
+
+def test_source_without_hits_has_no_count(hits: httpx.Client) -> None:
+    report = hits.get("breakdown?by=agent&source=log").json()
+    assert report["totals"] == dict.fromkeys(("human", "ai", "bot", "total"))
+    assert report["measured"] == {"human": "none", "ai": "none", "bot": "none"}
+
+
+@pytest.mark.parametrize("kind", [CSV, PARQUET, NDJSON])
+def test_readers_whom_no_source_saw_have_no_count(beacon: httpx.Client, kind: str) -> None:
+    report = beacon.get("breakdown?by=path").json()
+    row = {"value": "/a", "human": 1, "ai": None, "bot": None, "total": 1}
+    assert (report["rows"], report["measured"]) == ([row], {"human": "all", "ai": "none", "bot": "none"})
+    assert report["totals"] == {"human": 1, "ai": None, "bot": None, "total": 1}
+    (line,) = table(beacon.get("breakdown?by=path", headers={"Accept": kind}))
+    assert list(line.values()) == list(row.values())
+    only_ai = beacon.get("breakdown?by=path&traffic=ai").json()
+    assert only_ai["totals"] == {"human": 0, "ai": None, "bot": 0, "total": None}
+    assert beacon.get("breakdown?by=path&traffic=human").json()["totals"] == {"human": 1, "ai": 0, "bot": 0, "total": 1}
 
 
 def test_missing_dimension_is_named_with_the_allowed_values(hits: httpx.Client) -> None:

@@ -14,8 +14,11 @@ def test_source_has_its_first_and_last_hit_and_the_days_between_without_one(hits
             "firstHit": "2025-03-29T22:30:00Z",
             "lastHit": "2025-04-01T05:00:00Z",
             "missingDays": ["2025-03-31"],
+            "silentSince": "2025-04-02",
         }
     ]
+    span = {"from": "2025-03-29T22:30:00Z", "to": "2025-04-02T00:00:00Z"}
+    assert report["measured"] == {"human": [span], "ai": [span], "bot": [span]}
     assert report["policy"] == "all"
     (warning,) = report["warnings"]
     assert "server has had no hit" in warning
@@ -23,21 +26,28 @@ def test_source_has_its_first_and_last_hit_and_the_days_between_without_one(hits
 
 
 def test_project_without_hits_has_no_source(site: httpx.Client) -> None:
-    nothing = {"sources": [], "policy": "all", "warnings": [], "overlapDays": 0, "unbeaconed": 0}
+    nothing = {
+        "sources": [],
+        "policy": "all",
+        "warnings": [],
+        "overlapDays": 0,
+        "unbeaconed": 0,
+        "measured": {"human": [], "ai": [], "bot": []},
+    }
     assert site.get("coverage").json() == nothing
 
 
 def test_tables_have_a_row_for_each_source(hits: httpx.Client) -> None:
     csv = hits.get("coverage", headers={"Accept": "text/csv"})
     assert csv.text == (
-        "source,firstHit,lastHit,missingDays\r\n"
-        "server,2025-03-29T22:30:00+00:00,2025-04-01T05:00:00+00:00,2025-03-31\r\n"
+        "source,firstHit,lastHit,missingDays,silentSince\r\n"
+        "server,2025-03-29T22:30:00+00:00,2025-04-01T05:00:00+00:00,2025-03-31,2025-04-02\r\n"
     )
     assert csv.headers["X-As-Of"]
     line = hits.get("coverage", headers={"Accept": "application/x-ndjson"}).text
     assert line == (
         '{"source":"server","firstHit":"2025-03-29T22:30:00Z","lastHit":"2025-04-01T05:00:00Z",'
-        '"missingDays":["2025-03-31"]}\n'
+        '"missingDays":["2025-03-31"],"silentSince":"2025-04-02"}\n'
     )
     parquet = hits.get("coverage", headers={"Accept": "application/vnd.apache.parquet"}).content
     (row,) = pq.read_table(io.BytesIO(parquet)).to_pylist()

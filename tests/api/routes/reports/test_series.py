@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from tests.api.routes.reports.client import CSV, NDJSON, PARQUET, problem, table
+from tests.api.routes.reports.client import COUNTS, CSV, NDJSON, PARQUET, problem, table
 
 Rows = list[tuple[str, int, int, int]]
 """The start of an interval with its views by people, AI agents and other bots."""
@@ -45,7 +45,26 @@ def test_interval_without_views_is_a_row_of_zeros(hits: httpx.Client, query: str
             "total": sum(row[1] + row[2] for row in expected),
         },
         "series": rows(expected),
+        "measured": dict.fromkeys(("human", "ai", "bot"), "part" if "dateFrom" in query else "all"),
     }
+
+
+def test_interval_in_which_no_source_counted_is_unknown(hits: httpx.Client) -> None:
+    """The first hit of the project is on 2025-03-29, and the last one on 2025-04-01."""
+    report = hits.get("series?dateFrom=2025-03-27&dateTo=2025-04-03").json()
+    unknown = [row["start"] for row in report["series"] if all(row[name] is None for name in COUNTS)]
+    assert unknown == ["2025-03-27", "2025-03-28", "2025-04-02"]
+    assert report["series"][4] == {"start": "2025-03-31", "human": 0, "ai": 0, "bot": 0, "total": 0}
+    later = hits.get("series?dateFrom=2025-05-01&dateTo=2025-05-02").json()
+    assert later["totals"] == {"human": None, "ai": None, "bot": None, "total": None}
+    assert later["measured"] == {"human": "none", "ai": "none", "bot": "none"}
+    csv = hits.get("series?dateFrom=2025-05-01&dateTo=2025-05-02", headers={"Accept": CSV}).text
+    assert csv == "start,human,ai,bot,total\r\n2025-05-01,,,,\r\n"
+
+
+def test_ai_is_unknown_if_only_pages_send_hits(beacon: httpx.Client) -> None:
+    *_, today = beacon.get("series?interval=month").json()["series"]
+    assert {**today, "start": ""} == {"start": "", "human": 1, "ai": None, "bot": None, "total": 1}
 
 
 def test_day_on_which_the_clock_changes_has_23_hours(hits: httpx.Client) -> None:

@@ -152,8 +152,8 @@ def names(agent: str) -> tuple[str, ...]:
 
 
 def _before(view: View, measurement: Measured) -> Counter[Agent] | None:
-    """Return the reads of each agent in the previous period; None if AI was not counted in all of that period."""
-    if view.previous is None or not measurement.counted_since(view.previous.start, ("ai",)):
+    """Return the reads of each agent in the previous period; None if the two periods cannot be compared."""
+    if view.previous is None or not measurement.compares("ai"):
         return None
     rows = view.reports.agents(view.snapshot, view.query(view.previous)).to_pylist()
     return Counter({(row["agent"], row["operator"], row["purpose"]): row["views"] for row in rows})

@@ -1,67 +1,126 @@
-"""The time from which each kind of readers is counted."""
-
-from dataclasses import replace
-from datetime import UTC, date, datetime
-from zoneinfo import ZoneInfo
+"""What the sources counted in a period: numbers, changes and shares that are unknown have a reason."""
 
 import pytest
 from babel import Locale
 
-from api.dashboard.pages.reading.measured import FILTERED, NOT_COUNTED, NOT_SET_UP, Measured, Shown, readable
-from api.dashboard.web.period import Period
+from api.dashboard.pages.reading.measured import FILTERED, LEFT_OUT, NOT_COUNTED, NOT_SET_UP, Shown
+from api.dashboard.pages.reading.warnings import readable
+from tests.api.dashboard.pages.reading.measuring import day, measured, period
 from warehouse.control.policy import Policy
 from warehouse.report.filters import Counts
-from warehouse.report.source_coverage import Source
+from warehouse.report.sources.silence import Span
+
+SCRIPT_THEN_LOG = {"beacon": day(5), "log": day(10)}
+LOG_FELL_SILENT = {"log": 12}
+"""The log sent its last view on day 11."""
+SILENT = "“Access logs” sent no view after Sep 11, 2026"
 
 
-def day(number: int) -> datetime:
-    return datetime(2026, 9, number, tzinfo=UTC)
-
-
-def period(first: int, end: int) -> Period:
-    return Period("custom", date(2026, 9, first), date(2026, 9, end - 1), ZoneInfo("UTC"), "day", day(first), day(end))
-
-
-def measured(**first_days: int) -> Measured:
-    """Return the sources with these days of their first views."""
-    sources = tuple(Source(name, day(first), day(28), ()) for name, first in first_days.items())
-    return Measured(("human", "ai"), ("beacon", "log"), sources, (), bool(sources), frozenset({"all"}))
-
-
-SCRIPT_THEN_LOG = measured(beacon=5, log=10)
-
-
-def test_people_are_counted_from_the_first_source_and_ai_from_the_first_log() -> None:
-    assert (SCRIPT_THEN_LOG.since, SCRIPT_THEN_LOG.ai_since) == (day(5), day(10))
-    assert (measured(beacon=5).sees_ai, measured(log=5).sees_ai) == (False, True)
-    assert measured(beacon=5).missing == ["Access logs"]
+def test_source_that_never_sent_a_view_is_missing() -> None:
+    script = measured(shown=period(1, 20), beacon=day(5))
+    assert (script.sees_ai, script.missing, script.since) == (False, ["Access logs"], day(5))
+    assert measured(shown=period(1, 20), log=day(5)).sees_ai
 
 
 @pytest.mark.parametrize(
-    ("end", "people", "ai"), [(5, False, False), (6, True, False), (10, True, False), (11, True, True)]
+    ("first", "end", "people", "ai"),
+    [(1, 5, False, False), (1, 6, True, False), (1, 10, True, False), (1, 11, True, True), (12, 20, True, False)],
 )
-def test_period_counts_if_a_source_began_before_its_end(end: int, people: bool, ai: bool) -> None:
-    assert SCRIPT_THEN_LOG.counts_in(period(1, end)) == people
-    assert SCRIPT_THEN_LOG.reason("ai", period(1, end)) == (None if ai else NOT_COUNTED)
+def test_readers_are_counted_from_the_first_view_of_a_source_until_it_falls_silent(
+    first: int, end: int, people: bool, ai: bool
+) -> None:
+    known = measured(shown=period(first, end), silent=LOG_FELL_SILENT, **SCRIPT_THEN_LOG)
+    assert known.reason("human") == (None if people else NOT_COUNTED)
+    assert known.reason("ai") == (None if ai else NOT_COUNTED)
+    assert known.shown(Counts(), day(first), day(end)) == Shown(*(0 if each else None for each in (people, ai, ai)))
+
+
+def test_number_above_zero_is_always_shown() -> None:
+    known = measured("human", "ai", shown=period(1, 20), **SCRIPT_THEN_LOG)
+    assert known.shown(Counts(0, 3, 0), day(5), day(7)) == Shown(0, 3, None)
 
 
 def test_kind_without_a_number_has_a_reason() -> None:
-    assert SCRIPT_THEN_LOG.reason("bot", period(1, 20)) == FILTERED
-    assert measured(beacon=5).reason("ai", period(1, 20)) == NOT_SET_UP
+    assert measured("human", shown=period(1, 20), log=day(1)).reason("bot") == FILTERED
+    assert measured(shown=period(1, 20), beacon=day(5)).reason("ai") == NOT_SET_UP
+    script_only = measured(shown=period(10, 20), policies=("all", "beacon_only"), **SCRIPT_THEN_LOG)
+    assert script_only.reason("ai") == LEFT_OUT
 
 
-def test_change_of_the_sources_within_a_period_is_shown_with_its_time() -> None:
-    assert SCRIPT_THEN_LOG.ai_began_within(period(1, 20)) == day(10)
-    assert SCRIPT_THEN_LOG.ai_began_within(period(10, 20)) is None
-    assert SCRIPT_THEN_LOG.ai_began_within(period(1, 10)) is None
-    assert [source.source for source in SCRIPT_THEN_LOG.began_in(day(5), day(10))] == ["beacon"]
+@pytest.mark.parametrize(
+    ("first", "end", "notes"),
+    [
+        (
+            1,
+            5,
+            [
+                "People were not counted in this period. Counting began on Sep 5, 2026.",
+                "AI readers and other bots were not counted in this period. Counting began on Sep 10, 2026.",
+            ],
+        ),
+        (
+            6,
+            9,
+            ["AI readers and other bots were not counted in this period. Counting began on Sep 10, 2026."],
+        ),
+        (6, 11, ["AI readers and other bots have been counted since Sep 10, 2026."]),
+        (10, 12, []),
+        (
+            10,
+            14,
+            [f"AI readers and other bots were not counted in all of this period: {SILENT}."],
+        ),
+        (
+            13,
+            14,
+            [f"AI readers and other bots were not counted in this period. {SILENT}."],
+        ),
+    ],
+    ids=str,
+)
+def test_time_without_a_count_is_named(first: int, end: int, notes: list[str]) -> None:
+    known = measured(shown=period(first, end), silent=LOG_FELL_SILENT, **SCRIPT_THEN_LOG)
+    assert list(known.notes("human", "ai", "bot")) == notes
 
 
-def test_range_is_complete_if_every_kind_was_counted_from_its_start() -> None:
-    assert SCRIPT_THEN_LOG.counted_since(day(10), ("human", "ai", "bot"))
-    assert not SCRIPT_THEN_LOG.counted_since(day(9), ("human", "ai"))
-    assert SCRIPT_THEN_LOG.counted_since(day(9), ("human",))
-    assert not measured().counted_since(day(9), ("human",))
+def test_source_that_is_silent_counts_nobody_now() -> None:
+    known = measured(shown=period(10, None), silent=LOG_FELL_SILENT, **SCRIPT_THEN_LOG)
+    assert (known.counts_now("human"), known.counts_now("ai")) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("previous", "shown", "silent", "people", "ai"),
+    [
+        (period(11, 12), period(12, 13), {}, None, None),
+        (
+            period(9, 12),
+            period(12, 15),
+            {},
+            None,
+            "counting began on Sep 10, 2026, after the start of the previous period",
+        ),
+        (
+            period(4, 9),
+            period(9, 14),
+            {},
+            "counting began on Sep 5, 2026, after the start of the previous period",
+            "counting began on Sep 10, 2026, after the start of the previous period",
+        ),
+        (period(10, 11), period(11, 12), LOG_FELL_SILENT, None, None),
+        (period(10, 12), period(12, 14), LOG_FELL_SILENT, None, SILENT),
+    ],
+    ids=str,
+)
+def test_periods_are_compared_if_readers_were_counted_in_all_of_both(
+    previous: object, shown: object, silent: dict[str, int], people: str | None, ai: str | None
+) -> None:
+    known = measured(shown=shown, previous=previous, silent=silent, **SCRIPT_THEN_LOG)  # type: ignore[arg-type]
+    assert (known.compares("human"), known.compares("ai")) == (people is None, ai is None)
+    assert known.compares("human", "ai", "bot") == (people is None and ai is None)
+    reasons = [f"No change is shown for people: {people}."] if people else []
+    if ai and known.extent("ai") != "none":
+        reasons.append(f"No change is shown for AI and other bots: {ai}.")
+    assert list(known.no_changes()) == reasons
 
 
 @pytest.mark.parametrize(
@@ -74,16 +133,30 @@ def test_range_is_complete_if_every_kind_was_counted_from_its_start() -> None:
         ("beacon_only", "beacon_people_log_machines", True, False),
     ],
 )
-def test_range_with_a_change_of_the_policy_is_complete_for_kinds_of_the_same_sources(
+def test_periods_under_a_change_of_the_policy_are_compared_for_kinds_of_the_same_sources(
     before: Policy, now: Policy, people: bool, ai: bool
 ) -> None:
-    changed = replace(SCRIPT_THEN_LOG, policies=frozenset({now}), policies_before=frozenset({before}))
-    assert (changed.counted_since(day(10), ("human",)), changed.counted_since(day(10), ("ai",))) == (people, ai)
+    known = measured(shown=period(14, 16), previous=period(12, 14), policies=(before, now), beacon=day(5), log=day(10))
+    assert (known.compares("human"), known.compares("ai")) == (people, ai)
 
 
 def test_policy_that_leaves_out_a_source_without_views_changes_nothing() -> None:
-    changed = replace(measured(beacon=5), policies_before=frozenset({"beacon_only"}))
-    assert changed.counted_since(day(5), ("human", "ai"))
+    known = measured(shown=period(8, 11), previous=period(5, 8), policies=("beacon_only", "all"), beacon=day(5))
+    assert known.compares("human", "ai")
+
+
+def test_share_is_that_of_the_days_on_which_people_and_ai_were_both_counted() -> None:
+    known = measured(shown=period(1, 20), silent=LOG_FELL_SILENT, **SCRIPT_THEN_LOG)
+    part = Span(day(10), day(12))
+    assert (known.both(), known.is_all(part)) == (part, False)
+    whole = measured(shown=period(10, 11), **SCRIPT_THEN_LOG)
+    assert (whole.both(), whole.is_all(Span(day(10), day(11)))) == (Span(day(10), day(11)), True)
+    assert measured(shown=period(1, 20), beacon=day(1)).both() is None
+
+
+def test_source_that_begins_in_a_range_is_listed() -> None:
+    known = measured(shown=period(1, 20), **SCRIPT_THEN_LOG)
+    assert [source.source for source in known.began_in(day(5), day(10))] == ["beacon"]
 
 
 def test_warning_of_the_coverage_has_the_names_and_days_of_the_pages() -> None:
@@ -93,9 +166,3 @@ def test_warning_of_the_coverage_has_the_names_and_days_of_the_pages() -> None:
         "“Access logs” has had no view for 12 days, since Sep 18, 2026.",
         "“Access logs” has had no view for 12 days, since 18.09.2026.",
     ]
-
-
-def test_zero_of_a_kind_that_was_not_counted_is_not_shown() -> None:
-    assert SCRIPT_THEN_LOG.shown(Counts(0, 0, 0), day(7)) == Shown(0, None, None)
-    assert SCRIPT_THEN_LOG.shown(Counts(0, 3, 0), day(7)) == Shown(0, 3, None)
-    assert SCRIPT_THEN_LOG.shown(Counts(0, 0, 0), None) == Shown(0, 0, None)

@@ -234,7 +234,10 @@ def test_project_without_ai_is_not_shown_as_unread(tmp_path_factory: pytest.Temp
         assert dashboard.client.post(f"/v1/analytics/{PROJECT}/hits", json=hit, headers=headers).status_code == 202
         page = open_page(dashboard.visitor("viewer"), "/pages", show="not-ai")
         assert "AI readers are not set up" in page.text
-        assert table(page)[0][2:] == [UNKNOWN, "1", UNKNOWN]
+        assert "It is unknown which pages AI never read." in page.text
+        assert dashboard.visitor("viewer").get("/projects/site/pages.csv?show=not-ai").text == "path,human,ai,total\r\n"
+        every = open_page(dashboard.visitor("viewer"), "/pages")
+        assert table(every)[0][2:] == [UNKNOWN, "1", UNKNOWN]
 
 
 def test_attack_by_a_path_is_text_and_a_link_to_the_page(read_site: Dashboard, reader: TestClient) -> None:

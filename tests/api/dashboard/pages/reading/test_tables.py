@@ -2,43 +2,43 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
 
 from api.dashboard.pages.reading import tables
-from api.dashboard.pages.reading.measured import FILTERED, NOT_SET_UP, Measured, Shown
+from api.dashboard.pages.reading.measured import FILTERED, NOT_COUNTED, NOT_SET_UP, Measured, Shown
 from api.dashboard.pages.reading.tables import DIMENSIONS, PAGE_ROWS, ROWS, Row
 from api.dashboard.web.period import Period
+from tests.api.dashboard.pages.reading.measuring import NOW as NOW_DAY
+from tests.api.dashboard.pages.reading.measuring import day, measured, period
 from warehouse.report.filters import Counts, Filters, Page
-from warehouse.report.source_coverage import Source
 
+PERIOD = period(10, 20)
 Listed = list[tuple[str | None, Counts]]
 NOW: Listed = [("a", Counts(9, 1, 5)), (None, Counts(3, 4, 0)), ("b", Counts(1, 2, 3))]
 BEFORE: Listed = [("b", Counts(20, 30, 40)), ("gone", Counts(1, 1, 1)), (None, Counts(5, 6, 7))]
 
 
-def day(number: int) -> datetime:
-    return datetime(2026, 9, number, tzinfo=UTC)
+def counted(
+    *kinds: str, policy: Any = "all", shown: Period = PERIOD, silent: int | None = None, **first_days: int
+) -> Measured:
+    """Return the sources with these days of their first views. The log is silent from the day `silent` on."""
+    return measured(
+        *kinds,
+        shown=shown,
+        previous=period(5, 10),
+        policies=(policy, policy),
+        silent={"log": silent} if silent else {},
+        selected=("beacon", "server", "log"),
+        **{name: day(first) for name, first in first_days.items()},
+    )
 
 
-def period(first: int, end: int | None) -> Period:
-    last = date(2026, 9, (end or 31) - 1)
-    return Period("custom", date(2026, 9, first), last, ZoneInfo("UTC"), "day", day(first), end and day(end))
-
-
-def measured(*kinds: str, policy: Any = "all", **first_days: int) -> Measured:
-    """Return the sources with these days of their first views."""
-    sources = tuple(Source(name, day(first), day(28), ()) for name, first in first_days.items())
-    selected = ("beacon", "server", "log")
-    return Measured(kinds or ("human", "ai", "bot"), selected, sources, (), True, frozenset({policy}))
-
-
-EVERYTHING = measured(beacon=1, log=1)
+EVERYTHING = counted(beacon=1, log=1)
 
 
 class View:
@@ -46,7 +46,7 @@ class View:
 
     def __init__(self, rows: Listed, before: Listed | None = None, **values: str) -> None:
         self.rows, self.before, self.values = rows, before, values
-        self.period = period(10, 20)
+        self.period = PERIOD
         self.previous = period(5, 10) if before is not None else None
         self.filters, self.snapshot, self.reports = Filters(), None, self
         self.faults: list[str] = []
@@ -109,8 +109,10 @@ def test_path_has_the_people_and_ai_that_read_it_before() -> None:
     view = View([("/b", Counts(1, 0, 0)), ("/new", Counts(1, 0, 0))], [("/b", Counts(20, 30, 40))])
     table = tables.paths(view, EVERYTHING)  # type: ignore[arg-type]
     assert [row.before for row in table.rows] == [50, 0]
-    later = tables.paths(view, measured(beacon=1, log=6))  # type: ignore[arg-type]
+    later = tables.paths(view, counted(beacon=1, log=6))  # type: ignore[arg-type]
     assert [row.before for row in later.rows] == [None, None]
+    silent = tables.paths(view, counted(beacon=1, log=1, silent=9))  # type: ignore[arg-type]
+    assert [row.before for row in silent.rows] == [20, 0]
 
 
 @pytest.mark.parametrize(
@@ -163,12 +165,13 @@ def test_longest_bar_is_that_of_the_most_views() -> None:
 @pytest.mark.parametrize(
     ("measured", "rows", "reason"),
     [
-        (measured("human", log=1), NOW, FILTERED),
-        (measured(beacon=1), [], NOT_SET_UP),
-        (measured(beacon=1), NOW, None),
-        (measured(log=1), [], None),
+        (counted("human", log=1), NOW, FILTERED),
+        (counted(beacon=1), [], NOT_SET_UP),
+        (counted(beacon=1), NOW, None),
+        (counted(log=1), [], None),
+        (counted(log=1, silent=10), [], NOT_COUNTED),
     ],
-    ids=["filtered", "not set up", "an agent that runs the script", "empty"],
+    ids=["filtered", "not set up", "an agent that runs the script", "empty", "silent"],
 )
 def test_table_without_a_count_has_a_reason(measured: Measured, rows: Listed, reason: str | None) -> None:
     table = by_dimension(View(rows), "agents", measured)
@@ -180,7 +183,7 @@ def test_value_has_the_views_of_its_readers_in_the_previous_period() -> None:
     assert {row.name: row.before for row in by_dimension(view, "agents").rows} == {"a": 0, "Unknown": 6, "b": 30}
     assert {filters.traffic for filters, *_ in view.queries} == {"ai"}
     assert {row.name: row.before for row in by_dimension(view, "systems").rows} == {"a": 0, "Unknown": 5, "b": 20}
-    later = by_dimension(view, "agents", measured(beacon=1, log=6))
+    later = by_dimension(view, "agents", counted(beacon=1, log=6))
     assert {row.before for row in later.rows} == {None}
 
 
@@ -190,27 +193,33 @@ SOURCES: Listed = [("beacon", Counts(7, 2, 0)), ("log", Counts(1, 0, 3))]
 def sources(view: View, measured: Measured) -> dict[str, tuple[Shown, int | None, datetime | None]]:
     rows = tables.sources(view, measured)  # type: ignore[arg-type]
     assert [row.link for row in rows] == [f"{{'source': '{name}'}}" for name in measured.selected]
-    return {row.name: (row.shown, row.before, row.last_view) for row in rows}
+    return {row.name: (row.shown, row.before, row.source and row.source.last_hit) for row in rows}
 
 
 def test_source_has_no_number_of_readers_that_it_does_not_see() -> None:
-    assert sources(View(SOURCES), measured(beacon=1, log=1)) == {
+    assert sources(View(SOURCES), counted(beacon=1, log=1)) == {
         "Website script": (Shown(7, 2, None), None, day(28)),  # an AI agent can run the script
         "Your server": (Shown(None, None, None), None, None),
         "Access logs": (Shown(1, 0, 3), None, day(28)),
     }
-    by_policy = measured(beacon=1, log=1, policy="beacon_people_log_machines")
+    by_policy = counted(beacon=1, log=1, policy="beacon_people_log_machines")
     assert sources(View([("beacon", Counts())]), by_policy)["Access logs"][0] == Shown(None, 0, None)
 
 
 def test_source_that_begins_after_the_period_has_no_number() -> None:
-    shown = sources(View([]), measured(beacon=20, log=19))
+    shown = sources(View([]), counted(beacon=20, log=19))
     assert (shown["Website script"][0], shown["Access logs"][0]) == (Shown(None, None, None), Shown(0, 0, None))
+
+
+def test_source_that_fell_silent_before_the_period_has_no_number() -> None:
+    shown = sources(View([], []), counted(log=1, silent=10))
+    assert shown["Access logs"] == (Shown(None, None, None), None, day(NOW_DAY))
+    assert sources(View([]), counted(log=1, silent=11))["Access logs"][0] == Shown(0, 0, None)
 
 
 def test_source_has_its_views_in_the_previous_period_if_it_began_before_that() -> None:
     before: Listed = [("beacon", Counts(20, 30, 40)), ("log", Counts(1, 2, 3))]
-    shown = sources(View(SOURCES, before), measured(beacon=5, log=6))
+    shown = sources(View(SOURCES, before), counted(beacon=5, log=6))
     assert [before for _, before, _ in shown.values()] == [50, None, None]
-    shown = sources(View(SOURCES, before[:1]), measured(beacon=5, log=5))
+    shown = sources(View(SOURCES, before[:1]), counted(beacon=5, log=5))
     assert [before for _, before, _ in shown.values()] == [50, None, 0]

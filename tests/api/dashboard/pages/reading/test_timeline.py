@@ -1,6 +1,5 @@
 """The chart of a page of counts, from series that are written here by hand."""
 
-from datetime import UTC, date, datetime
 from types import SimpleNamespace
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -14,9 +13,9 @@ from api.dashboard.pages.reading import timeline
 from api.dashboard.pages.reading.measured import Measured, Shown
 from api.dashboard.pages.reading.timeline import UNCOUNTED, UNKNOWN, Timeline
 from api.dashboard.web.period import Period
+from tests.api.dashboard.pages.reading.measuring import day, measured, period
 from warehouse.errors import TooManyBuckets
 from warehouse.report.filters import Counts
-from warehouse.report.source_coverage import Source
 
 ZONE = ZoneInfo("UTC")
 ENGLISH = Locale("en", "GB")
@@ -24,24 +23,17 @@ Series = list[tuple[str, Counts]]
 """Counts by the start of an interval."""
 
 
-def day(number: int, hour: int = 0) -> datetime:
-    return datetime(2026, 9, number, hour, tzinfo=UTC)
-
-
 def days(first: int, *humans: int) -> Series:
     """Return a series of days with these views by people, ten times as many by AI, and 1 by a bot."""
     return [(f"2026-09-{first + index:02}", Counts(human, 10 * human, 1)) for index, human in enumerate(humans)]
 
 
-def period(first: int, end: int | None, interval: str = "day") -> Period:
-    last = date(2026, 9, (end or 31) - 1)
-    return Period("custom", date(2026, 9, first), last, ZONE, interval, day(first), end and day(end))
-
-
-def measured(*kinds: str, **first_days: int) -> Measured:
-    """Return the sources with these days of their first views, at noon."""
-    sources = tuple(Source(name, day(first, 12), day(28), ()) for name, first in first_days.items())
-    return Measured(kinds or ("human", "ai", "bot"), ("beacon", "log"), sources, (), True, frozenset({"all"}))
+def counted(
+    shown: Period, *kinds: str, previous: Period | None = None, silent: int | None = None, **first_days: int
+) -> Measured:
+    """Return the sources with these days of their first views, at noon. The log is silent from the day `silent` on."""
+    firsts = {name: day(first, 12) for name, first in first_days.items()}
+    return measured(*kinds, shown=shown, previous=previous, silent={"log": silent} if silent else {}, **firsts)
 
 
 def view(shown: Period, series: Series, previous: Series | None = None, before: Period | None = None) -> Any:
@@ -70,10 +62,11 @@ def view(shown: Period, series: Series, previous: Series | None = None, before: 
     )
 
 
-def chart(*arguments: Any, sources: Measured | None = None) -> Timeline:
-    shown = timeline.timeline(view(*arguments), sources or measured(beacon=1, log=1))
-    assert shown is not None
-    return shown
+def chart(shown: Period, series: Series, *previous: Any, sources: Measured | None = None) -> Timeline:
+    known = sources or counted(shown, previous=previous[1] if previous else None, beacon=1, log=1)
+    result = timeline.timeline(view(shown, series, *previous), known)
+    assert result is not None
+    return result
 
 
 def test_rows_have_the_counts_of_their_intervals_and_totals_those_of_the_period() -> None:
@@ -93,7 +86,7 @@ def test_rows_have_the_counts_of_their_intervals_and_totals_those_of_the_period(
 
 
 def test_readers_that_were_not_counted_in_an_interval_have_no_number_in_its_row() -> None:
-    sources = measured(beacon=3, log=4)
+    sources = counted(period(2, 6), beacon=3, log=4)
     shown = chart(period(2, 6), [(f"2026-09-0{number}", Counts()) for number in (2, 3, 4, 5)], sources=sources)
     assert [counts for _, counts, _ in shown.rows] == [
         Shown(None, None, None),
@@ -104,12 +97,19 @@ def test_readers_that_were_not_counted_in_an_interval_have_no_number_in_its_row(
 
 
 def test_interval_that_ends_with_the_first_view_of_a_source_was_not_counted() -> None:
-    source = Source("log", day(3), day(28), ())
-    sources = Measured(("ai",), ("log",), (source,), (), True, frozenset({"all"}))
+    sources = measured("ai", shown=period(2, 4), log=day(3))
     shown = chart(period(2, 4), [("2026-09-02", Counts()), ("2026-09-03", Counts())], sources=sources)
     assert [counts.ai for _, counts, _ in shown.rows] == [None, 0]
     earlier = chart(period(1, 3), [("2026-09-01", Counts()), ("2026-09-02", Counts())], sources=sources)
     assert [counts.ai for _, counts, _ in earlier.rows] == [None, None]
+
+
+def test_intervals_after_a_source_fell_silent_have_no_number_and_are_grey() -> None:
+    sources = counted(period(2, 6), beacon=1, log=1, silent=4)
+    shown = chart(period(2, 6), [(f"2026-09-0{number}", Counts()) for number in (2, 3, 4, 5)], sources=sources)
+    assert [counts.ai for _, counts, _ in shown.rows] == [0, 0, None, None]
+    assert [counts.human for _, counts, _ in shown.rows] == [0, 0, 0, 0]
+    assert 'class="incomplete" x="28.57%" width="28.57%"' in shown.svg
 
 
 def test_previous_period_is_beside_the_intervals_of_this_one() -> None:
@@ -121,29 +121,40 @@ def test_previous_period_is_beside_the_intervals_of_this_one() -> None:
 
 
 def test_previous_period_has_the_readers_that_were_counted_in_all_of_it() -> None:
-    sources = measured(beacon=1, log=10)
+    sources = counted(period(12, 15), previous=period(9, 12), beacon=1, log=10)
     shown = chart(period(12, 15), days(12, 1, 1, 1), days(9, 4, 5, 6), period(9, 12), sources=sources)
     assert [before for _, _, before in shown.rows] == [None, 55, 66]
-    assert shown.before == Shown(15, None, None)
-    bots = measured("bot", log=1)
+    assert (shown.before, shown.compared) == (Shown(15, None, None), "people and AI")
+    silent = counted(period(12, 15), previous=period(9, 12), beacon=1, log=1, silent=12)
+    shown = chart(period(12, 15), days(12, 1, 1, 1), days(9, 4, 5, 6), period(9, 12), sources=silent)
+    assert [before for _, _, before in shown.rows] == [4, 5, 6]
+    assert (shown.before, shown.compared) == (Shown(15, None, None), "people")
+    bots = counted(period(12, 14), "bot", previous=period(10, 12), log=1)
     shown = chart(period(12, 14), days(12, 1, 1), days(10, 4, 5), period(10, 12), sources=bots)
     assert [before for _, _, before in shown.rows] == [1, 1]
 
 
+def test_line_of_the_previous_period_needs_two_intervals_beside_each_other() -> None:
+    sources = counted(period(12, 14), previous=period(10, 12), log=11)
+    shown = chart(period(12, 14), days(12, 1, 1), days(10, 4, 5), period(10, 12), sources=sources)
+    assert [before for _, _, before in shown.rows] == [None, 55]
+    assert not shown.has_line
+
+
 def test_all_time_with_too_many_intervals_is_a_fault_of_the_view() -> None:
     empty = view(period(2, 5), [])
-    assert timeline.timeline(empty, measured(log=1)) is None
+    assert timeline.timeline(empty, counted(period(2, 5), log=1)) is None
     assert len(empty.faults) == 1
 
 
 def test_body_has_a_column_for_each_kind_and_for_the_previous_period() -> None:
     rows = [("Mon <1>", Shown(1, None, 2_000), 7), ("Tue", Shown(None, None, None), None)]
-    shown = Timeline(None, 7, rows, Counts(), UNCOUNTED, True, ENGLISH)  # type: ignore[arg-type]
+    shown = Timeline(None, 7, rows, Counts(), UNCOUNTED, "", True, ENGLISH)  # type: ignore[arg-type]
     assert shown.body(("human", "ai", "bot")).split("<tr>")[1:] == [
         f"<th>Mon &lt;1&gt;<td>1<td>{UNKNOWN}<td>2,000<td>7",
         "<th>Tue" + 4 * f"<td>{UNKNOWN}",
     ]
-    without = Timeline(None, 7, rows, Counts(), UNCOUNTED, False, ENGLISH)  # type: ignore[arg-type]
+    without = Timeline(None, 7, rows, Counts(), UNCOUNTED, "", False, ENGLISH)  # type: ignore[arg-type]
     assert without.body(("bot",)).split("<tr>")[1] == "<th>Mon &lt;1&gt;<td>2,000"
 
 
@@ -165,36 +176,22 @@ def test_interval_is_partial_if_it_begins_before_the_period_or_is_not_over(
 
 
 def test_intervals_before_ai_was_counted_are_incomplete() -> None:
-    ends = [day(3), day(4), day(4, 12), day(5), None]
-    assert timeline._incomplete(measured(beacon=1, log=4), period(2, None), ends) == {0, 1, 2}
-    assert timeline._incomplete(measured(beacon=1, log=1), period(2, None), ends) == set()
+    shown = [Shown(1, None, None), Shown(0, 0, None), Shown(None, None, None)]
+    assert timeline._incomplete(counted(period(2, 5), beacon=1, log=4), shown) == {0, 2}
+    assert timeline._incomplete(counted(period(2, 5), beacon=1), shown) == {2}
 
 
 @pytest.mark.parametrize(("first", "position"), [(2, 0), (3, 1)])
 def test_source_that_began_in_the_period_has_a_mark_in_its_interval(first: int, position: int) -> None:
     shown = period(2, 5)
-    [mark] = timeline._marks(view(shown, []), measured(beacon=1, log=first), [day(2), day(3), day(4)])
+    [mark] = timeline._marks(view(shown, []), counted(shown, beacon=1, log=first), [day(2), day(3), day(4)])
     assert isinstance(mark, Mark)
     assert (mark.position, mark.text.split(" on ")[0]) == (position, "Access logs began")
     assert str(first) in mark.text
-    at_midnight = Measured(("ai",), ("log",), (Source("log", day(3), day(28), ()),), (), True, frozenset({"all"}))
+    at_midnight = measured("ai", shown=shown, log=day(3))
     assert [each.position for each in timeline._marks(view(shown, []), at_midnight, [day(2), day(3), day(4)])] == [1]
-    assert timeline._marks(view(shown, []), measured(log=1), [day(2)]) == []
-    assert timeline._marks(view(shown, []), measured(log=2), []) == []
-
-
-BERLIN = ZoneInfo("Europe/Berlin")
-INSTANTS: list[tuple[str, datetime]] = [
-    ("2026-09-01", datetime(2026, 8, 31, 22, tzinfo=UTC)),
-    ("2026-12-01", datetime(2026, 11, 30, 23, tzinfo=UTC)),
-    ("2026-10-25T02:00:00+02:00", datetime(2026, 10, 25, 0, tzinfo=UTC)),
-    ("2026-10-25T02:00:00+01:00", datetime(2026, 10, 25, 1, tzinfo=UTC)),
-]
-
-
-@pytest.mark.parametrize(("start", "instant"), INSTANTS, ids=str)
-def test_interval_begins_at_midnight_or_at_the_hour_of_its_zone(start: str, instant: datetime) -> None:
-    assert timeline._instant(start, BERLIN) == instant
+    assert timeline._marks(view(shown, []), counted(shown, log=1), [day(2)]) == []
+    assert timeline._marks(view(shown, []), counted(shown, log=2), []) == []
 
 
 def test_chart_has_space_for_a_week_or_the_hours_of_a_day() -> None:

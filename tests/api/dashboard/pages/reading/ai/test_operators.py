@@ -12,11 +12,10 @@ import pytest
 from api.dashboard.pages.reading.ai import operators
 from api.dashboard.pages.reading.ai.operators import AgentRow, AiTable, OperatorRow, Reads
 from api.dashboard.pages.reading.ai.verdicts import Agent, Verification
-from api.dashboard.pages.reading.measured import Measured
 from api.dashboard.robots.rules import RobotsRules
 from ingest.verification.verdict import State
+from tests.api.dashboard.pages.reading.measuring import day, measured, period
 from warehouse.report.filters import Filters
-from warehouse.report.source_coverage import Source
 
 START = datetime(2026, 9, 1, tzinfo=UTC)
 GPTBOT, USER = ("GPTBot", "OpenAI", "training"), ("ChatGPT-User", "OpenAI", "assistant")
@@ -50,18 +49,17 @@ class Rows:
 
 
 def read(*, compare: bool = False, filters: Filters | None = None, began: int = 1, robots: str = "") -> AiTable:
-    """Return the table of a period from 1 September on. AI was counted from the day `began` of August on."""
+    """Return the table of the days from 10 September on. AI was counted from the day `began` on."""
     view: Any = SimpleNamespace(
         reports=Rows({None: NOW, "previous": BEFORE}, VISITS),
         snapshot=None,
         query=lambda period=None: period and "previous",
-        previous=SimpleNamespace(start=datetime(2026, 8, 2, tzinfo=UTC)) if compare else None,
+        previous=period(2, 10) if compare else None,
         filters=filters or Filters(),
     )
-    source = Source("log", datetime(2026, 8, began, tzinfo=UTC), START, ())
-    measured = Measured(("ai",), ("log",), (source,), (), True, frozenset({"all"}))
+    known = measured("ai", shown=period(10, 18), previous=period(2, 10), log=day(began))
     verification = Verification((), (), (), STATES)
-    return operators.read(view, measured, RobotsRules(robots) if robots else None, verification)
+    return operators.read(view, known, RobotsRules(robots) if robots else None, verification)
 
 
 def row_of(table: AiTable, operator: str | None) -> OperatorRow:

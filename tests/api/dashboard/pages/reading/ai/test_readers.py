@@ -247,5 +247,5 @@ def test_website_script_alone_does_not_see_ai(empty: Dashboard) -> None:
 
 def test_period_without_reads_offers_all_time(reader: TestClient) -> None:
     page = open_page(reader, "/ai", **{"from": "2020-01-01", "to": "2020-01-02"})
-    assert "No reads by AI in this period" in page.text
+    assert "AI readers were not counted in this period. Counting began on" in page.text
     assert f"/projects/{PROJECT}/ai?period=all" in page.links()

@@ -91,7 +91,7 @@ def test_previous_period_without_a_count_is_named_instead_of_its_line(viewer: Te
     for period, is_counted in (("7d", True), ("90d", False)):
         text = page_of(viewer, period=period, compare="previous").text
         assert ("Previous period, people and AI" in text) is is_counted, period
-        assert ("there is nothing to compare with" in text) is not is_counted, period
+        assert ("No change is shown for people, AI and other bots: counting began on" in text) is not is_counted, period
 
 
 def test_periods_under_policies_that_count_other_sources_are_not_compared(tmp_path: Path) -> None:
@@ -104,5 +104,5 @@ def test_periods_under_policies_that_count_other_sources_are_not_compared(tmp_pa
         source_policies.put(own.engine, PROJECT, "beacon_only", date.min)
         source_policies.put(own.engine, PROJECT, "all", date.fromisoformat(before(10)))
         page = page_of(own.visitor("viewer"), **days)
-        assert "counted from other sources: there is nothing to compare with" in page.text
+        assert "No change is shown for people, AI and other bots: the source policy counts other sources" in page.text
         assert {row[4] for row in page.rows("Top pages")} == {UNKNOWN}

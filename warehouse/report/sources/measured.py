@@ -1,0 +1,98 @@
+"""Times in which people, AI and other bots were counted, from the sources that see them and that the policy counts."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Literal
+
+from warehouse.control import policy
+from warehouse.control.policy import Periods
+from warehouse.query.time_range import FIRST
+from warehouse.report.sources.silence import Span
+from warehouse.rollups.schema import SOURCES, TRAFFIC
+
+SEEING: Mapping[str, Collection[str]] = {"human": SOURCES, "ai": SOURCES[1:], "bot": SOURCES[1:]}
+"""Sources that see a kind of readers. Few AI agents and other bots run the script of a page."""
+Extent = Literal["all", "part", "none"]
+"""How much of a time range was measured."""
+Spans = tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Spans in which each kind of readers was counted until `now`. `since` is the first hit of any source, or None."""
+
+    spans: Mapping[str, Spans]
+    since: datetime | None
+    now: datetime
+
+    def counts(self, kind: str, start: datetime, end: datetime | None) -> bool:
+        """Return whether a kind of readers was counted in a part of a range. Without an end the range ends now."""
+        return any(
+            (end or self.now) > each.start and (each.end is None or start < each.end) for each in self.spans[kind]
+        )
+
+    def extent(self, kind: str, start: datetime, end: datetime | None) -> Extent:
+        """Return how much of a range was measured: see `within`."""
+        return self.extent_of(self.spans[kind], start, end)
+
+    def extent_of(self, spans: Spans, start: datetime, end: datetime | None) -> Extent:
+        """Return how much of a range is in spans: see `within`."""
+        within = self.within(start, end)
+        parts = clipped(spans, within)
+        return "none" if not parts else "all" if parts == (within,) else "part"
+
+    def within(self, start: datetime, end: datetime | None) -> Span:
+        """Return a range as a span. From FIRST it begins with the first hit of the project, and it ends at most now."""
+        after = self.now + timedelta.resolution
+        return Span(self.since or start if start == FIRST else start, min(end or after, after))
+
+
+def of_kinds(of_sources: Mapping[str, Spans], periods: Periods) -> dict[str, Spans]:
+    """Return the spans in which each kind of readers was counted, by the spans of the sources and the policies."""
+    return {kind: merged(_counted(of_sources, periods, kind)) for kind in TRAFFIC}
+
+
+def merged(spans: Iterable[Span]) -> Spans:
+    """Return the union of spans."""
+    result: list[Span] = []
+    for span in sorted(spans, key=lambda each: each.start):
+        last = result[-1] if result else None
+        if last and (last.end is None or span.start <= last.end):
+            result[-1] = Span(last.start, max(last.end, span.end) if last.end and span.end else None)
+        else:
+            result.append(span)
+    return tuple(result)
+
+
+def clipped(spans: Iterable[Span], within: Span) -> Spans:
+    """Return the parts of spans within another span."""
+    parts = (
+        Span(max(each.start, within.start), min((end for end in (each.end, within.end) if end), default=None))
+        for each in spans
+    )
+    return tuple(part for part in parts if part.end is None or part.start < part.end)
+
+
+def holes(spans: Spans, within: Span) -> Iterator[Span]:
+    """Yield the parts of a span, which has an end, that are in none of the merged `spans`."""
+    start, last = within
+    for part in clipped(spans, within):
+        if start < part.start:
+            yield Span(start, part.start)
+        start = part.end or start
+    if last and start < last:
+        yield Span(start, last)
+
+
+def _counted(of_sources: Mapping[str, Spans], periods: Periods, kind: str) -> Iterator[Span]:
+    """Yield the parts of the spans of each source in which a policy counts a kind of readers."""
+    for each in policy.spans(periods, date.min, date.max):
+        end = None if each.end == date.max else _midnight(each.end)
+        for source in SEEING[kind]:
+            if policy.counts(each.policy, source, kind):
+                yield from clipped(of_sources.get(source, ()), Span(_midnight(each.start), end))
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)
