@@ -18,7 +18,7 @@ import msgspec
 import sqlalchemy as sa
 
 from agent.deadline import run_with_deadline
-from agent.errors import AgentError
+from agent.errors import AgentError, NotConfigured
 from agent.jobs import configuration, job_json, secret_ref
 from agent.jobs.job import Job
 from agent.jobs.tables import DELIVERIES
@@ -142,6 +142,8 @@ def _send(
             return NO_WEBHOOK
         key = secret_ref.resolve(config.webhook_secret, environ)
         headers = signature_headers(key, claimed.id, now_us // _US, claimed.body)
+    except NotConfigured:
+        return NO_WEBHOOK
     except AgentError as error:
         return str(error)
     except ValueError:

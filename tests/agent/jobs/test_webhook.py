@@ -10,7 +10,7 @@ import threading
 import pytest
 import sqlalchemy as sa
 
-from agent.jobs import store, webhook
+from agent.jobs import configuration, store, webhook
 from agent.jobs.queue import Outcome
 from agent.jobs.webhook import RETRY_S, deliver
 from tests.agent.clock import SECOND_US, Clock
@@ -221,13 +221,18 @@ def test_project_without_a_webhook_has_no_messages_and_a_deleted_one_loses_them(
     assert deliver(engine, PROJECT, SECRETS, clock) is None
 
 
-def test_message_of_a_removed_webhook_is_given_up(
-    engine: sa.Engine, clock: Clock, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("removes_all", [False, True])
+def test_message_of_a_removed_webhook_or_configuration_is_given_up(
+    engine: sa.Engine, clock: Clock, caplog: pytest.LogCaptureFixture, *, removes_all: bool
 ) -> None:
     set_webhook(engine, UNREACHABLE)
     end_job(engine, clock, Outcome(None))
     assert deliver(engine, PROJECT, SECRETS, clock) == "failed"
-    set_webhook(engine, "", "")
+    if removes_all:
+        with engine.begin() as connection:
+            connection.execute(configuration.CONFIGURATIONS.delete())
+    else:
+        set_webhook(engine, "", "")
     clock.advance(RETRY_S[0])
     assert deliver(engine, PROJECT, SECRETS, clock) == "given_up"
     clock.advance(10 * RETRY_S[-1])
