@@ -16,8 +16,9 @@ from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 from starlette.types import Receive, Scope, Send
+from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from api import metrics
@@ -36,6 +37,8 @@ HEAD_BYTES_MAX, FIELDS_MAX = 64 * 1024, 100
 allows 100 fields: https://httpd.apache.org/docs/2.4/mod/core.html#limitrequestfields"""
 PIPELINED_MAX = 16
 """Maximum number of pipelined requests that wait for the response before theirs. Each takes about 3 KiB."""
+UNREAD_BYTES_MAX = 128 * 1024 * 1024
+"""Maximum size of the responses that the clients of a process have not read, without the buffers of the kernel."""
 CONNECTIONS_MAX = 10_000
 """Maximum number of connections of one process; an idle connection takes about 7 KiB."""
 DESCRIPTORS_MAX = 16_384
@@ -82,6 +85,28 @@ _LARGE_HEAD = Problem(
 )
 
 
+class _Clients:
+    """Connections of a server that wait for their clients, each longest first."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[Connection, float] = {}
+        """With the loop's time when the wait began: for a request, or until the client reads."""
+        self.unread: dict[Connection, int] = {}
+        """With the bytes that waited for the client when it did not read any more."""
+        self.unread_bytes = 0
+
+    def add_unread(self, connection: "Connection", size: int) -> None:
+        """Add the unread bytes of a connection, and close those that have waited longest if there are too many."""
+        self.unread[connection] = size
+        self.unread_bytes += size
+        while self.unread_bytes > UNREAD_BYTES_MAX and len(self.unread) > 1:
+            next(iter(self.unread)).end()
+
+    def remove(self, connection: "Connection") -> None:
+        self.waiting.pop(connection, None)
+        self.unread_bytes -= self.unread.pop(connection, 0)
+
+
 class Connection(HttpToolsProtocol):
     """An HTTP connection with limits on the head of each request, and with timeouts for its client.
 
@@ -93,7 +118,7 @@ class Connection(HttpToolsProtocol):
     maximum = staticmethod(connections_max)
     full: ClassVar[RequestMiddleware] = _refusal(_FULL)
     large_head: ClassVar[RequestMiddleware] = _refusal(_LARGE_HEAD)
-    _of_server: ClassVar[WeakKeyDictionary[ServerState, "dict[Connection, float]"]] = WeakKeyDictionary()
+    _of_server: ClassVar[WeakKeyDictionary[ServerState, _Clients]] = WeakKeyDictionary()
 
     def __init__(
         self,
@@ -103,13 +128,15 @@ class Connection(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self._waiting = self._of_server.setdefault(server_state, {})
-        """Connections that wait for their client, longest first, with the loop's time when the wait began: for a
-        request, or until the client reads."""
+        self._clients = self._of_server.setdefault(server_state, _Clients())
         self._unread_bytes: float = math.inf
         """Unread bytes when the wait began, or at the last check; infinite before the first check."""
         self._open_bytes = 0
         """Received bytes since the last head, or piece of a body, was complete."""
+        self._answered: RequestResponseCycle | None = None
+        """The request that is answered now, or was answered last."""
+        self._delayed: tuple[RequestResponseCycle, ASGI3Application] | None = None
+        """The request that is answered once the client has read the response before it."""
         self._is_refused = False
         """Whether all further requests of the connection are ignored."""
 
@@ -118,7 +145,7 @@ class Connection(HttpToolsProtocol):
         if self.client:  # the lists of trusted proxies, and the limits per client, have IPv4 addresses in this form
             self.client = (unmapped(self.client[0]), self.client[1])
         if len(self.connections) > self.maximum():
-            longest = next(iter(self._waiting), None)
+            longest = next(iter(self._clients.waiting), None)
             if longest is None:
                 self.app = self.full
             else:
@@ -126,9 +153,19 @@ class Connection(HttpToolsProtocol):
         self._wait()
         self._timer = self.loop.call_later(self.client_s, self._check)
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        if self.flow.write_paused:
+            self._delayed = cycle, app
+            return
+        self._answered, self._delayed = cycle, None
+        super()._start_asgi_task(cycle, app)
+
     def connection_lost(self, exc: Exception | None) -> None:
-        self._waiting.pop(self, None)
+        self._clients.remove(self)
         self._timer.cancel()
+        if self._answered is not None:  # uvicorn sets this only for the last request, which may be a pipelined one
+            self._answered.disconnected = True
+            self._answered.message_event.set()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -155,7 +192,7 @@ class Connection(HttpToolsProtocol):
             self.pipeline[0][0].keep_alive, self._is_refused = False, True
             return
         if not self.flow.write_paused:
-            self._waiting.pop(self, None)
+            self._clients.remove(self)
         if self._is_head_too_large():
             self._refuse_head()
         self._open_bytes = 0
@@ -175,16 +212,19 @@ class Connection(HttpToolsProtocol):
         super().pause_writing()
         self._wait()
         self._unread_bytes = self._unread()
+        self._clients.add_unread(self, self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._waiting.pop(self, None)
+        self._clients.remove(self)
         if self.cycle.response_complete or self.transport.is_closing():
             self._wait()
+        elif self._delayed is not None:
+            self._start_asgi_task(*self._delayed)
 
     def end(self) -> None:
         """Close the connection at once."""
-        self._waiting.pop(self, None)
+        self._clients.remove(self)
         self.transport.abort()
 
     @property
@@ -216,8 +256,8 @@ class Connection(HttpToolsProtocol):
 
     def _wait(self) -> None:
         """Begin to wait for the client, unless the connection waits already."""
-        if self not in self._waiting:
-            self._waiting[self] = self.loop.time()
+        if self not in self._clients.waiting:
+            self._clients.waiting[self] = self.loop.time()
             self._unread_bytes = math.inf
 
     def _unread(self) -> int:
@@ -236,13 +276,13 @@ class Connection(HttpToolsProtocol):
         One timer runs for the whole connection, so that requests neither start nor stop timers.
         """
         now_s = self.loop.time()
-        left_s = self._waiting.get(self, now_s) + self.client_s - now_s
+        left_s = self._clients.waiting.get(self, now_s) + self.client_s - now_s
         if left_s <= 0:
             unread = self._unread()
             if not 0 < unread <= self._unread_bytes - READ_BYTES_MIN:
                 self.end()
                 return
-            self._waiting.pop(self)
+            del self._clients.waiting[self]
             self._wait()
             self._unread_bytes, left_s = unread, self.client_s
         self._timer = self.loop.call_later(left_s, self._check)

@@ -327,6 +327,72 @@ def test_connection_past_the_maximum_ends_one_whose_client_does_not_read() -> No
     run(use)
 
 
+def test_connections_with_the_oldest_unread_responses_are_closed_above_the_limit_of_their_bytes() -> None:
+    half = connections.UNREAD_BYTES_MAX // 2 + (8 << 20)  # the kernel takes a part of a response
+
+    async def halves(scope: Scope, receive: Receive, send: Send) -> None:
+        await Response(b"x" * half)(scope, receive, send)
+
+    async def use(loop: Loop) -> None:
+        async with served(Counting, halves) as connect:
+            readers = []
+            for _ in range(2):
+                Counting.paused.clear()
+                reader, writer = await connect()
+                writer.write(GET)
+                await Counting.paused.wait()
+                readers.append(reader)
+            await Counting.lost.wait()
+            oldest, newest = readers
+            assert len(await rest(oldest)) < half
+            await newest.readuntil(b"\r\n\r\n")
+            await newest.readexactly(half)
+
+    run(use)
+
+
+def test_pipelined_request_waits_until_the_response_before_it_is_read() -> None:
+    begun: list[str] = []
+
+    async def counted(scope: Scope, receive: Receive, send: Send) -> None:
+        begun.append(scope["path"])
+        await large(scope, receive, send)
+
+    async def use(loop: Loop) -> None:
+        async with served(Counting, counted) as connect:
+            reader, writer = await connect()
+            writer.write(GET * 2)
+            await Counting.paused.wait()
+            await asyncio.sleep(0)
+            assert len(begun) == 1
+            for _ in range(2):
+                await reader.readuntil(b"\r\n\r\n")
+                await reader.readexactly(len(LARGE))
+            assert len(begun) == 2
+
+    run(use)
+
+
+def test_app_sees_that_a_connection_with_pipelined_requests_was_closed() -> None:
+    async def use() -> None:
+        begun, ended = asyncio.Event(), asyncio.Event()
+
+        async def endless(scope: Scope, receive: Receive, send: Send) -> None:
+            await receive()
+            begun.set()
+            assert (await receive())["type"] == "http.disconnect"
+            ended.set()
+
+        async with served(Connection, endless) as connect:
+            _, writer = await connect()
+            writer.write(GET * 2)
+            await begun.wait()
+            writer.transport.abort()
+            await ended.wait()
+
+    asyncio.run(use())
+
+
 def test_connection_answers_a_few_pipelined_requests_and_closes() -> None:
     async def use() -> None:
         go_on = asyncio.Event()
