@@ -142,10 +142,8 @@ def _send(
             return NO_WEBHOOK
         key = secret_ref.resolve(config.webhook_secret, environ)
         headers = signature_headers(key, claimed.id, now_us // _US, claimed.body)
-    except NotConfigured:
-        return NO_WEBHOOK
     except AgentError as error:
-        return str(error)
+        return NO_WEBHOOK if isinstance(error, NotConfigured) else str(error)
     except ValueError:
         return f"{config.webhook_secret} begins with {BASE64_PREFIX}, but the rest is not base64"
     headers["Content-Type"] = "application/json"
