@@ -22,6 +22,8 @@ ROBOTS_NAMES: Mapping[State, str] = {
 }
 AGENT_FILTERS = ("agent", "operator", "purpose", "verification")
 """Filters that no view by a person matches."""
+WITHOUT_VISITS = {"agent", "purpose", "verification"}
+"""Filters of which an operator's visits are no part: they come from its products, not from its agents."""
 STILL_READING = "Disallowed, still reading"
 
 
@@ -93,11 +95,13 @@ class AiTable:
     """The operators, those with most reads first. `purposes` are the purposes that have reads, one for each column.
 
     `only_visits` are the visits by operators whose agents read no page; it is empty if a filter selects agents.
+    `has_visits` is whether visits belong to the reads: no person comes from one purpose or agent of an operator.
     """
 
     operators: tuple[OperatorRow, ...]
     purposes: tuple[str | None, ...]
     only_visits: Mapping[str, int]
+    has_visits: bool = True
 
     @property
     def views(self) -> int:
@@ -135,14 +139,16 @@ def read(view: View, measurement: Measured, robots: RobotsRules | None, verifica
                 robots.state(names(name)) if robots and name else None,
             )
         )
-    visits = view.reports.visits_sent(view.snapshot, view.query(), OPERATORS, CAMPAIGNS)
+    has_visits = not view.filters.fields.keys() & WITHOUT_VISITS
+    visits: dict[str, int] = {}
+    if has_visits:
+        visits = view.reports.visits_sent(view.snapshot, view.query(), OPERATORS, CAMPAIGNS)
     rows = _operators(view, by_operator, before, visits)
     with_reads = {purpose for row in rows for purpose in row.by_purpose}
     is_narrow = any(name in view.filters.fields for name in AGENT_FILTERS)
     others = {name: count for name, count in sorted(visits.items()) if count and name not in by_operator}
-    return AiTable(
-        rows, tuple(purpose for purpose in (*PURPOSES, None) if purpose in with_reads), {} if is_narrow else others
-    )
+    purposes = tuple(purpose for purpose in (*PURPOSES, None) if purpose in with_reads)
+    return AiTable(rows, purposes, {} if is_narrow else others, has_visits)
 
 
 def names(agent: str) -> tuple[str, ...]:

@@ -124,6 +124,14 @@ def test_visits_of_operators_without_reads_are_listed_unless_a_filter_selects_ag
     assert read(filters=Filters(path="/docs*")).only_visits == {"Perplexity": 3}
 
 
+@pytest.mark.parametrize("name", ["agent", "purpose", "verification"])
+def test_visits_are_no_part_of_a_filter_by_the_agents_of_an_operator(name: str) -> None:
+    table = read(filters=Filters(**{name: "training"}))  # type: ignore[arg-type]
+    assert not table.has_visits
+    assert {(row.visits, row.reads_per_visit) for row in table.operators} == {(None, None)}
+    assert read(filters=Filters(operator="OpenAI")).has_visits
+
+
 def test_robots_txt_is_asked_for_each_name_of_an_agent() -> None:
     table = read(robots="User-agent: GPTBot\nDisallow: /\n\nUser-agent: ClaudeBot\nDisallow: /private\n")
     names = {agent.name: agent.robots_name for row in table.operators for agent in row.agents}

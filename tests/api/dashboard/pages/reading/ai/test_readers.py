@@ -245,6 +245,15 @@ def test_website_script_alone_does_not_see_ai(empty: Dashboard) -> None:
     assert page.rows("Operators and their agents") == []
 
 
+@pytest.mark.parametrize("only", [{"purpose": "training"}, {"agent": "GPTBot"}], ids=str)
+def test_visits_are_not_credited_to_a_purpose_or_an_agent(reader: TestClient, only: dict[str, str]) -> None:
+    page = open_page(reader, "/ai", **only)
+    assert f"Visits sent back {UNKNOWN} not part of this filter" in page.text
+    file = reader.get(f"/projects/{PROJECT}/ai.csv", params=only).text
+    for row in csv.DictReader(io.StringIO(file)):
+        assert (row["visits_sent"], row["reads_per_visit"]) == ("", "")
+
+
 def test_period_without_reads_offers_all_time(reader: TestClient) -> None:
     page = open_page(reader, "/ai", **{"from": "2020-01-01", "to": "2020-01-02"})
     assert "AI readers were not counted in this period. Counting began on" in page.text
