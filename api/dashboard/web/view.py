@@ -136,6 +136,15 @@ class View:
         own = self.visit.request.url.path.removeprefix(self._prefix)
         return self.visit.href(own if path is None else path, **(known | changed))
 
+    def tab(self, path: str) -> str:
+        """Return the address of another page of counts, with the period, the comparison and the filters of this address.
+
+        The path of the page of one path is no filter of another page.
+        """
+        names = [name for name in (*_RANGE, *FILTERS) if name != "path" or name not in self._fixed]
+        given = self.visit.parameters
+        return self.visit.href(path, **{name: given[name] for name in names if name in given})
+
     def table_link(self, **changes: str | None) -> str:
         """Return the address of this page with another sort or page of its table."""
         place = {name: self.values[name] for name in _PLACE if name in self.values}

@@ -3,10 +3,12 @@
 from datetime import UTC, datetime
 from urllib.parse import parse_qs, quote, urlsplit
 
+import pytest
 from starlette.requests import Request
 
 from api.dashboard.web.view import Chip, View
 from api.dashboard.web.visit import Visit
+from tests.api.dashboard.html import Html
 from tests.api.dashboard.site import Dashboard
 from tests.processes.running import PROJECT
 from warehouse.control import projects
@@ -70,6 +72,27 @@ def test_links_have_the_period_and_filters_and_not_the_place_in_a_table(dashboar
         "page": ["4"],
         "sort": ["ai"],
     }
+
+
+def test_tabs_have_the_period_the_comparison_and_the_filters(dashboard: Dashboard) -> None:
+    query = "period=7d&compare=previous&operator=OpenAI&traffic=ai&page=2&sort=ai&show=new"
+    carried = {"period": ["7d"], "compare": ["previous"], "operator": ["OpenAI"], "traffic": ["ai"]}
+    shown = view(dashboard, query)
+    assert parameters(shown.tab(f"{PATH}/errors")) == carried
+    shown.fix(traffic=None)  # the page Pages counts all readers, and the next page may not
+    assert parameters(shown.tab(PATH)) == carried
+    of_path = view(dashboard, "path=/a&period=7d")
+    assert parameters(of_path.tab(f"{PATH}/pages")) == {"path": ["/a"], "period": ["7d"]}
+    of_path.fix(path="/a")
+    assert parameters(of_path.tab(f"{PATH}/pages")) == {"period": ["7d"]}
+
+
+@pytest.mark.parametrize("page", ["", "/ai", "/pages", "/errors"])
+def test_tabs_of_each_page_of_counts_lead_to_the_same_days(dashboard: Dashboard, page: str) -> None:
+    links = Html(dashboard.visitor("viewer").get(f"{PATH}{page}?period=7d&operator=OpenAI").text).links()
+    for tab in ("", "/ai", "/pages", "/errors"):
+        assert f"{PATH}{tab}?period=7d&operator=OpenAI" in links
+    assert f"{PATH}/setup" in links
 
 
 def test_hidden_fields_of_a_form_leave_out_the_fields_that_it_sets(dashboard: Dashboard) -> None:
