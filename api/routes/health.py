@@ -16,6 +16,7 @@ from agent.jobs.queue import queue_stats
 from api import metrics
 from api.http.operation import ADDRESS, JSON, TEXT, Content, Operation, Success, json_content
 from api.state import State, state_of
+from ingest.hotlog.writer import BACKLOG_BYTES_MAX
 from warehouse import clock
 from warehouse.control import database
 from warehouse.database_errors import reason_of, status_of
@@ -101,7 +102,7 @@ def _hot_log_fault(state: State) -> str | None:
         backlog = state.maintenance.backlog()
     except HOT_LOG_ERRORS as error:
         return status_of(error)
-    if backlog.rows >= state.settings.backlog_rows_max:
+    if backlog.rows >= state.settings.backlog_rows_max or backlog.bytes >= BACKLOG_BYTES_MAX:
         return f"{backlog.rows} hits wait to be loaded, and no more are accepted"
     if backlog.age_s(time.time()) > state.settings.late_s:
         return "hits have waited too long to be loaded"

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,6 +31,9 @@ from warehouse.transaction import transaction
 
 WAITING_ROWS_MAX = 100_000
 """Maximum number of rows in this process that are not committed; beyond it posts are refused."""
+BACKLOG_BYTES_MAX = 1024 * 1024 * 1024
+"""Maximum size in bytes of the hits that wait to be loaded; beyond it posts are refused. Hits with long texts reach it
+before the maximum number of rows."""
 LOCK_WAIT_S = 3.0
 """Time in seconds for which a commit waits for the lock of another process before its posts are answered 503. A post
 that arrives during a commit waits for the end of that commit, and then for the next one."""
@@ -73,7 +77,7 @@ class HotLog:
         self._read_refusals()
         self._new_values = new_values or NewValues()
         self._backlog_rows_max = backlog_rows_max
-        self._stored_rows = batches.backlog(self._connection).rows  # only the thread changes it
+        self._stored = batches.backlog(self._connection)  # only the thread changes it
         self._waiting_rows = 0
         self.fault: str | None = None
         """Reason why the last commit failed; None if it succeeded."""
@@ -105,7 +109,8 @@ class HotLog:
         """
         if self.shortage is not None:
             raise Overloaded(self.shortage, RETRY_AFTER_S)
-        if self._stored_rows + self._waiting_rows + len(post.rows) > self._backlog_rows_max:
+        is_full = self._stored.rows + self._waiting_rows + len(post.rows) > self._backlog_rows_max
+        if is_full or self._stored.bytes >= BACKLOG_BYTES_MAX:
             raise Overloaded("too many hits wait to be loaded into the lake", RETRY_AFTER_S)
         if self._waiting_rows > WAITING_ROWS_MAX:
             raise Overloaded("hits arrive faster than the disk takes them", RETRY_AFTER_S)
@@ -152,7 +157,7 @@ class HotLog:
         hot log cannot be read, the last values remain, and the next posts report the fault.
         """
         with suppress(*HOT_LOG_ERRORS, OSError):
-            self._stored_rows = batches.backlog(self._connection).rows
+            self._stored = batches.backlog(self._connection)
             self._set_shortage(self._find_shortage())
             if self.shortage is not None:
                 wal.empty(self._connection)  # a failed commit leaves the WAL enlarged
@@ -204,7 +209,6 @@ class HotLog:
         rows = [row for post in posts for row in post.rows]
         if rows:
             self._append(rows, time.time())
-            self._stored_rows += len(rows)
         return [Receipt(len(post.rows), 0, post.rejected, post.cut) for post in posts]
 
     def _store_deduplicated(self, posts: list[Post], now_s: float) -> list[Receipt | Exception]:
@@ -217,7 +221,6 @@ class HotLog:
             ]
             if rows:
                 self._append(self._new_values.bounded(self._connection, rows, int(now_s)), now_s)
-        self._stored_rows += len(rows)
         return answers
 
     def _append(self, rows: Sequence[Row], now_s: float) -> None:
@@ -227,6 +230,8 @@ class HotLog:
             raise Overloaded(shortage, RETRY_AFTER_S)
         if not batches.append_if_none_refused(self._connection, batch, now_s, self._last_refusal):
             raise _NewRefusals
+        more = {"rows": self._stored.rows + len(rows), "bytes": self._stored.bytes + batch.nbytes}
+        self._stored = replace(self._stored, **more)
 
     def _set_shortage(self, shortage: str | None) -> None:
         if shortage is not None and self.shortage is None:

@@ -140,13 +140,14 @@ def _values(rows: pa.RecordBatch, now_s: float) -> dict[str, object]:
         "message": message,
         "checksum": xxh3_64_digest(message),
         "columns": len(HOT),
+        "bytes": len(message),
     }
 
 
 def append_staged(connection: HotConnection, staged: Staged, now_s: float) -> None:
     """Add a batch of staged files, which must be synced, inside the caller's transaction. It counts as 0 rows."""
     files = msgspec.json.encode(staged)
-    values = {"rows": 0, "now_s": now_s, "message": b"", "checksum": xxh3_64_digest(files), "columns": None}
+    values = {"rows": 0, "now_s": now_s, "message": b"", "checksum": xxh3_64_digest(files), "columns": None, "bytes": 0}
     ((id,),) = STATEMENTS.run(connection, "APPEND_RETURNING_ID", values).fetchall()
     STATEMENTS.run(connection, "ADD_STAGED", {"id": id, "files": files})
 
@@ -237,9 +238,11 @@ def continue_above(connection: HotConnection, id: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Hits that wait to be loaded, and the commit time of the oldest batch (seconds since 1970; None if empty)."""
+    """Hits that wait to be loaded, their bytes, and the commit time of the oldest batch (seconds since 1970; None if
+    empty)."""
 
     rows: int
+    bytes: int
     oldest_s: float | None
 
     def age_s(self, now_s: float) -> float:
@@ -254,14 +257,9 @@ class Backlog:
 def backlog(connection: HotConnection) -> Backlog:
     """Return the backlog. The sum reads an index without the messages, and is cheap enough to run once a second."""
     loaded = loads.loaded_through(connection)
-    rows = STATEMENTS.run(connection, "COUNT_WAITING", {"loaded": loaded}).fetchone()[0]
+    rows, size = STATEMENTS.run(connection, "COUNT_WAITING", {"loaded": loaded}).fetchone()
     oldest = STATEMENTS.run(connection, "OLDEST_WAITING", {"loaded": loaded}).fetchone()
-    return Backlog(int(rows), float(oldest[0]) if oldest else None)
-
-
-def waiting_bytes(connection: HotConnection) -> int:
-    """Return the size of the messages of all waiting batches, in bytes."""
-    return int(STATEMENTS.run(connection, "WAITING_BYTES").fetchone()[0])
+    return Backlog(int(rows), int(size), float(oldest[0]) if oldest else None)
 
 
 def delete_through(connection: HotConnection, id: int) -> None:

@@ -6,7 +6,6 @@ writes Parquet files, and SQLite needs space in its WAL to delete rows.
 
 import errno
 import os
-import sqlite3
 from pathlib import Path
 
 from warehouse.database_errors import Cause, cause_of
@@ -40,32 +39,11 @@ def is_full(error: BaseException) -> bool:
 
 
 def shortage(connection: HotConnection, free: int, more: int = 0) -> str | None:
-    """Return the reason why a batch of `more` bytes must be refused with `free` bytes of space; None if that is enough.
-
-    The exact size of the waiting batches needs a scan of the table. The size of the file is a cheap upper bound: the
-    scan only runs if the space would not suffice for it.
-    """
-    if free >= _needed(_used_bytes(connection), more):
-        return None
-    needed = _needed(batches.waiting_bytes(connection), more)
+    """Return why a batch of `more` bytes must be refused with `free` bytes of space; None if that is enough."""
+    needed = MARGIN_BYTES + COPIES * (batches.backlog(connection).bytes + more) + more
     if free >= needed:
         return None
     return (
         f"disk full: {free / MIB:.1f} MiB are free, and {needed / MIB:.1f} MiB are needed to load the waiting hits "
         "into the lake"
     )
-
-
-def _needed(waiting: int, more: int) -> int:
-    return MARGIN_BYTES + COPIES * (waiting + more) + more
-
-
-def _used_bytes(connection: HotConnection) -> int:
-    """Return an upper bound of the size of the waiting batches, in bytes."""
-    if not isinstance(connection, sqlite3.Connection):
-        return batches.waiting_bytes(connection)
-    pages, free_pages, page_bytes = (
-        int(connection.execute(f"PRAGMA {name}").fetchone()[0])
-        for name in ("page_count", "freelist_count", "page_size")
-    )
-    return (pages - free_pages) * page_bytes

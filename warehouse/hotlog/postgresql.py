@@ -21,7 +21,10 @@ from warehouse.transaction import BUSY_TIMEOUT_S
 
 SCHEMA = "hot_log"
 """Name of the schema of PostgreSQL in which the tables are."""
-STEPS: Sequence[Step[PostgresqlConnection]] = (Step(2, schema_steps.rename_unkeyed),)
+STEPS: Sequence[Step[PostgresqlConnection]] = (
+    Step(2, schema_steps.rename_unkeyed),
+    Step(3, schema_steps.add_bytes),
+)
 VERSION = migrations.newest(STEPS)
 """Newest schema version of the tables in PostgreSQL."""
 LOCK = "SELECT seq FROM sqlite_sequence WHERE name = 'batches' FOR UPDATE"

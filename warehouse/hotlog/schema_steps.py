@@ -24,6 +24,11 @@ _LOADS = (
     "DROP INDEX IF EXISTS batches_rows",
     "CREATE INDEX batches_id_rows ON batches (id, rows)",
 )
+_BYTES = (
+    "UPDATE batches SET bytes = length(message)",
+    "DROP INDEX IF EXISTS batches_id_rows",
+    "CREATE INDEX batches_id_rows_bytes ON batches (id, rows, bytes)",
+)
 UNKEYED_LOGS = "unkeyed_logs"
 """Name of the table of imported logs of older releases, which has unkeyed digests of lines. It is renamed, because the
 step has no secret: `ingest.imports.ledger` keys the digests."""
@@ -70,6 +75,13 @@ def rename_unkeyed(connection: HotConnection) -> None:
             connection.execute(statement)
 
 
+def add_bytes(connection: HotConnection) -> None:
+    """Add the size of each batch, in bytes."""
+    connection.execute("ALTER TABLE batches ADD COLUMN bytes BIGINT NOT NULL DEFAULT 0")
+    for statement in _BYTES:
+        connection.execute(statement)
+
+
 STEPS: Steps = (
     Step(2, run(_SYNCED)),
     Step(3, run(_REFUSALS)),
@@ -78,6 +90,7 @@ STEPS: Steps = (
     Step(6, add_column("node", "first_version INTEGER NOT NULL DEFAULT 0")),
     Step(7, add_column("batches", "columns INTEGER")),  # null for a batch of an older release
     Step(8, rename_unkeyed),
+    Step(9, add_bytes),
 )
 
 

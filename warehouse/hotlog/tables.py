@@ -32,11 +32,12 @@ BATCHES = sa.Table(
     sa.Column("message", sa.LargeBinary, nullable=False),
     sa.Column("checksum", sa.LargeBinary),
     sa.Column("columns", _NUMBER),
-    sa.Index("batches_id_rows", "id", "rows"),
+    sa.Column("bytes", _NUMBER, nullable=False, server_default=_ZERO),
+    sa.Index("batches_id_rows_bytes", "id", "rows", "bytes"),
     sqlite_autoincrement=True,
 )
-"""Table of batches. Rows of waiting batches are counted from the index, without reading their messages. `columns` is
-null for a batch of an older release."""
+"""Table of batches. Rows and bytes of waiting batches are counted from the index, without reading their messages.
+`columns` is null for a batch of an older release."""
 STAGED = sa.Table(
     "staged",
     METADATA,
@@ -116,6 +117,7 @@ _BATCH = {
     "message": _value("message", sa.LargeBinary),
     "checksum": _value("checksum", sa.LargeBinary),
     "columns": _number("columns"),
+    "bytes": _number("bytes"),
 }
 APPEND = sa.insert(BATCHES).inline().values(_BATCH)
 APPEND_IF_NONE_REFUSED = sa.insert(BATCHES).from_select(
@@ -145,15 +147,14 @@ ADD_LAST_ID = sa.insert(SEQUENCES).from_select(
     ["name", "seq"], sa.select(_BATCHES, _number("id")).where(~LAST_ID.with_only_columns(_1).exists())
 )
 FIRST_ID = sa.select(sa.func.min(BATCHES.c.id))
-COUNT_WAITING = sa.select(sa.func.coalesce(sa.func.sum(BATCHES.c.rows), _0)).where(BATCHES.c.id > _number("loaded"))
+COUNT_WAITING = sa.select(
+    sa.func.coalesce(sa.func.sum(BATCHES.c.rows), _0), sa.func.coalesce(sa.func.sum(BATCHES.c.bytes), _0)
+).where(BATCHES.c.id > _number("loaded"))
 OLDEST_WAITING = (
     sa.select(BATCHES.c.committed_s).where(BATCHES.c.id > _number("loaded")).order_by(BATCHES.c.id).limit(_1).offset(_0)
 )
-WAITING_BYTES = sa.select(sa.func.coalesce(sa.func.sum(sa.func.length(BATCHES.c.message)), _0)).where(
-    BATCHES.c.id > _LOADED
-)
 _FIRST = (
-    sa.select(BATCHES.c.id, sa.func.length(BATCHES.c.message).label("size"))
+    sa.select(BATCHES.c.id, BATCHES.c.bytes)
     .where(BATCHES.c.id <= _number("through"))
     .order_by(BATCHES.c.id)
     .limit(_number("batches_max"))
@@ -161,7 +162,7 @@ _FIRST = (
     .subquery("part")
 )
 _SUMS = sa.select(
-    _FIRST.c.id, (sa.func.sum(_FIRST.c.size).over(order_by=_FIRST.c.id) - _FIRST.c.size).label("bytes_before")
+    _FIRST.c.id, (sa.func.sum(_FIRST.c.bytes).over(order_by=_FIRST.c.id) - _FIRST.c.bytes).label("bytes_before")
 ).subquery("sums")
 END_OF_PART = sa.select(sa.func.max(_SUMS.c.id)).where(_SUMS.c.bytes_before < _number("bytes_max"))
 DELETE_BATCHES = sa.delete(BATCHES).where(BATCHES.c.id <= _number("through"))
@@ -171,11 +172,7 @@ DELETE_STAGED = sa.delete(STAGED).where(STAGED.c.id <= _number("through"))
 
 LOADED_THROUGH = sa.select(sa.func.coalesce(sa.func.max(LOADS.c.through_id), _0))
 SIZE = (
-    sa.select(
-        sa.func.coalesce(
-            sa.func.sum(sa.func.length(BATCHES.c.message) + sa.func.coalesce(sa.func.length(STAGED.c.files), _0)), _0
-        )
-    )
+    sa.select(sa.func.coalesce(sa.func.sum(BATCHES.c.bytes + sa.func.coalesce(sa.func.length(STAGED.c.files), _0)), _0))
     .select_from(BATCHES.outerjoin(STAGED, BATCHES.c.id == STAGED.c.id))
     .where(BATCHES.c.id > _number("after"), BATCHES.c.id <= _number("through"))
 )

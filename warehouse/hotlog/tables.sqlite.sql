@@ -1,12 +1,12 @@
 -- CREATE()
-CREATE TABLE IF NOT EXISTS batches ( id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, rows INTEGER NOT NULL, committed_s REAL NOT NULL, message BLOB NOT NULL, checksum BLOB, columns INTEGER );
+CREATE TABLE IF NOT EXISTS batches ( id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, rows INTEGER NOT NULL, committed_s REAL NOT NULL, message BLOB NOT NULL, checksum BLOB, columns INTEGER, bytes INTEGER DEFAULT 0 NOT NULL );
 CREATE TABLE IF NOT EXISTS loads ( through_id INTEGER NOT NULL, loaded_s REAL NOT NULL, bytes INTEGER NOT NULL, PRIMARY KEY (through_id) );
 CREATE TABLE IF NOT EXISTS node ( id TEXT NOT NULL, generation INTEGER DEFAULT 0 NOT NULL, first_version INTEGER DEFAULT 0 NOT NULL );
 CREATE TABLE IF NOT EXISTS recounts ( id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, date TEXT NOT NULL, UNIQUE (date) );
 CREATE TABLE IF NOT EXISTS refusals ( id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, internal_id TEXT NOT NULL, UNIQUE (internal_id) );
 CREATE TABLE IF NOT EXISTS staged ( id INTEGER NOT NULL, files BLOB NOT NULL, PRIMARY KEY (id) );
 CREATE TABLE IF NOT EXISTS synced_tables ( name TEXT NOT NULL, version INTEGER NOT NULL, last_batch INTEGER NOT NULL, PRIMARY KEY (name) );
-CREATE INDEX IF NOT EXISTS batches_id_rows ON batches (id, rows)
+CREATE INDEX IF NOT EXISTS batches_id_rows_bytes ON batches (id, rows, bytes)
 
 -- NODE_ID()
 SELECT node.id FROM node
@@ -26,14 +26,14 @@ SELECT node.first_version FROM node
 -- REVOKE_MOMENTS(version)
 UPDATE node SET generation=(node.generation + 1), first_version=?
 
--- APPEND(rows now_s message checksum columns)
-INSERT INTO batches (rows, committed_s, message, checksum, columns) VALUES (?, ?, ?, ?, ?)
+-- APPEND(rows now_s message checksum columns bytes)
+INSERT INTO batches (rows, committed_s, message, checksum, columns, bytes) VALUES (?, ?, ?, ?, ?, ?)
 
--- APPEND_IF_NONE_REFUSED(rows now_s message checksum columns last_refusal)
-INSERT INTO batches (rows, committed_s, message, checksum, columns) SELECT ? AS anon_1, ? AS anon_2, ? AS anon_3, ? AS anon_4, ? AS anon_5 WHERE NOT (EXISTS (SELECT 1 FROM refusals WHERE refusals.id > ?))
+-- APPEND_IF_NONE_REFUSED(rows now_s message checksum columns bytes last_refusal)
+INSERT INTO batches (rows, committed_s, message, checksum, columns, bytes) SELECT ? AS anon_1, ? AS anon_2, ? AS anon_3, ? AS anon_4, ? AS anon_5, ? AS anon_6 WHERE NOT (EXISTS (SELECT 1 FROM refusals WHERE refusals.id > ?))
 
--- APPEND_RETURNING_ID(rows now_s message checksum columns)
-INSERT INTO batches (rows, committed_s, message, checksum, columns) VALUES (?, ?, ?, ?, ?) RETURNING id
+-- APPEND_RETURNING_ID(rows now_s message checksum columns bytes)
+INSERT INTO batches (rows, committed_s, message, checksum, columns, bytes) VALUES (?, ?, ?, ?, ?, ?) RETURNING id
 
 -- ADD_STAGED(id files)
 INSERT INTO staged (id, files) VALUES (?, ?)
@@ -63,16 +63,13 @@ INSERT INTO sqlite_sequence (name, seq) SELECT 'batches', ? AS anon_1 WHERE NOT 
 SELECT min(batches.id) AS min_1 FROM batches
 
 -- COUNT_WAITING(loaded)
-SELECT coalesce(sum(batches.rows), 0) AS coalesce_1 FROM batches WHERE batches.id > ?
+SELECT coalesce(sum(batches.rows), 0) AS coalesce_1, coalesce(sum(batches.bytes), 0) AS coalesce_2 FROM batches WHERE batches.id > ?
 
 -- OLDEST_WAITING(loaded)
 SELECT batches.committed_s FROM batches WHERE batches.id > ? ORDER BY batches.id LIMIT 1 OFFSET 0
 
--- WAITING_BYTES()
-SELECT coalesce(sum(length(batches.message)), 0) AS coalesce_1 FROM batches WHERE batches.id > (SELECT coalesce(max(loads.through_id), 0) AS coalesce_2 FROM loads)
-
 -- END_OF_PART(through batches_max bytes_max)
-SELECT max(sums.id) AS max_1 FROM (SELECT part.id AS id, sum(part.size) OVER (ORDER BY part.id) - part.size AS bytes_before FROM (SELECT batches.id AS id, length(batches.message) AS size FROM batches WHERE batches.id <= ? ORDER BY batches.id LIMIT ? OFFSET 0) AS part) AS sums WHERE sums.bytes_before < ?
+SELECT max(sums.id) AS max_1 FROM (SELECT part.id AS id, sum(part.bytes) OVER (ORDER BY part.id) - part.bytes AS bytes_before FROM (SELECT batches.id AS id, batches.bytes AS bytes FROM batches WHERE batches.id <= ? ORDER BY batches.id LIMIT ? OFFSET 0) AS part) AS sums WHERE sums.bytes_before < ?
 
 -- DELETE_BATCHES(through)
 DELETE FROM batches WHERE batches.id <= ?
@@ -84,7 +81,7 @@ DELETE FROM staged WHERE staged.id <= ?
 SELECT coalesce(max(loads.through_id), 0) AS coalesce_1 FROM loads
 
 -- SIZE(after through)
-SELECT coalesce(sum(length(batches.message) + coalesce(length(staged.files), 0)), 0) AS coalesce_1 FROM batches LEFT OUTER JOIN staged ON batches.id = staged.id WHERE batches.id > ? AND batches.id <= ?
+SELECT coalesce(sum(batches.bytes + coalesce(length(staged.files), 0)), 0) AS coalesce_1 FROM batches LEFT OUTER JOIN staged ON batches.id = staged.id WHERE batches.id > ? AND batches.id <= ?
 
 -- ADD_LOAD(through loaded_s bytes)
 INSERT INTO loads (through_id, loaded_s, bytes) VALUES (?, ?, ?) ON CONFLICT DO NOTHING

@@ -1,4 +1,4 @@
-"""Removal of deleted rows from the disk, and a probe that the hot log can be written."""
+"""Removal of deleted rows and their space from the disk, and a probe that the hot log can be written."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -6,6 +6,8 @@ from contextlib import contextmanager
 
 from warehouse.hotlog.connection import STATEMENTS, HotConnection
 
+FREE_BYTES_MIN = LIVE_BYTES_MAX = 64 * 1024 * 1024
+"""Least size of the free pages, and maximum size of the others, with which the file is made smaller, in bytes."""
 EMPTY_WAIT_S = 1
 """Time for which `empty` waits for a reader, in seconds. Posts wait meanwhile."""
 
@@ -21,6 +23,23 @@ def empty(connection: HotConnection) -> None:
         return
     with _busy_timeout(connection, EMPTY_WAIT_S):
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def shrink(connection: HotConnection) -> None:
+    """Return the space of deleted rows to the file system, if it is most of the file, and empty the WAL.
+
+    Posts wait meanwhile: about a second for LIVE_BYTES_MAX. A file with more rows stays as it is.
+    """
+    if isinstance(connection, sqlite3.Connection):
+        pages, free, page_bytes = (
+            int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+            for name in ("page_count", "freelist_count", "page_size")
+        )
+        live = pages - free
+        if free * page_bytes >= FREE_BYTES_MIN and free >= 2 * live and live * page_bytes <= LIVE_BYTES_MAX:
+            with _busy_timeout(connection, EMPTY_WAIT_S):
+                connection.execute("VACUUM")
+    empty(connection)
 
 
 def try_write(connection: HotConnection) -> None:

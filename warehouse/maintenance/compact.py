@@ -200,7 +200,7 @@ def vacuum(hot: HotConnection, root: Root, wait_s: float) -> None:
 
     load(hot, root, wait_s)
     tasks: list[steps.Step] = [(spec.name, partial(vacuum_table, spec)) for spec in delta_table.TABLES]
-    tasks += [("the cache", partial(roots.evict_deleted, root)), ("the hot log", partial(wal.empty, hot))]
+    tasks += [("the cache", partial(roots.evict_deleted, root)), ("the hot log", partial(wal.shrink, hot))]
     steps.run_all(tasks)
 
 

@@ -31,6 +31,8 @@ CONTENT = "".join(
     line.format(address) for line, address in zip(LINES, (FIRST, SECOND, FIRST, SECOND), strict=True)
 ).encode()
 UNKEYED = (
+    "DROP INDEX batches_id_rows_bytes",
+    "ALTER TABLE batches DROP COLUMN bytes",
     "DROP TABLE IF EXISTS read_logs",
     """CREATE TABLE read_logs (
         id INTEGER PRIMARY KEY AUTOINCREMENT, project_id TEXT NOT NULL, parent INTEGER NOT NULL, first BLOB NOT NULL,

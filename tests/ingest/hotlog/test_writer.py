@@ -465,6 +465,21 @@ def disk_full(file: Path) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+def test_posts_are_refused_while_the_waiting_hits_take_a_gigabyte(file: Path) -> None:
+    posted(file, post(page_view()))
+    with changing(file) as connection:
+        connection.execute("UPDATE batches SET bytes = 1 << 30")
+
+    async def body(log: HotLog) -> None:
+        with pytest.raises(Overloaded, match="too many hits wait"):
+            await log.post(post(page_view()))
+
+    on_a_loop(file, body)
+    with changing(file) as connection:
+        connection.execute("UPDATE batches SET bytes = (1 << 30) - 1")
+    assert posted(file, post(page_view())) == [accepted(1)]
+
+
 def test_disk_whose_free_space_cannot_be_read_refuses_posts_for_a_retry(file: Path) -> None:
     rows = [page_view() for _ in range(CHECKED_ROWS)]
 

@@ -15,6 +15,8 @@ from warehouse.hotlog.connection import STATEMENTS, HotConnection, HotLogPlace
 from warehouse.schema import HOT
 from warehouse.transaction import BUSY_TIMEOUT_S, transaction
 
+INSERT = "INSERT INTO batches (rows, committed_s, message, bytes) VALUES"
+
 
 @pytest.fixture
 def hot(hot_log: HotLogPlace) -> Iterator[HotConnection]:
@@ -60,7 +62,7 @@ def test_batch_of_an_older_release_has_null_in_later_columns(hot: HotConnection)
     row = {**view("/a"), "verification": "verified"}
     schema = pa.schema([HOT.field(index) for index in range(batches.FIRST_COLUMNS)])
     message = pa.RecordBatch.from_pylist([row], schema).serialize().to_pybytes()
-    values = {"rows": 1, "now_s": 0, "message": message, "checksum": None, "columns": None}
+    values = {"rows": 1, "now_s": 0, "message": message, "checksum": None, "columns": None, "bytes": len(message)}
     STATEMENTS.run(hot, "APPEND", values)
     batches.append(hot, pa.RecordBatch.from_pylist([row], HOT), 0)
     older, newer = (batch.rows.to_pylist()[0] for batch in batches.above(hot, 0))
@@ -147,8 +149,8 @@ def test_backlog_counts_rows_and_has_the_age_of_the_oldest_batch(hot: HotConnect
 def test_deletion_of_20_mb_of_batches_grows_the_wal_to_less_than_8_mb(tmp_path: Path) -> None:
     hot = batches.connect_file(tmp_path / "hot.sqlite")
     for rows in (1, 5_000):
-        hot.execute("INSERT INTO batches (rows, committed_s, message) VALUES (?, 0, zeroblob(3000000))", (rows,))
-    hot.executemany("INSERT INTO batches (rows, committed_s, message) VALUES (1, 0, zeroblob(?))", 7_000 * [(2_000,)])
+        hot.execute(f"{INSERT} (?, 0, zeroblob(3000000), 3000000)", (rows,))
+    hot.executemany(f"{INSERT} (1, 0, zeroblob(?1), ?1)", 7_000 * [(2_000,)])
     wal.empty(hot)
     last = batches.last_id(hot)
     batches.delete_through(hot, last - 1)

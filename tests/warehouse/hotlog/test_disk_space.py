@@ -21,7 +21,7 @@ def hot(tmp_path: Path) -> Iterator[sqlite3.Connection]:
     """Yield a hot log with 3 MiB of batches, and 10 MiB of rows in another table."""
     with closing(batches.connect(tmp_path / "hot.sqlite")) as connection:
         for size in (MIB, 2 * MIB):
-            connection.execute("INSERT INTO batches (rows, committed_s, message) VALUES (1, 0, zeroblob(?))", (size,))
+            connection.execute("INSERT INTO batches (rows, committed_s, message, bytes) VALUES (1, 0, x'', ?)", (size,))
         connection.execute("CREATE TABLE other (content BLOB)")
         connection.execute("INSERT INTO other VALUES (zeroblob(?))", (10 * MIB,))
         yield connection

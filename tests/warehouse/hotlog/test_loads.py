@@ -24,11 +24,12 @@ def older_hot_log(file: Path) -> None:
     with closing(batches.connect(file)) as hot:
         batches.append(hot, pa.RecordBatch.from_pylist([view()], HOT), 0)
         hot.execute("DROP TABLE loads")
-        hot.execute("DROP INDEX batches_id_rows")
+        hot.execute("DROP INDEX batches_id_rows_bytes")
         hot.execute("CREATE INDEX batches_rows ON batches (rows)")
         for column in ("generation", "first_version"):
             hot.execute(f"ALTER TABLE node DROP COLUMN {column}")
-        hot.execute("ALTER TABLE batches DROP COLUMN columns")
+        for column in ("columns", "bytes"):
+            hot.execute(f"ALTER TABLE batches DROP COLUMN {column}")
         hot.execute("PRAGMA user_version=4")
 
 
@@ -36,6 +37,7 @@ def test_batches_of_an_older_hot_log_wait(tmp_path: Path) -> None:
     older_hot_log(tmp_path / "hot.sqlite")
     with closing(batches.connect(tmp_path / "hot.sqlite")) as hot:
         assert (loads.loaded_through(hot), loads.generation(hot), batches.backlog(hot).rows) == (0, 0, 1)
+        assert batches.backlog(hot).bytes == hot.execute("SELECT length(message) FROM batches").fetchone()[0] > 0
     batches.connect(tmp_path / "new.sqlite").close()
     assert len(schema(tmp_path / "hot.sqlite")) == len(schema(tmp_path / "new.sqlite"))
     assert not any("batches_rows" in sql for sql in schema(tmp_path / "hot.sqlite"))

@@ -38,12 +38,12 @@ def test_loaded_batches_are_in_the_hot_log_and_do_not_wait(hot: HotConnection) -
     assert [batch.id for batch in batches.waiting(hot)] == [5, 6]
     assert [batch.id for batch in batches.waiting(hot, 5)] == [6]
     assert (batches.backlog(hot).rows, batches.backlog(hot).oldest_s) == (4, 4.0)
-    assert batches.waiting_bytes(hot) == size(hot, 5) + size(hot, 6)
+    assert batches.backlog(hot).bytes == size(hot, 5) + size(hot, 6)
     assert (loads.loaded_through(hot), batches.deleted_through(hot), batches.last_id(hot)) == (4, 0, 6)
 
 
 def test_disk_space_is_reserved_for_waiting_batches_alone(hot: HotConnection) -> None:
-    needed = disk_space.MARGIN_BYTES + disk_space.COPIES * batches.waiting_bytes(hot)
+    needed = disk_space.MARGIN_BYTES + disk_space.COPIES * batches.backlog(hot).bytes
     assert disk_space.shortage(hot, needed) is None
     assert disk_space.shortage(hot, needed - 1) is not None
 
@@ -108,4 +108,4 @@ def test_damaged_batch_that_is_loaded_is_not_a_fault(hot: HotConnection) -> None
 @pytest.mark.parametrize("hot_log", ["sqlite"], indirect=True)
 def test_backlog_is_counted_from_an_index_without_messages(hot: HotConnection) -> None:
     plan = hot.execute("EXPLAIN QUERY PLAN SELECT sum(rows) FROM batches WHERE id > 4").fetchall()
-    assert "COVERING INDEX batches_id_rows" in str(plan)
+    assert "COVERING INDEX batches_id_rows_bytes" in str(plan)

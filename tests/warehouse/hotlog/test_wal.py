@@ -53,6 +53,24 @@ def test_wal_that_a_reader_uses_stays_and_is_emptied_later(hot: sqlite3.Connecti
     assert (tmp_path / "hot.sqlite-wal").stat().st_size == 0
 
 
+def insert_mib(hot: sqlite3.Connection, mib: int) -> None:
+    hot.executemany("INSERT INTO batches (rows, committed_s, message) VALUES (1, 0, zeroblob(1048576))", mib * [()])
+
+
+@pytest.mark.parametrize(("live", "deleted", "mib"), [(1, 60, 61), (1, 70, 1), (40, 70, 110), (30, 70, 30)])
+def test_file_of_mostly_deleted_rows_shrinks(
+    hot: sqlite3.Connection, tmp_path: Path, live: int, deleted: int, mib: int
+) -> None:
+    with transaction(hot):
+        insert_mib(hot, live + deleted)
+        hot.execute("DELETE FROM batches WHERE id > ?", (live,))
+    wal.shrink(hot)
+    size_mib = (tmp_path / "hot.sqlite").stat().st_size / 1024 / 1024
+    assert size_mib == pytest.approx(mib, abs=1)
+    assert hot.execute("SELECT count(*) FROM batches").fetchone() == (live,)
+    assert (tmp_path / "hot.sqlite-wal").stat().st_size == 0
+
+
 def test_probe_fails_while_another_process_writes(hot: sqlite3.Connection, tmp_path: Path) -> None:
     with closing(batches.connect(tmp_path / "hot.sqlite")) as other, transaction(other):
         with pytest.raises(sqlite3.OperationalError, match="database is locked"):

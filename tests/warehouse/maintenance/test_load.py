@@ -126,6 +126,22 @@ def test_commit_ends_with_the_batch_that_reaches_the_limit_of_rows(site: Site) -
     assert site.daily_views() == {key(view()): 3 * rows}
 
 
+def test_commit_ends_with_the_batch_that_reaches_the_limit_of_bytes(site: Site) -> None:
+    text = "a" * (catch_up.COMMIT_BYTES_MAX // 3)
+    for number in range(5):
+        site.post(view(f"/{number}", user_agent=text, event_id=str(number)))
+    assert site.load() == Loaded(rows=5, commits=6)
+    assert site.event_ids() == ["0", "1", "2", "3", "4"]
+
+
+def test_load_is_due_once_the_waiting_hits_take_many_bytes(site: Site) -> None:
+    site.post(view())
+    site.hot.execute("UPDATE batches SET bytes = ?", (load.DUE_BYTES - 1,))
+    assert not load.is_due(site.hot, 2, age_s=60, now_s=NOON.timestamp())
+    site.hot.execute("UPDATE batches SET bytes = ?", (load.DUE_BYTES,))
+    assert load.is_due(site.hot, 2, age_s=60, now_s=NOON.timestamp())
+
+
 def test_empty_hot_log_makes_no_commit(site: Site) -> None:
     site.post(view())
     assert site.load() == Loaded(rows=1, commits=3)
