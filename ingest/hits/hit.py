@@ -34,6 +34,8 @@ TEXT_CHARACTERS_MAX = 1_024
 """Maximum length of a stored user agent or referrer; a longer one is cut."""
 UTM_SOURCE_CHARACTERS_MAX = 256
 """Maximum length of a stored `utm_source`; a longer one is cut."""
+FIRST = datetime(1995, 1, 1, tzinfo=UTC)
+"""Earliest time of a hit. An earlier one is a mistake: Go's zero time is in the year 1."""
 FUTURE_MAX = timedelta(minutes=5)
 """Maximum time by which a hit's timestamp may be ahead of this machine's clock."""
 CUT_FIELDS = ("path", "userAgent", "referrer", "utmSource")
@@ -46,7 +48,7 @@ DEDUPLICATION_DAYS = 7
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
-_FIRST_US = (datetime(1, 1, 1, tzinfo=UTC) - EPOCH) // MICROSECOND
+_FIRST_US, _FUTURE_MAX_US = (FIRST - EPOCH) // MICROSECOND, FUTURE_MAX // MICROSECOND
 
 EventId = Annotated[str, msgspec.Meta(min_length=1, max_length=EVENT_ID_CHARACTERS_MAX)]
 Status = Annotated[int, msgspec.Meta(ge=100, le=599)]
@@ -99,8 +101,8 @@ class ServerHit(BeaconHit, frozen=True, forbid_unknown_fields=True, rename="came
     timestamp: Annotated[
         datetime | None,
         msgspec.Meta(
-            description=f"Time of the view, at most {FUTURE_MAX.seconds // 60} minutes in the future; UTC if it has no"
-            " zone. The default is now.",
+            description=f"Time of the view, from {FIRST.date()} to {FUTURE_MAX.seconds // 60} minutes in the future;"
+            " UTC if it has no zone. The default is now.",
             extra_json_schema={"format": "date-time"},
         ),
     ] = None
@@ -237,11 +239,17 @@ def utm_source(target: str) -> str | None:
 
 def _timestamp_us(timestamp: datetime, now_us: int) -> int:
     ts_us = microseconds(timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC))
-    if ts_us > now_us + FUTURE_MAX // MICROSECOND:
+    accepted = accepted_us(now_us)
+    if ts_us >= accepted.stop:
         raise InvalidField("timestamp", "is more than 5 minutes in the future")
-    if ts_us < _FIRST_US:
-        raise InvalidField("timestamp", "is before the year 1 in UTC")
+    if ts_us < accepted.start:
+        raise InvalidField("timestamp", f"is before {FIRST.date()}")
     return ts_us
+
+
+def accepted_us(now_us: int) -> range:
+    """Return the times that a hit may have, in microseconds since 1970."""
+    return range(_FIRST_US, now_us + _FUTURE_MAX_US + 1)
 
 
 def microseconds(instant: datetime) -> int:

@@ -1,9 +1,9 @@
 """Coverage of a project by its sources: the first and last hit of each source, and the days between without a hit."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from itertools import combinations
+from itertools import combinations, islice
 
 import duckdb
 import pyarrow as pa
@@ -34,8 +34,8 @@ _DAY = timedelta(days=1)
 class Source:
     """A source that has hits. `missing_days` are the UTC days without a hit between the first and the last hit.
 
-    Of more than MISSING_DAYS_MAX days the last ones are listed. `spans` are the times in which the source counted: see
-    `silence.spans`.
+    Of more than MISSING_DAYS_MAX days, whose number is `missing`, the last ones are listed. `spans` are the times in
+    which the source counted: see `silence.spans`.
     """
 
     source: str
@@ -43,6 +43,7 @@ class Source:
     last_hit: datetime
     missing_days: tuple[date, ...]
     spans: tuple[Span, ...]
+    missing: int = 0
 
     @property
     def silent_since(self) -> date | None:
@@ -103,11 +104,10 @@ def summarize(
         for source in SOURCES
         if source in people
     ]
-    limited = tuple(replace(source, missing_days=source.missing_days[-MISSING_DAYS_MAX:]) for source in sources)
     counted_twice = tuple(_counted_twice(people, policy))
     both = {day for name in LOGS for day in _with_people(people, BEACON) & _with_people(people, name)}
     return SourceCoverage(
-        limited,
+        tuple(sources),
         policy_on(policy, now.date()),
         (*counted_twice, *_silent(sources, now), *_unlisted(sources)),
         counted_twice,
@@ -144,11 +144,12 @@ def people_by_day(days: pa.Table) -> dict[str, dict[date, int]]:
 
 def _source(source: str, days: Mapping[date, int], first_and_last: pa.Table, now: datetime) -> Source:
     first, last = min(days), max(days)
-    between = (first + number * _DAY for number in range((last - first).days))
-    missing = tuple(day for day in between if day not in days)
+    missing = (last - first).days + 1 - len(days)
+    backwards = (last - number * _DAY for number in range((last - first).days))
+    listed = islice((day for day in backwards if day not in days), min(missing, MISSING_DAYS_MAX))
     first_hit, last_hit = pc.min(first_and_last["first_hit"]).as_py(), pc.max(first_and_last["last_hit"]).as_py()
-    counted = silence.spans(sorted(day.toordinal() for day in days), first_hit, last_hit, now)
-    return Source(source, first_hit, last_hit, missing, tuple(counted))
+    spans = silence.spans(sorted(day.toordinal() for day in days), first_hit, last_hit, now)
+    return Source(source, first_hit, last_hit, tuple(listed)[::-1], tuple(spans), missing)
 
 
 def _counted_twice(people: Mapping[str, Mapping[date, int]], policy: Periods) -> Iterator[str]:
@@ -174,8 +175,8 @@ def _silent(sources: Sequence[Source], now: datetime) -> Iterator[str]:
 
 def _unlisted(sources: Sequence[Source]) -> Iterator[str]:
     for each in sources:
-        if len(each.missing_days) > MISSING_DAYS_MAX:
+        if each.missing > MISSING_DAYS_MAX:
             yield (
-                f"{each.source} had no hit on {counted(len(each.missing_days), 'day')} between its first and its last "
+                f"{each.source} had no hit on {counted(each.missing, 'day')} between its first and its last "
                 f"hit; only the last {MISSING_DAYS_MAX:,} of these days are listed"
             )

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from ingest.classification.user_agent_cache import UserAgentCache
 from ingest.errors import LedgerIncomplete
+from ingest.hits.hit import accepted_us
 from ingest.imports.chunk import ParseResult
 from ingest.imports.rows import ViewCounts, lake_rows
 from ingest.verification.verifier import Verifier
@@ -44,12 +45,16 @@ class Prepared(NamedTuple):
 def prepare(
     target: Target, result: ParseResult, received_us: int, user_agents: UserAgentCache, verifier: Verifier
 ) -> Prepared:
-    """Return the rows of a chunk. Add the skipped errors of people to the counts of `result`.
+    """Return the rows of a chunk. Add the hits with a wrong time and the errors of people to the skipped lines of
+    `result`.
 
     Raises:
         LedgerIncomplete: see `importer.Options.ledger_from_us`.
     """
-    hits = lake_rows(target.project, result.hits, received_us, user_agents, verifier)
+    parsed = _with_accepted_times(result.hits, accepted_us(received_us))
+    if parsed.num_rows < result.hits.num_rows:
+        result.skipped["time"] += result.hits.num_rows - parsed.num_rows
+    hits = lake_rows(target.project, parsed, received_us, user_agents, verifier)
     rows = hits.rows
     if hits.skipped:
         result.skipped["status"] += hits.skipped
@@ -57,6 +62,13 @@ def prepare(
     is_large = rows.num_rows >= STAGED_ROWS_MIN or rows.nbytes >= STAGED_BYTES_MIN
     is_staged = is_large and not target.is_dry_run
     return Prepared(hits.views, hits.errors, stage(target.root, rows) if is_staged else rows)
+
+
+def _with_accepted_times(hits: pa.Table, accepted: range) -> pa.Table:
+    times = pc.min_max(hits["ts_us"]).as_py()
+    if times["min"] is None or (times["min"] in accepted and times["max"] in accepted):
+        return hits
+    return hits.filter((pc.field("ts_us") >= accepted.start) & (pc.field("ts_us") < accepted.stop))
 
 
 def _require_covered(rows: pa.Table, ledger_from_us: int) -> None:

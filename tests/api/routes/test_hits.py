@@ -506,10 +506,7 @@ def test_pair_of_surrogates_is_one_character(site: httpx.Client) -> None:
 
 
 INSTANTS = {
-    "0001-01-01T00:00:00Z": ("0001-01-01", "0001-01-02"),
-    "1582-10-10T12:00:00Z": ("1582-10-10", "1582-10-11"),
-    "1969-12-31T23:59:59.999999Z": ("1969-12-31", "1970-01-01"),
-    "1970-01-01T00:00:00Z": ("1970-01-01", "1970-01-02"),
+    "1995-01-01T00:00:00Z": ("1995-01-01", "1995-01-02"),
     "2024-02-29T23:59:59.999999Z": ("2024-02-29", "2024-03-01"),
     "2024-03-01T00:00:00Z": ("2024-03-01", "2024-03-02"),
     "2024-07-01T01:30:00+02:00": ("2024-06-30", "2024-07-01"),
@@ -541,7 +538,10 @@ def test_timestamp_may_be_five_minutes_in_the_future_and_not_six(site: httpx.Cli
     assert counts(site) == {"/ahead": (1, 0)}
 
 
-@pytest.mark.parametrize("instant", ["0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00", "9999-12-31T23:59:59Z"])
+@pytest.mark.parametrize(
+    "instant",
+    ["0001-01-01T00:00:00Z", "1994-12-31T23:59:59.999999Z", "9999-12-31T23:59:59-01:00", "9999-12-31T23:59:59Z"],
+)
 def test_timestamp_out_of_range_is_rejected(site: httpx.Client, instant: str) -> None:
     error = problem(site.post("hits", json=[view("/a", timestamp=instant)]), 400)
     assert error["rejected"][0]["field"] == "timestamp"

@@ -10,6 +10,7 @@ from ingest.errors import InvalidField
 from ingest.hits.evidence import NO_EVIDENCE, Evidence
 from ingest.hits.hit import (
     EVENT_ID_CHARACTERS_MAX,
+    FIRST,
     FUTURE_MAX,
     TEXT_CHARACTERS_MAX,
     USER_AGENT_CHARACTERS_MAX,
@@ -85,9 +86,14 @@ def test_empty_referrer_and_empty_event_id_are_null() -> None:
             "is more than 5 minutes in the future",
         ),
         (
+            ServerHit(path="/", timestamp=FIRST - timedelta(microseconds=1)),
+            "timestamp",
+            "is before 1995-01-01",
+        ),
+        (
             ServerHit(path="/", timestamp=datetime(1, 1, 1, tzinfo=timezone(timedelta(minutes=1)))),
             "timestamp",
-            "is before the year 1 in UTC",
+            "is before 1995-01-01",
         ),
     ],
 )

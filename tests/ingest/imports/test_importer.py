@@ -209,6 +209,17 @@ def test_malformed_lines_are_counted_and_the_first_are_described_by_file_and_num
     assert all(reason for _, _, reason in summary.malformed)
 
 
+def test_lines_with_a_time_that_no_hit_has_are_counted_and_not_stored(site: Site, tmp_path: Path) -> None:
+    times = [b"01/Jan/0001:00:00:00", b"31/Dec/1994:23:59:59", b"01/Jan/1995:00:00:00", b"02/Oct/2026:00:05:00"]
+    times += [b"02/Oct/2026:00:05:01", b"31/Dec/9999:23:59:59"]
+    log = write_lines(tmp_path / "access.log", *(line(time=each + b" +0000") for each in times))
+    summary = run_import(site, log)
+    assert (summary.lines, summary.page_views, summary.skipped) == (6, 2, {"time": 4})
+    assert [row["ts"].year for row in site.stored(delta_table.HITS_TABLE)] == [1995, 2026]
+    again = run_import(site, log)
+    assert (again.known, again.page_views) == (6, 0)
+
+
 def test_malformed_line_is_numbered_in_its_file_after_known_lines(site: Site, tmp_path: Path) -> None:
     file = write_lines(tmp_path / "log", line(), line(), line())
     run_import(site, file)

@@ -71,6 +71,21 @@ def test_only_the_last_of_many_missing_days_are_listed(database: duckdb.DuckDBPy
     )
 
 
+def test_missing_days_since_the_year_1_are_counted(database: duckdb.DuckDBPyConnection) -> None:
+    result = coverage(
+        database, [human("log", datetime(1, 1, 1, tzinfo=UTC)), human("log", NOON - 2 * DAY), human("log")]
+    )
+    (source,) = result.sources
+    assert source.missing == (NOON.date() - date(1, 1, 1)).days - 2
+    assert (len(source.missing_days), source.missing_days[-2:]) == (
+        MISSING_DAYS_MAX,
+        (NOON.date() - 3 * DAY, NOON.date() - DAY),
+    )
+    assert list(source.missing_days) == sorted(source.missing_days)
+    (warning,) = result.warnings
+    assert warning.startswith(f"log had no hit on {source.missing:,} days")
+
+
 def test_two_sources_with_views_of_people_on_one_day_are_a_warning(database: duckdb.DuckDBPyConnection) -> None:
     days = [NOON - DAY, NOON]
     result = coverage(database, [human(source, day) for source in ("beacon", "log") for day in days])
