@@ -50,8 +50,9 @@ def _request(fields: list[bytes], columns: dict[str, int]) -> Request:
     missing = [name for name in _REQUIRED if name not in columns]
     if missing:
         raise InvalidLine(f"no #Fields line above names the column {missing[0]}")
-    if len(fields) < len(columns):
-        raise InvalidLine(f"has {len(fields)} columns of {len(columns)}")
+    named = max(columns.values()) + 1  # more than `columns` has, if a header repeats a name
+    if len(fields) < named:
+        raise InvalidLine(f"has {len(fields)} columns of {named}")
     date, time, method, stem, status, user_agent = (fields[columns[name]] for name in _REQUIRED)
     query, referrer, address, accept = (_text(fields[columns[name]]) if name in columns else "" for name in _OPTIONAL)
     if not _STATUS.fullmatch(status):

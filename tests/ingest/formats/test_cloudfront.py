@@ -68,6 +68,14 @@ def test_later_header_changes_the_columns() -> None:
     assert parse(row()) == ASKED
 
 
+def test_repeated_column_counts_as_a_column() -> None:
+    """Name the date twice, as the last column again."""
+    parse = Parser([HEADER + b" date"])
+    assert parse(row(*COLUMNS, "date")) == ASKED
+    with pytest.raises(InvalidLine, match=f"has {len(COLUMNS)} columns of {len(COLUMNS) + 1}"):
+        parse(row())
+
+
 def test_parsers_of_two_logs_have_separate_columns() -> None:
     one, two = Parser([HEADER]), Parser()
     assert one(row()) == ASKED
