@@ -4,7 +4,8 @@ copytruncate."""
 import math
 import os
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
+from dataclasses import dataclass
 from glob import escape, glob
 from io import FileIO
 from pathlib import Path
@@ -62,20 +63,29 @@ def follow(run: Import, names: Sequence[str], wait: Wait, notify: Notify = lambd
         run.summary.unreadable.update({tail.name: tail.fault for tail in tails if tail.fault is not None})
 
 
+@dataclass(slots=True, eq=False)
+class _Opened:
+    """An open file of a log, its reader, the first COMPARED_BYTES of the file, and the last bytes that were read."""
+
+    file: FileIO
+    reader: LogReader
+    head: bytes
+    last: bytes
+    quiet_polls: int = 0
+    """Number of polls without a new line since another file has the name of the log."""
+
+
 class Tail:
-    """A followed log: its name, the open file that has the name, and the position up to which that file was read."""
+    """A followed log: its name, the open file with the name, and open files that had it before the last rotations."""
 
     def __init__(self, run: Import, name: str, wait: Wait, notify: Notify) -> None:
         self._run = run
         self.name = name
         self._wait = wait
         self._notify = notify
-        self._file: FileIO | None = None
         self._format: Format | None = None
-        self._reader: LogReader | None = None
-        self._head = self._last = b""
-        """The first COMPARED_BYTES of the file, and the last that were read."""
-        self._polls_since_rotation = 0
+        self._current: _Opened | None = None
+        self._rotated: list[_Opened] = []
         self.fault: str | None = None
         """Reason why the log could not be read at the last poll; None if it could."""
 
@@ -85,7 +95,8 @@ class Tail:
         If the log cannot be read, report the reason, and return False.
         """
         try:
-            is_read = self._poll()
+            reads = [self._read_rotated(opened) for opened in tuple(self._rotated)]
+            is_read = self._poll() or any(reads)
         except UnreadableLog as error:
             self._set_fault(str(error))
             return False
@@ -93,10 +104,15 @@ class Tail:
         return is_read
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-        self._file = self._reader = None
-        self._polls_since_rotation = 0
+        for opened in (*self._rotated, *filter(None, [self._current])):
+            self._close(opened)
+
+    def _close(self, opened: _Opened) -> None:
+        opened.file.close()
+        if opened is self._current:
+            self._current = None
+        else:
+            self._rotated.remove(opened)
 
     def _set_fault(self, fault: str | None) -> None:
         """Report a reason once, because the log is read twice a second."""
@@ -106,25 +122,30 @@ class Tail:
             self._notify(f"{self.name} can be read again")
         self.fault = fault
 
-    def _poll(self) -> bool:
-        if self._file is None or self._reader is None:
-            return self._open()
-        try:
-            is_read = self._read_added(self._file, self._reader, is_final=False)
-            if self._file is None:
-                return is_read
-            is_replaced = self._is_replaced(self._file)
-            if is_read or not is_replaced:
-                self._polls_since_rotation = 0
-                return is_read
-            self._polls_since_rotation += 1
-            if self._polls_since_rotation > ROTATED_POLLS:
-                self._read_added(self._file, self._reader, is_final=True)
-                self._notify(f"{self.name} was rotated")
-                self.close()
-        except LogReadElsewhere:
-            self.close()
+    def _read_rotated(self, opened: _Opened) -> bool:
+        """Store the lines that were added to a renamed file, and close the file after ROTATED_POLLS without any."""
+        if self._read_added(opened, is_final=False):
+            opened.quiet_polls = 0
+            return True
+        opened.quiet_polls += 1
+        if opened.quiet_polls > ROTATED_POLLS and opened in self._rotated:
+            self._read_added(opened, is_final=True)
+            self._notify(f"{self.name} was rotated")
+            if opened in self._rotated:
+                self._close(opened)
         return False
+
+    def _poll(self) -> bool:
+        """Store the lines that were added to the file that has the name, which is another one after a rotation."""
+        opened = self._current
+        if opened is None:
+            return self._open()
+        is_read = self._read_added(opened, is_final=False)
+        if opened is self._current and self._is_replaced(opened.file):
+            self._rotated.append(opened)
+            self._current = None
+            return self._open() or is_read
+        return is_read
 
     def _open(self) -> bool:
         """Open the file that has the name now, and read it to its end if its first lines show its format."""
@@ -134,20 +155,19 @@ class Tail:
             return False
         except OSError as error:
             raise _unreadable(error) from None
-        self._file = file
         try:
-            self._reader = self._import(files.unpack(self.name, file))
+            self._current = self._import(file)
         except LogReadElsewhere:
-            self._reader = None
+            pass
         except ReadFailed as error:
-            self.close()
             raise _unreadable(error) from None
-        if self._reader is None:
-            self.close()
-            return False
-        return True
+        finally:
+            if self._current is None:
+                file.close()
+        return self._current is not None
 
-    def _import(self, source: Source) -> LogReader | None:
+    def _import(self, file: FileIO) -> _Opened | None:
+        source = files.unpack(self.name, file)
         if source.packing:
             raise InvalidLog(f"{self.name} is compressed by {source.packing}: import it without --follow")
         judged_lines_min = JUDGED_LINES_MIN if self._format is None else math.inf
@@ -156,8 +176,7 @@ class Tail:
             return None
         self._format = format
         reader = import_source(self._run, source, format, self._raise_if_stopped, judged_lines_min)
-        self._head, self._last = source.first[: reader.offset], source.before(reader.offset)
-        return reader
+        return _Opened(file, reader, source.first[: reader.offset], source.before(reader.offset))
 
     def _raise_if_stopped(self, lines: int) -> None:
         if self._wait(0):
@@ -182,21 +201,22 @@ class Tail:
                 raise
             return None
 
-    def _read_added(self, file: FileIO, reader: LogReader, is_final: bool) -> bool:
-        """Store the lines that were added to the file; return whether there were any.
+    def _read_added(self, opened: _Opened, is_final: bool) -> bool:
+        """Store the lines that were added to a file; return whether there were any.
 
-        If `is_final`, also store a last line without a line end.
+        If `is_final`, also store a last line without a line end. Close the file if another import reads it.
         """
+        reader = opened.reader
         try:
-            added = _read_at(file, reader.offset, BLOCK_BYTES)
-            is_truncated = self._is_truncated(file, reader)  # after the read, which may return bytes of a new log
+            added = _read_at(opened.file, reader.offset, BLOCK_BYTES)
+            is_truncated = _is_truncated(opened)  # after the read, which may return bytes of a new log
         except UnreadableLog:
-            self.close()  # the next poll opens the file again, and reads from where the ledger ends
+            self._close(opened)  # the next poll opens the file again, and reads from where the ledger ends
             raise
         if is_truncated:
             self._notify(f"{self.name} was emptied")
-            self.close()
-            self._read_copy()
+            self._close(opened)
+            self._read_copy(opened.head)
             return True
         lines = added if is_final or len(added) == BLOCK_BYTES else added[: added.rfind(b"\n") + 1]
         if not lines:
@@ -205,27 +225,46 @@ class Tail:
         chunk = reader.parse(Block(lines, reader.position.ends_mid_line, is_last, is_growing=not is_final))
         if not chunk.data:
             return False
-        reader.store([chunk], judged_lines_min=math.inf)
-        self._head += chunk.data[: COMPARED_BYTES - len(self._head)]
-        self._last = (self._last + chunk.data[-COMPARED_BYTES:])[-COMPARED_BYTES:]
+        try:
+            reader.store([chunk], judged_lines_min=math.inf)
+        except LogReadElsewhere:
+            self._close(opened)
+            return False
+        opened.head += chunk.data[: COMPARED_BYTES - len(opened.head)]
+        opened.last = (opened.last + chunk.data[-COMPARED_BYTES:])[-COMPARED_BYTES:]
         return True
 
-    def _read_copy(self) -> None:
+    def _read_copy(self, head: bytes) -> None:
         """Read the copy that copytruncate made: only the copy has the lines that were added after the last poll."""
-        assert self._format is not None
         for name in sorted(glob(f"{escape(self.name)}?*")):  # noqa: PTH207  # as for names that are patterns
             with ExitStack() as stack:
                 try:
                     source = stack.enter_context(files.open_source(name))
-                    is_copy = source.peek(len(self._head)) == self._head
-                except (IsADirectoryError, InvalidLog):
+                    is_copy = source.peek(len(head)) == head
+                except IsADirectoryError:
+                    continue
+                except InvalidLog as error:
+                    self._report_copy(str(error))
                     continue
                 except OSError as error:
-                    self._notify(f"{name} cannot be read: {error.strerror}; if it is a copy of {self.name}, import it")
+                    self._report_copy(f"{name} cannot be read: {error.strerror}")
                     continue
                 if is_copy:
-                    with suppress(InvalidLog, LogReadElsewhere):
-                        import_source(self._run, source, self._format, lambda lines: None, math.inf)
+                    self._import_copy(source)
+
+    def _import_copy(self, source: Source) -> None:
+        assert self._format is not None
+        try:
+            import_source(self._run, source, self._format, lambda lines: None, math.inf)
+        except LogReadElsewhere:
+            return
+        except InvalidLog as error:
+            self._report_copy(str(error))
+        except ReadFailed as error:
+            self._report_copy(f"{source.name} cannot be read: {error.strerror}")
+
+    def _report_copy(self, reason: str) -> None:
+        self._notify(f"{reason}; if it is a copy of {self.name}, import it")
 
     def _is_replaced(self, file: FileIO) -> bool:
         """Return whether another file has the name now."""
@@ -236,9 +275,10 @@ class Tail:
         except OSError as error:
             raise _unreadable(error) from None
 
-    def _is_truncated(self, file: FileIO, reader: LogReader) -> bool:
-        """Return whether the bytes that were read last are gone, because the file was emptied and perhaps refilled."""
-        return _read_at(file, reader.offset - len(self._last), len(self._last)) != self._last
+
+def _is_truncated(opened: _Opened) -> bool:
+    """Return whether the bytes that were read last are gone, because the file was emptied and perhaps refilled."""
+    return _read_at(opened.file, opened.reader.offset - len(opened.last), len(opened.last)) != opened.last
 
 
 def _read_at(file: FileIO, offset: int, size: int) -> bytes:

@@ -4,6 +4,7 @@ import gzip
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -143,9 +144,31 @@ def test_renamed_log_is_read_while_its_writer_uses_it_and_then_the_new_file(
         append(rotated, log_line(5)[:-1])
         until(lambda: tail.views_by_path().total() == 8)
         assert tail.views_by_path() == each_once(8)
+        until(lambda: tail.messages)
     assert tail.messages == [f"{log} was rotated"]
     import_logs(site.hot, site.root, "site", [str(rotated), str(log)], SECRET, NOON.timestamp)
     assert tail.views_by_path() == each_once(8)
+
+
+def test_log_emptied_by_copytruncate_soon_after_a_rename_loses_no_line(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rotate the log by renaming, and its successor by copytruncate while the renamed file is still read."""
+    monkeypatch.setattr(tails, "ROTATED_POLLS", 1_000_000)
+    log, rotated = tmp_path / "access.log", tmp_path / "access.log.1"
+    log.write_bytes(log_lines(0, 3))
+    with following(site, log) as tail:
+        tail.wait_for_lines(3)
+        log.rename(rotated)
+        log.write_bytes(log_lines(3, 5))
+        tail.wait_for_lines(5)
+        append(rotated, log_lines(5, 7))
+        tail.wait_for_lines(7)
+        _write(tmp_path / "access.log.2", log.read_bytes() + log_lines(7, 9))
+        os.truncate(log, 0)
+        tail.wait_for_lines(9)
+        append(log, log_lines(9, 12))
+        tail.wait_for_lines(12)
 
 
 def test_log_emptied_by_copytruncate_loses_no_line_of_the_copy(site: Site, tmp_path: Path) -> None:
@@ -349,6 +372,7 @@ def test_rotated_log_that_is_unreadable_for_a_moment_is_retried_while_the_others
         tail.wait_for_lines(8)
         append(other, log_line(8))
         tail.wait_for_lines(9)
+        until(lambda: tail.messages[2:])
     assert tail.messages[1:] == [f"{log} can be read again", f"{log} was rotated"]
     assert tail.run.summary.unreadable == {}
 
@@ -409,6 +433,22 @@ def test_unreadable_copy_of_an_emptied_log_is_reported(site: Site, tmp_path: Pat
         tail.wait_for_lines(4)
     message = f"{log}.1 cannot be read: {LOOP}; if it is a copy of {log}, import it"
     assert tail.messages == [f"{log} was emptied", message]
+
+
+@pytest.mark.parametrize("size", [20, -20])
+def test_damaged_copy_of_an_emptied_log_is_reported(site: Site, tmp_path: Path, size: int) -> None:
+    """Cut the compressed copy within its first line, or near its end."""
+    log, copy = tmp_path / "access.log", tmp_path / "access.log.1.gz"
+    log.write_bytes(log_lines(0, 300))
+    copy.write_bytes(gzip.compress(log_lines(0, 600))[:size])
+    with following(site, log) as tail:
+        tail.wait_for_lines(300)
+        log.write_bytes(b"")
+        append(log, log_line(600))
+        until(lambda: tail.views_by_path()["/600"] == 1)
+    [emptied, message] = tail.messages
+    assert emptied == f"{log} was emptied"
+    assert re.fullmatch(f"{copy} is not complete gzip data: .*; if it is a copy of {log}, import it", message)
 
 
 def test_pattern_follows_the_files_that_match_at_the_start(site: Site, tmp_path: Path) -> None:
