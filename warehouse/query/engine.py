@@ -5,8 +5,9 @@ No extension is installed or loaded: the queries use only what is built in.
 
 import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,6 +32,8 @@ CHANGEABLE = ("TimeZone", "enable_progress_bar", "memory_limit", "threads")
 READS_AT_ONCE = 2
 """Number of queries that read rows of `hits` into memory at the same time. Without a limit, ten threads that read 40
 days of 10M hits reached the memory limit within 40 s. With this one they did not, and completed more reads."""
+_OWNER = re.compile(r"(?:duckdb_temp|worker)_(\d+)_")
+"""Start of the name of a spill file or folder, with the process that owns it."""
 _PATTERN = re.compile(r"([*?\[])")
 _READS = BoundedSemaphore(READS_AT_ONCE)
 
@@ -38,8 +41,10 @@ _READS = BoundedSemaphore(READS_AT_ONCE)
 def connect(spill: Path, memory_limit: str = MEMORY_LIMIT, threads: int | None = None) -> duckdb.DuckDBPyConnection:
     """Create a database in memory. Larger sorts spill into the folder `spill`, which is created when needed.
 
-    `threads` is the number of threads of its queries, by default one for each core.
+    `threads` is the number of threads of its queries, by default one for each core. What killed processes have left in
+    the folder is removed.
     """
+    _remove_dead(spill)
     database = duckdb.connect(
         config={
             "memory_limit": memory_limit,
@@ -66,8 +71,35 @@ def share(spill: Path, workers: int) -> Iterator[duckdb.DuckDBPyConnection]:
     """
     disk.make_folder(spill)
     threads = max(1, len(os.sched_getaffinity(0)) // workers)
-    with TemporaryDirectory(dir=spill) as folder, closing(connect(Path(folder), threads=threads)) as database:
+    with (
+        TemporaryDirectory(prefix=f"worker_{os.getpid()}_", dir=spill) as folder,
+        closing(connect(Path(folder), threads=threads)) as database,
+    ):
         yield database
+
+
+def _remove_dead(spill: Path) -> None:
+    """Remove the spill files and folders of dead processes. DuckDB removes the files only when it spills itself.
+
+    A process in another container seems dead. It has its files open, and can still use them.
+    """
+    if not spill.exists():
+        return
+    for path in spill.iterdir():
+        owner = _OWNER.match(path.name)
+        if owner and not _is_alive(int(owner[1])):
+            with suppress(OSError):  # another process may remove it, too
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # of another user
+        pass
+    return True
 
 
 def spill_folder(database: duckdb.DuckDBPyConnection) -> Path:
