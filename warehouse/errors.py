@@ -137,6 +137,10 @@ class StagedTooLong(WarehouseError):
     """Staged files are so old that a vacuum may have deleted them before a batch named them."""
 
 
+class BlockTooLarge(WarehouseError):
+    """The paths of a project do not fit into memory, and are counted from `hits` instead."""
+
+
 def is_unreachable(error: BaseException) -> bool:
     """Return whether an object store that does not answer caused an error.
 

@@ -17,6 +17,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain
+from multiprocessing import get_context
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -64,7 +65,9 @@ def main(*arguments: str) -> None:
     parsed = parser.parse_args(arguments)
     original = Lake(parsed.folder, Shape(parsed.paths, parsed.days, parsed.paths, 1, datetime.now(UTC).date()))
     if not parsed.folder.exists():
-        generate(original, parsed.length)
+        generating = get_context("spawn").Process(target=generate, args=(original, parsed.length))
+        generating.start()  # in a process of its own: commands inherit the peak of the memory of this one
+        generating.join()
     with tempfile.TemporaryDirectory(dir=original.folder, prefix="copy-") as scratch:
         copy = lake.clone(original, Path(scratch))
         failed = [each for each in _outcomes(copy) if each.failure]

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import pyarrow as pa
 
 from warehouse.blocks.cumulative import Array
 
@@ -32,17 +31,6 @@ class Listing:
         if self == _DEFAULT:
             return views[0] + views[1]
         return np.where(self._is_listed(views), self._number(views) + 1, 0)
-
-    def choose(self, rows: pa.Table) -> pa.Table:
-        """Return the rows of the listed paths in the order of the listing.
-
-        The rows have the columns path, human, ai and bot, and are in the order of `total`.
-        """
-        human, ai, bot = (rows[name].to_numpy() for name in ("human", "ai", "bot"))
-        listed = rows.filter(self.weigh((human, ai, bot)) > 0)
-        if self.order == "total":
-            return listed
-        return listed.sort_by("path" if self.order == "path" else [(self.order, "descending"), ("path", "ascending")])
 
     def _is_listed(self, views: Views) -> Array:
         human, ai, bot = (each > 0 for each in views)

@@ -17,13 +17,16 @@ from warehouse.blocks.cumulative import Array, CumulativeCounts
 from warehouse.blocks.months import DAYS, Key, MonthBlock, RestOfMonth, SomeDays, other_days
 from warehouse.blocks.paths import PathIds, encode, pack, pack_in_order
 from warehouse.blocks.rollup_rows import ProjectRows
+from warehouse.errors import BlockTooLarge
 from warehouse.rollups.coverage import Part
 from warehouse.rollups.schema import SOURCES, TRAFFIC
 
 NARROW_VIEWS_MAX = 2**31
 """Maximum number of views that are added up in 32 bits. The views of uncovered files and hot rows still fit."""
-MERGED_ROWS = 1_000_000
-"""Maximum number of paths of rollups that are read at once, or the paths of one rollup."""
+PATHS_BYTES_MAX = 64 * 1024 * 1024
+"""Maximum size of the texts of a project's paths, and of the counts of one source and traffic, in bytes."""
+MERGED_BYTES = 64 * 1024 * 1024
+"""Maximum size of the paths of rollups that are read at once, or the paths of one rollup, in bytes."""
 BUILD_BYTES = 64 * 1024 * 1024
 """Maximum memory of the counts that are cumulated at once, or those of one source and traffic, in bytes."""
 READ_THREADS = 2
@@ -153,14 +156,17 @@ def read(
     parts: Sequence[Part],
     project: str,
     previous: ProjectBlock | None = None,
-    merged_rows: int = MERGED_ROWS,
+    merged_bytes: int = MERGED_BYTES,
     build_bytes: int = BUILD_BYTES,
 ) -> ProjectBlock:
     """Read the views of a project from the rollups of months, which are in order.
 
     The months that `previous`, an earlier block of the project, counts from the same files are taken from it. Beside
-    both blocks, reading needs memory for the hash table of all paths and for `merged_rows` paths; and then for
+    both blocks, reading needs memory for the hash table of all paths and for `merged_bytes` of paths; and then for
     `build_bytes`, or for the counts of one source and traffic in all months if they are larger.
+
+    Raises:
+        BlockTooLarge: the paths, or the counts of one source and traffic, have more than PATHS_BYTES_MAX.
     """
     previous = previous or ProjectBlock(project, (), PathIds(pa.array([], pa.string())), (), {}, np.uint32)
     indices = {_files_key(part): index for index, part in enumerate(previous.parts)}
@@ -168,7 +174,7 @@ def read(
         _KnownMonth(previous, index) if (index := indices.get(_files_key(part))) is not None else _find(part, project)
         for part in parts
     ]
-    paths, members = _merge(previous, months, merged_rows)
+    paths, members = _merge(previous, months, merged_bytes)
     totals: dict[Key, CumulativeCounts] = {}
     at_once = max(1, build_bytes // max(1, 4 * len(parts) * len(paths)))
     for first in range(0, len(_KEYS), at_once):
@@ -221,7 +227,7 @@ def _files_key(part: Part) -> Hashable:
     return part.rollup.folder, part.days
 
 
-def _merge(previous: ProjectBlock, months: Sequence[_Month], merged_rows: int) -> tuple[pa.Array, tuple[Array, ...]]:
+def _merge(previous: ProjectBlock, months: Sequence[_Month], merged_bytes: int) -> tuple[pa.Array, tuple[Array, ...]]:
     """Return the paths of all months, sorted by bytes, and the members of each month.
 
     The rollups are read in groups: the dictionary of a group begins with the paths of the groups before it. One
@@ -237,8 +243,11 @@ def _merge(previous: ProjectBlock, months: Sequence[_Month], merged_rows: int) -
         for place, month in enumerate(months)
         if isinstance(month, _KnownMonth)
     }
-    for group in _groups(months, merged_rows):
+    to_read = {place: month.rows for place, month in enumerate(months) if isinstance(month, _RollupMonth)}
+    for group in rollup_rows.in_groups(to_read, merged_bytes):
+        _require_small(max(rows.path_bytes for _, rows in group))
         paths, ids = encode([paths, *_read_paths([rows for _, rows in group])])
+        _require_small(max(paths.nbytes, 4 * len(paths) * len(months)))
         unsorted |= {place: pack(each, len(paths)) for (place, _), each in zip(group, ids, strict=True)}
         del ids
         pa.default_memory_pool().release_unused()
@@ -247,18 +256,9 @@ def _merge(previous: ProjectBlock, months: Sequence[_Month], merged_rows: int) -
     return paths.take(order), members
 
 
-def _groups(months: Sequence[_Month], merged_rows: int) -> list[list[tuple[int, ProjectRows]]]:
-    """Return the months that are read from rollups, with their places, in groups of `merged_rows` rows at most."""
-    groups: list[list[tuple[int, ProjectRows]]] = []
-    count = 0
-    for place, month in enumerate(months):
-        if isinstance(month, _RollupMonth):
-            count += month.rows.count
-            if not groups or count > merged_rows:
-                groups.append([])
-                count = month.rows.count
-            groups[-1].append((place, month.rows))
-    return groups
+def _require_small(size: int) -> None:
+    if size > PATHS_BYTES_MAX:
+        raise BlockTooLarge(f"{size:,} bytes")
 
 
 def _read_paths(group: Sequence[ProjectRows]) -> list[pa.Array]:

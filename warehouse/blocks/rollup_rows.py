@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from warehouse.blocks.cumulative import Array
-from warehouse.lake import roots
+from warehouse.lake import roots, row_groups
 from warehouse.lake.roots import Root
 from warehouse.rollups import sorted_rows
 from warehouse.rollups.coverage import Part
@@ -32,6 +32,11 @@ class ProjectRows:
     groups: tuple[int, ...]
     first: int
     count: int
+
+    @property
+    def path_bytes(self) -> int:
+        """Return the size of the paths in the row groups, in bytes."""
+        return row_groups.column_bytes(self.metadata, "path", self.groups)
 
     def read(self, columns: Sequence[str] = ()) -> pa.Table:
         """Return columns of the rows, in the order of the file; by default all but the project.
@@ -84,6 +89,19 @@ def find(path: Root, project: str) -> ProjectRows:
             count += rows
             before += file.metadata.row_group(group).num_rows
         return ProjectRows(path, file.metadata, tuple(groups), first, count)
+
+
+def in_groups(files: Mapping[int, ProjectRows], paths_bytes: int) -> list[list[tuple[int, ProjectRows]]]:
+    """Return the items of a mapping in groups with at most `paths_bytes` of paths, or of one item."""
+    groups: list[list[tuple[int, ProjectRows]]] = []
+    size = 0
+    for place, rows in files.items():
+        size += rows.path_bytes
+        if not groups or size > paths_bytes:
+            groups.append([])
+            size = rows.path_bytes
+        groups[-1].append((place, rows))
+    return groups
 
 
 def _find_in(file: pq.ParquetFile, group: int, project: str) -> tuple[int, int]:

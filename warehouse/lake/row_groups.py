@@ -4,6 +4,7 @@ DuckDB decodes a page of a column at once, and a page may be as large as its row
 """
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +53,32 @@ def rows_for(paths: Iterable[str]) -> int:
     return min(
         (rows_of(group.total_byte_size // group.num_rows) for group in groups if group.num_rows), default=ROWS_MAX
     )
+
+
+@lru_cache(65_536)
+def path_bytes(path: str, project: str) -> int:
+    """Return the size of the paths in the row groups of a file that may have rows of a project, in bytes.
+
+    A file never changes. Its first column is that of the projects. A missing or damaged file is left to the reader of
+    its rows, which names it in its error.
+    """
+    try:
+        metadata = pq.read_metadata(roots.open_parquet(path))
+    except (OSError, pa.ArrowInvalid):
+        return 0
+    bounds = [metadata.row_group(number).column(0).statistics for number in range(metadata.num_row_groups)]
+    may_have = (
+        number
+        for number, each in enumerate(bounds)
+        if each is None or not each.has_min_max or each.min <= project <= each.max
+    )
+    return column_bytes(metadata, "path", may_have)
+
+
+def column_bytes(metadata: pq.FileMetaData, column: str, groups: Iterable[int]) -> int:
+    """Return the size of a column in row groups, in bytes, without compression."""
+    index = metadata.schema.names.index(column)
+    return sum(metadata.row_group(number).column(index).total_uncompressed_size for number in groups)
 
 
 def rows_of(row_bytes: int) -> int:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warehouse.encoding import encoded
+from warehouse.lake import row_groups
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.query import engine
 from warehouse.query.hits_snapshot import HOT_COLUMNS
@@ -21,6 +22,8 @@ from warehouse.schema import PathBounds
 
 ROWS_MAX = 200_000
 """Maximum number of rows that an edge is expected to have. More rows would displace too many other results."""
+PATH_BYTES_MAX = 32 * 1024 * 1024
+"""Maximum size of the paths that an edge may have, in bytes."""
 NOT_AT_EDGES = ("user_agent", "verified_by")
 """Columns of hot rows that few reports read, and the rows of an edge do not have."""
 COLUMNS = tuple(name for name in HOT_COLUMNS if name not in NOT_AT_EDGES)
@@ -47,9 +50,9 @@ def read(
     """Return the rows of a project at an edge, with COLUMNS, from the cache or from `files`, the `files_of` the edge.
 
     With `bounds`, only the rows of the paths within them are returned. Return None if the edge may have more than
-    ROWS_MAX rows.
+    ROWS_MAX rows or PATH_BYTES_MAX.
     """
-    if _is_large(files, edge):
+    if _is_large(files, project, edge):
         return None
     key = key_of(files, project, edge)
     table: pa.Table = cached(key, lambda: _read(database, files, project, [edge])[0], evict_first=True)
@@ -72,7 +75,7 @@ def read_together(
     for edge in edges:
         of_edge = files_of(files, edge)
         key = key_of(of_edge, project, edge)
-        if of_edge and not _is_large(of_edge, edge) and cached.get(key) is None:
+        if of_edge and not _is_large(of_edge, project, edge) and cached.get(key) is None:
             missing[key] = edge, of_edge
     if len(missing) < 2:  # `read` reads a single one
         return
@@ -92,9 +95,11 @@ def key_of(
     return key if bounds is None else (*key, bounds)
 
 
-def _is_large(files: Sequence[File], edge: TimeRange) -> bool:
-    """Return whether an edge may have more than ROWS_MAX rows."""
-    return sum(file.rows for file in files) * min((edge.end - edge.start) / _DAY, 1) > ROWS_MAX
+def _is_large(files: Sequence[File], project: str, edge: TimeRange) -> bool:
+    """Return whether an edge may have more than ROWS_MAX rows or PATH_BYTES_MAX."""
+    share = min((edge.end - edge.start) / _DAY, 1)
+    rows = sum(file.rows for file in files)
+    return rows * share > ROWS_MAX or sum(row_groups.path_bytes(file.path, project) for file in files) > PATH_BYTES_MAX
 
 
 def _of_paths(rows: pa.Table, bounds: PathBounds) -> pa.Table:

@@ -19,6 +19,7 @@ from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import FIRST, TimeRange, round_to_days
 from warehouse.report import breakdown, hit_counts, source_coverage
 from warehouse.report.audience.agents import AGENT_DAYS
+from warehouse.report.by_path.from_hits import FromHits
 from warehouse.report.filters import Filters, Query
 from warehouse.report.grouping import BREAKDOWNS, DAY_S, SOURCE_DAYS, TIME_UNITS, Grouping
 from warehouse.report.hit_counts import Scope
@@ -44,13 +45,14 @@ class GroupedReports:
         cached: ResultCache,
         coverage: Callable[[HitsSnapshot], Coverage],
         by_path: PathReports,
+        from_hits: FromHits,
     ) -> None:
         """Create the reports. `coverage` returns the rollups that cover the files of a snapshot.
 
-        Series of paths are added up from the blocks of `by_path`.
+        Series of paths are added up from the blocks of `by_path`, or counted by `from_hits` if they are too large.
         """
         self._database, self._cached, self._coverage = database, cached, coverage
-        self._by_path = by_path
+        self._by_path, self._from_hits = by_path, from_hits
 
     def read_edges(self, snapshot: HitsSnapshot, scopes: Sequence[Scope]) -> None:
         """Read the hits at the edges of several ranges of a project into the cache: see `edge_rows.read_together`."""
@@ -147,6 +149,8 @@ class GroupedReports:
     def _count_files(self, snapshot: HitsSnapshot, scope: Scope, grouping: Grouping) -> pa.Table:
         is_by_day = grouping is TIME_UNITS[DAY_S] and scope.filters.path is not None
         count = self._count_days_of_paths if is_by_day else self._count_stored
+        if scope.filters.needs_page_views and self._by_path.is_large(snapshot, scope.project):
+            count = self._from_hits.counts
         key = scope, grouping, snapshot.files_key
         return self._cached(key, lambda: count(snapshot, scope, grouping), evict_first=True)
 

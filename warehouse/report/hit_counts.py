@@ -86,11 +86,11 @@ def count_files(
     """
     dimension = grouping.dimension_for(scope.filters)
     if dimension is None:
-        return _count_hits_in(database, edge_rows.files_of(files, scope.time_range), scope, grouping)
+        return count_hits_in(database, edge_rows.files_of(files, scope.time_range), scope, grouping)
     tables = _count_uncovered(database, cached, files, coverage, scope, grouping)
     for days in round_to_days(scope.time_range).whole_days:
         tables += _count_rollups(cached, valid_days(coverage, days), scope, grouping, dimension, block)
-    return pa.concat_tables(tables or [_count_hits_in(database, [], scope, grouping)])
+    return pa.concat_tables(tables or [count_hits_in(database, [], scope, grouping)])
 
 
 def _count_rollups(
@@ -132,7 +132,7 @@ def count_uncovered(
     These are the hits that no rollup covers, and the edges of the range, whose counts may be negative.
     """
     tables = _count_uncovered(database, cached, files, coverage, scope, grouping)
-    return pa.concat_tables(tables or [_count_hits_in(database, [], scope, grouping)])
+    return pa.concat_tables(tables or [count_hits_in(database, [], scope, grouping)])
 
 
 def count_paths(
@@ -152,8 +152,8 @@ def count_paths(
     tables = [_count_edge(database, cached, files, edge, scope, grouping) for edge in parts.edges]
     for days in parts.whole_days:
         viewed = [file for file in edge_rows.files_of(files, days) if file.partition in viewed_days]
-        tables.append(_count_hits_in(database, viewed, replace(scope, time_range=days), grouping))
-    return pa.concat_tables(tables or [_count_hits_in(database, [], scope, grouping)])
+        tables.append(count_hits_in(database, viewed, replace(scope, time_range=days), grouping))
+    return pa.concat_tables(tables or [count_hits_in(database, [], scope, grouping)])
 
 
 def _count_uncovered(
@@ -182,7 +182,7 @@ def _count_days(
     """Return the counts of files on whole days: in memory if the files are of few days, as those of new hits are."""
     first, last = (date.fromisoformat(file.partition) for file in (files[0], files[-1]))
     if last - first > MEMORY_DAYS:
-        return _count_hits_in(database, files, scope, grouping)
+        return count_hits_in(database, files, scope, grouping)
     return _count_edge(database, cached, files, Edge(scope.time_range, 1), scope, grouping)
 
 
@@ -205,9 +205,7 @@ def _count_edge(
         shared = cached(key, lambda: without_value(rows), evict_first=True)
         return count(of_hits(rows, dimension, shared), replace(scope.filters, path=None), grouping.columns, edge.sign)
     counts = (
-        _count_hits_in(database, files, scope, grouping)
-        if rows is None
-        else count_rows(database, rows, scope, grouping)
+        count_hits_in(database, files, scope, grouping) if rows is None else count_rows(database, rows, scope, grouping)
     )
     if edge.sign == 1:
         return counts
@@ -240,9 +238,10 @@ def _count_hits(cursor: duckdb.DuckDBPyConnection, rows: str, scope: Scope, grou
     return cursor.sql(sql, params={"project": scope.project, **times, **values}).to_arrow_table()
 
 
-def _count_hits_in(
+def count_hits_in(
     database: duckdb.DuckDBPyConnection, files: Sequence[File], scope: Scope, grouping: Grouping
 ) -> pa.Table:
+    """Return counts of the hits in files, in the columns of `count_files`, from `hits` alone."""
     with database.cursor() as cursor:
         return _count_hits(cursor, _rows_of(files), scope, grouping)
 

@@ -24,6 +24,8 @@ from warehouse.blocks.project import ProjectBlock
 from warehouse.blocks.selection import Selection
 from warehouse.blocks.sums import NO_ADDITIONS, Additions, PathSums, Rows
 from warehouse.control import policy
+from warehouse.errors import BlockTooLarge
+from warehouse.lake import row_groups
 from warehouse.lake.delta_table import File
 from warehouse.query import edge_rows
 from warehouse.query.hits_snapshot import HitsSnapshot
@@ -70,16 +72,27 @@ class PathReports:
         """Create the reports. `coverage` returns the rollups that cover the files of a snapshot."""
         self._database, self._cached, self._coverage = database, cached, coverage
         self._newest: WeakValueDictionary[str, ProjectBlock] = WeakValueDictionary()
+        self._too_large: dict[str, Hashable] = {}  # keys of the blocks that were too large, by project
 
     @property
     def projects(self) -> list[str]:
         """Return the projects of which a block is in memory."""
         return list(self._newest)
 
+    def is_large(self, snapshot: HitsSnapshot, name: str) -> bool:
+        """Return whether the paths of a project do not fit into memory: its reports are then counted from `hits`."""
+        coverage = self._coverage(snapshot)
+        uncovered = sum(row_groups.path_bytes(file.path, name) for file in coverage.uncovered)
+        try:
+            return uncovered > project.PATHS_BYTES_MAX or self.block(coverage, name) is None
+        except BlockTooLarge:
+            return True
+
     def page(self, snapshot: HitsSnapshot, scope: Scope, offset: int, limit: int, listing: Listing) -> Page | None:
         """Return a page of the paths; None if the blocks cannot answer.
 
-        If more than UNCOVERED_ROWS_MAX rows would be added to the blocks, a count of the files alone is faster.
+        They cannot if the project `is_large`. If more than UNCOVERED_ROWS_MAX rows would be added to the blocks, a
+        count of the files alone is faster.
         """
         inputs = self._inputs(snapshot, scope)
         if inputs is None:
@@ -109,10 +122,6 @@ class PathReports:
         ids = inputs.block.paths.add(pa.array(paths, pa.string()))
         return _table(inputs.block, ids, sums.views_of(*self._count(inputs), ids))
 
-    def read_block(self, snapshot: HitsSnapshot, name: str) -> None:
-        """Read the block of a project into the cache."""
-        self.block(self._coverage(snapshot), name)
-
     def read_days(self, snapshot: HitsSnapshot, name: str, index: int) -> None:
         """Read the daily views of a project in a month into the cache, if the block is there.
 
@@ -124,10 +133,20 @@ class PathReports:
             BlockMonths(self._cached, block, key).month(index)
 
     def block(self, coverage: Coverage, name: str) -> tuple[ProjectBlock, Hashable]:
-        """Return the block of a project, and its key in the cache."""
+        """Return the block of a project, and its key in the cache.
+
+        Raises:
+            BlockTooLarge: see `project.read`.
+        """
         key = _key(coverage, name)
+        if self._too_large.get(name) == key:
+            raise BlockTooLarge(name)
         read = partial(project.read, coverage.parts, name, self._newest.get(name))
-        block = self._cached(key, lambda: compute_released(read), is_costly=True)
+        try:
+            block = self._cached(key, lambda: compute_released(read), is_costly=True)
+        except BlockTooLarge:
+            self._too_large[name] = key
+            raise
         self._newest[name] = block
         return block, key
 
@@ -160,6 +179,8 @@ class PathReports:
         return pa.array(viewed, pa.string())
 
     def _inputs(self, snapshot: HitsSnapshot, scope: Scope) -> _Inputs | None:
+        if self.is_large(snapshot, scope.project):
+            return None
         coverage = self._coverage(snapshot)
         block, key = self.block(coverage, scope.project)
         inputs = _Inputs(snapshot, scope, coverage, block, key)

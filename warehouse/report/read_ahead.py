@@ -68,7 +68,8 @@ class ReadAhead:
         projects = self._by_path.projects if self._parts else self._most_viewed(parts)
         self._parts = parts
         for number, project in enumerate(projects):
-            self._by_path.read_block(take(), project)
+            if self._by_path.is_large(take(), project):  # reads the block into the cache if it is not
+                continue
             yield
             for index in _from_the_ends(len(parts)):
                 snapshot = take()

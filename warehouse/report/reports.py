@@ -8,7 +8,6 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from warehouse.blocks.listing import Audience, Listing, Order
 from warehouse.control.policy import Periods
@@ -29,6 +28,7 @@ from warehouse.report.audience.first_days import FirstDays
 from warehouse.report.audience.last_days import last_days
 from warehouse.report.audience.user_agents import USER_AGENTS
 from warehouse.report.audience.verdicts import EVIDENCE, STATES, Verdicts
+from warehouse.report.by_path.from_hits import FromHits
 from warehouse.report.filters import Counts, Filters, Page, Query
 from warehouse.report.grouped import GroupedReports
 from warehouse.report.grouping import BREAKDOWNS, DAY_S, TIME_UNITS
@@ -70,7 +70,8 @@ class Reports:
         self._cached = ResultCache(cache_bytes)
         reader.cache_in(ResultCache(int(cache_bytes * PAST_SHARE)))
         self._by_path = PathReports(self._database, self._cached, self._coverage)
-        self._grouped = GroupedReports(self._database, self._cached, self._coverage, self._by_path)
+        self._from_hits = FromHits(spill, self._cached)
+        self._grouped = GroupedReports(self._database, self._cached, self._coverage, self._by_path, self._from_hits)
         self._first_days = FirstDays(self._database, self._cached, self._coverage, self._by_path.block)
         self._agent_pages = AgentPages(self._database, self._cached, self._coverage, self._by_path.block)
         self._activity = Activity(self._database, self._cached, self._coverage)
@@ -101,7 +102,7 @@ class Reports:
         scope = self._scope(snapshot, query)
         rows = self._by_path.some(snapshot, scope, paths)
         if rows is None:
-            rows = self._ranked_paths(snapshot, scope, BY_TOTAL)[1].filter(pc.field(PATH).isin([*paths]))
+            rows = self._from_hits.some(snapshot, scope, paths)
         return {row[PATH]: Counts(row["human"], row["ai"], row["bot"]) for row in rows.to_pylist()}
 
     def all_views(
@@ -190,7 +191,9 @@ class Reports:
 
         They are those of the last 32 UTC days of the range, in which a month of any time zone lies.
         """
-        return self._agent_pages.count(snapshot, self._last_days(snapshot, query, agent_pages.DAYS), by)
+        is_large = self._by_path.is_large(snapshot, query.project)
+        count = self._from_hits.agent_pages if is_large else self._agent_pages.count
+        return count(snapshot, self._last_days(snapshot, query, agent_pages.DAYS), by)
 
     def visits_sent(
         self, snapshot: HitsSnapshot, query: Query, hosts: Mapping[str, str], campaigns: Mapping[str, str]
@@ -208,6 +211,8 @@ class Reports:
 
     def first_ai_days(self, snapshot: HitsSnapshot, query: Query, paths: Collection[str]) -> dict[str, date]:
         """Return the UTC day of the first view by AI, in any range, of each path that has one; at most 10,000 paths."""
+        if self._by_path.is_large(snapshot, query.project):
+            return self._from_hits.first_days(snapshot, Scope(query.project, TimeRange(), Filters()), paths)
         return self._first_days.by_ai(snapshot, query.project, paths)
 
     def sparklines(self, snapshot: HitsSnapshot, projects: Collection[str], now: datetime) -> dict[str, Sparkline]:
@@ -251,28 +256,21 @@ class Reports:
 
     def close(self) -> None:
         self._read_ahead_thread.close()
+        self._from_hits.close()
         self._database.close()
         self._reader.close()
 
     def _page_of_paths(self, snapshot: HitsSnapshot, query: Query, offset: int, limit: int, listing: Listing) -> Page:
         scope = self._scope(snapshot, query)
         page = self._by_path.page(snapshot, scope, offset, limit, listing)
-        return page or Page.of(*self._ranked_paths(snapshot, scope, listing), offset, limit)
+        return page or self._from_hits.page(snapshot, scope, offset, limit, listing)
 
     def _all_paths(
         self, snapshot: HitsSnapshot, query: Query, listing: Listing
     ) -> tuple[Counts, Iterator[pa.RecordBatch]]:
         scope = self._scope(snapshot, query)
         report = self._by_path.all(snapshot, scope, BATCH_ROWS, listing)
-        if report is not None:
-            return report
-        totals, rows = self._ranked_paths(snapshot, scope, listing)
-        return totals, iter(rows.to_batches(BATCH_ROWS))
-
-    def _ranked_paths(self, snapshot: HitsSnapshot, scope: Scope, listing: Listing) -> tuple[Counts, pa.Table]:
-        """Return all paths of a listing, counted from `hits` alone."""
-        rows = self._grouped.breakdown(snapshot, scope, PATH).rename_columns(["path", *_NUMBERS])
-        return Counts.of(rows), listing.choose(rows)
+        return report or self._from_hits.all(snapshot, scope, BATCH_ROWS, listing)
 
     def _scope(self, snapshot: HitsSnapshot, query: Query) -> Scope:
         end = query.end or open_end.find(self._database, self._cached, snapshot, query.project, query.now)

@@ -106,7 +106,7 @@ def test_block_that_reuses_months_equals_one_that_reads_all(
             if part.rollup.month == month
         ]
         groups = {
-            "merged_rows": 2,
+            "merged_bytes": 2,
             "build_bytes": 100,
         }  # smaller than the rollups, which are then read in several groups
         block = project.read(chosen, "site", project.read(before, "site", **groups), **groups)

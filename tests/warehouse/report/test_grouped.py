@@ -1,6 +1,7 @@
 """Breakdowns, series and coverage count files and hot rows of a snapshot once, and read files once."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -13,6 +14,7 @@ from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query.hits_snapshot import HitsReader, HitsSnapshot
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import FIRST, LAST, TimeRange
+from warehouse.report.by_path.from_hits import FromHits
 from warehouse.report.filters import Filters, Query
 from warehouse.report.grouped import GroupedReports
 from warehouse.report.hit_counts import Scope
@@ -32,13 +34,15 @@ def reader(site: Site) -> Iterable[HitsReader]:
 
 
 @pytest.fixture
-def reports(site: Site) -> GroupedReports:
+def reports(site: Site) -> Iterator[GroupedReports]:
     cached = ResultCache(10_000_000)
 
     def covered(snapshot: HitsSnapshot) -> Coverage:
         return coverage.choose(site.root, snapshot.files)
 
-    return GroupedReports(site.database, cached, covered, PathReports(site.database, cached, covered))
+    with closing(FromHits(site.spill, cached)) as from_hits:
+        by_path = PathReports(site.database, cached, covered)
+        yield GroupedReports(site.database, cached, covered, by_path, from_hits)
 
 
 def scope(filters: Filters | None = None) -> Scope:
