@@ -96,8 +96,16 @@ def _step_cells(step: Step) -> tuple[str, ...]:
 @click.command("sql")
 @click.argument("query", metavar="QUERY")
 @output.rows_option("csv", "parquet")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(0),
+    default=sql.TIMEOUT_S,
+    show_default=True,
+    help="Seconds after which the query is ended; 0 is no limit.",
+)
 @click.pass_obj
-def sql_(settings: Settings, query: str, form: str | None) -> None:
+def sql_(settings: Settings, query: str, timeout_s: float, form: str | None) -> None:
     """Query hits, daily_views, errors and agents in DuckDB's SQL.
 
     The query is a single SELECT, DESCRIBE, SHOW or SUMMARIZE. Its result includes the hits that wait in the hot log.
@@ -108,9 +116,12 @@ def sql_(settings: Settings, query: str, form: str | None) -> None:
         raise click.UsageError("Parquet is binary: send it to a file, as in > answer.parquet")
     data_folder.require(settings)
     data_folder.require_agents(settings)
+    sql.limit_memory()
     try:
-        with sql.run_query(settings.data, query, settings.lake, settings.hot_log) as rows:
+        with sql.run_query(settings.data, query, settings.lake, settings.hot_log, timeout_s) as rows:
             output.write(rows, chosen)
+    except MemoryError:  # first, because pa.ArrowMemoryError is one
+        raise click.ClickException(sql.TOO_LARGE) from None
     except pa.ArrowException as error:
         raise click.ClickException(
             f"{chosen} cannot represent the result: {error}; CAST the column AS VARCHAR"

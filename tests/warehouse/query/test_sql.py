@@ -3,6 +3,7 @@
 import hashlib
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -48,8 +49,8 @@ def connection(site: Site, folder: Path) -> Iterable[duckdb.DuckDBPyConnection]:
     connection.close()
 
 
-def ask(folder: Path, question: str) -> list[dict[str, object]]:
-    with sql.run_query(folder, question) as answer:
+def ask(folder: Path, question: str, timeout_s: float = 0) -> list[dict[str, object]]:
+    with sql.run_query(folder, question, timeout_s=timeout_s) as answer:
         rows: list[dict[str, object]] = answer.read_all().to_pylist()
     return rows
 
@@ -182,6 +183,39 @@ def test_row_that_cannot_be_computed_raises_the_message_of_duckdb_when_it_is_rea
 def test_query_that_exceeds_the_memory_limit_is_refused_with_advice(site: Site, folder: Path) -> None:
     with pytest.raises(InvalidSql, match="more than 1GB of memory: select fewer days or columns"):
         ask(folder, "SELECT list(repeat('x', 1000) || i) AS all FROM range(2000000) AS t (i)")
+
+
+def test_query_that_takes_too_long_ends_with_advice(site: Site, folder: Path) -> None:
+    with pytest.raises(InvalidSql, match="longer than its time limit: .* raise --timeout"):
+        ask(folder, "SELECT count(*) FROM range(1000000000000) AS t (i) WHERE i % 7 = 8", timeout_s=0.05)
+
+
+def test_rows_of_a_query_that_takes_too_long_end_with_advice(site: Site, folder: Path) -> None:
+    endless = "SELECT i FROM range(1000000000000) AS t (i)"
+    advice = pytest.raises(InvalidSql, match="longer than its time limit")
+    with advice, sql.run_query(folder, endless, timeout_s=0.5) as answer:
+        deque(answer, maxlen=0)
+
+
+def test_sums_of_many_rows_are_narrowed_in_order_with_their_names(site: Site, folder: Path) -> None:
+    question = (
+        "SELECT sum(i) AS n, sum(-i) AS n, i::VARCHAR AS text FROM range(100000) AS t (i) GROUP BY i ORDER BY i DESC"
+    )
+    with sql.run_query(folder, question) as answer:
+        assert [(field.name, str(field.type)) for field in answer.schema] == [
+            ("n", "int64"),
+            ("n", "int64"),
+            ("text", "string"),
+        ]
+        rows = answer.read_all()
+    assert rows.column(0).to_pylist() == [-number for number in rows.column(1).to_pylist()] == [*range(99_999, -1, -1)]
+
+
+def test_process_that_limits_its_memory_cannot_take_more(folder: Path) -> None:
+    script = "from warehouse.query import sql; sql.limit_memory(); bytearray({} * 1024**3)"
+    for gib, error in ((1, b""), (3, b"MemoryError")):
+        ended = subprocess.run([sys.executable, "-c", script.format(gib)], capture_output=True, check=False)
+        assert (ended.returncode == 0, ended.stderr.strip().rpartition(b"\n")[2]) == (not error, error)
 
 
 def test_connection_sees_its_snapshot_whatever_is_written_later(
