@@ -24,6 +24,7 @@ from api.dashboard.web import assets, error_page
 from api.dashboard.web import routes as pages
 from api.dashboard.web.visit import Visit
 from api.http import problems
+from api.http.cors import RefusedOrigins
 from api.http.middleware import RequestMiddleware
 from api.http.operation import Operation
 from api.http.rate_limit import WINDOW_US, RateLimit
@@ -204,6 +205,7 @@ async def _open(stack: ExitStack, settings: Settings) -> State:
         reports=reports,
         errors=error_reports,
         rate_limit=rate_limit,
+        refused_origins=stack.enter_context(closing(RefusedOrigins(settings.limits))),
         maintenance=maintenance,
         agents=agents,
         verifier=verifier,

@@ -8,6 +8,7 @@ from starlette.requests import Request
 
 from agent.worker.child_process import ChildProcess
 from api.cache import Cache
+from api.http.cors import RefusedOrigins
 from api.http.rate_limit import RateLimit
 from api.keys import Keyring
 from api.maintenance import Maintenance
@@ -40,6 +41,7 @@ class State:
     reports: Reports
     errors: ErrorReports
     rate_limit: RateLimit
+    refused_origins: RefusedOrigins
     maintenance: Maintenance
     agents: ChildProcess
     verifier: Verifier

@@ -6,12 +6,19 @@ A page of another site must not count its visitors as visitors of a project. Bro
 not that of an image: see `require_own_page`.
 """
 
+import sqlite3
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
 from starlette.requests import Request
 
 from api.http.headers import header
 from api.http.problems import Problem
 from ingest.hits.url import host
-from warehouse.control.projects import ANY_ORIGIN, Project, origin_of
+from warehouse.control.projects import ANY_ORIGIN, Project, normalized_origin, origin_of
 from warehouse.errors import InvalidProject
 
 _PREFLIGHT = {
@@ -31,6 +38,72 @@ The service itself allows no origin to read reports, because an API key must not
 HEADERS = ("Access-Control-Allow-Origin", *_PREFLIGHT)
 """Names of the headers of a response to a preflight request."""
 
+REFUSED_MAX = 20
+"""Maximum number of refused origins of a project that are shown."""
+_CREATE = """
+CREATE TABLE IF NOT EXISTS refused (
+    project TEXT, origin TEXT, beacons INTEGER, last_s INTEGER, PRIMARY KEY (project, origin)
+)
+"""
+_ADD = """
+INSERT INTO refused VALUES (:project, :origin, 1, :now_s)
+ON CONFLICT DO UPDATE SET beacons = beacons + 1, last_s = excluded.last_s
+"""
+_REMOVE = f"""
+DELETE FROM refused WHERE project = :project AND origin IN (
+    SELECT origin FROM refused WHERE project = :project AND origin <> :origin ORDER BY beacons DESC, last_s DESC
+    LIMIT -1 OFFSET {REFUSED_MAX - 1}
+)
+"""
+
+
+@dataclass
+class OriginRefused(Problem):
+    """The problem `origin-not-allowed`. `origin` is that of the page, or None if the page withholds it."""
+
+    origin: str | None = None
+
+
+class RefusedOrigin(NamedTuple):
+    """An origin whose beacons were refused since the start of the service, and the time of the last one."""
+
+    origin: str
+    beacons: int
+    last_s: int
+
+    @property
+    def last(self) -> datetime:
+        return datetime.fromtimestamp(self.last_s, UTC)
+
+
+class RefusedOrigins:
+    """Counts of refused beacons by project and origin, over all server processes, in the file of the rate limits.
+
+    A project has the REFUSED_MAX origins with the most beacons: strangers can send any number of origins.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+        self._connection.execute("PRAGMA synchronous=OFF")
+        self._connection.execute(_CREATE)
+
+    def add(self, project: str, origin: str, now_s: int) -> None:
+        """Count a refused beacon, unless its origin is malformed or another process counts at this moment."""
+        values = {"project": project, "origin": origin, "now_s": now_s}
+        with suppress(InvalidProject, sqlite3.OperationalError):
+            if len(origin) <= ORIGIN_CHARACTERS_MAX and normalized_origin(origin) == origin != ANY_ORIGIN:
+                self._connection.execute(_ADD, values)
+                self._connection.execute(_REMOVE, values)
+
+    def of(self, project: Project) -> list[RefusedOrigin]:
+        """Return the refused origins that the project does not allow now, most beacons first."""
+        query = "SELECT origin, beacons, last_s FROM refused WHERE project = ? ORDER BY beacons DESC, origin"
+        counted = (RefusedOrigin(*row) for row in self._connection.execute(query, (project.id,)))
+        return [each for each in counted if not project.allows(each.origin)]
+
+    def close(self) -> None:
+        self._connection.close()
+
 
 def readable(request: Request) -> dict[str, str]:
     """Return the headers that let a page of any origin read the response: beacon.js logs why a beacon failed."""
@@ -46,7 +119,7 @@ def allowed(request: Request, project: Project) -> dict[str, str]:
     """
     origin = header(request, b"origin")
     if origin is not None and not project.allows(origin):
-        raise refused(project, f"the origin {origin!r}")
+        raise _refused(project, origin)
     return {} if origin is None else {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
 
 
@@ -62,22 +135,25 @@ def require_own_page(request: Request, project: Project) -> None:
     referer = header(request, b"referer")
     if referer is None:
         if header(request, b"sec-fetch-site") == "cross-site" and ANY_ORIGIN not in project.origins:
-            raise refused(project, "a page of another site that withholds its address (Referer)")
+            raise _refused(project, None)
     elif not project.allows(origin := _origin(referer)):
-        raise refused(project, f"the origin {origin!r}")
+        raise _refused(project, origin)
 
 
 def require_own_url(project: Project, url: str | None) -> None:
     """Raise Problem `origin-not-allowed` for a page of a host that is not one of the project's, if it has any."""
     if url and project.origins and not project.allows_host(host(url)):
-        raise refused(project, f"the origin {_origin(url)!r}")
+        raise _refused(project, _origin(url))
 
 
-def refused(project: Project, sender: str) -> Problem:
-    """Return the problem `origin-not-allowed`, which names the sender and the command that allows it."""
-    origins = " ".join(("readership project origins", project.id, *project.origins))
-    detail = f"project {project.id!r} does not accept beacons from {sender}; to accept them: {origins} ORIGIN"
-    return Problem("origin-not-allowed", detail, headers={"Vary": "Origin"})
+def _refused(project: Project, origin: str | None) -> OriginRefused:
+    """Return the problem, which names the command that allows the origin: None if the page withholds it."""
+    sender = (
+        "a page of another site that withholds its address (Referer)" if origin is None else f"the origin {origin!r}"
+    )
+    command = " ".join(("readership project origins", project.id, *project.origins, origin or "ORIGIN"))
+    detail = f"project {project.id!r} does not accept beacons from {sender}; to accept them: {command}"
+    return OriginRefused("origin-not-allowed", detail, headers={"Vary": "Origin"}, origin=origin)
 
 
 def _origin(url: str) -> str:

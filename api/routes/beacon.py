@@ -1,6 +1,8 @@
 """Page views from pages, without an API key: the beacon, its preflight request and the pixel."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import msgspec
@@ -9,6 +11,7 @@ from starlette.responses import Response
 
 from api import metrics
 from api.http import body, cors, parameters
+from api.http.cors import OriginRefused
 from api.http.headers import header
 from api.http.operation import ADDRESS, JSON, TEXT, Content, Operation, Success, field_parameters
 from api.http.problems import Fault, Problem
@@ -40,7 +43,8 @@ async def receive(request: Request) -> Response:
     state = state_of(request)
     request.state.headers = cors.readable(request)
     project = await state.project(request.path_params["projectId"])
-    headers = cors.allowed(request, project)
+    with _recorded(state, project):
+        headers = cors.allowed(request, project)
     await _limit_rate(request, state, project)
     body.media_type(request, (JSON, TEXT))
     began_s = time.monotonic()
@@ -56,8 +60,9 @@ async def pixel(request: Request) -> Response:
     """Respond to GET .../pixel.gif, the beacon of a page without JavaScript. A HEAD request counts nothing."""
     state = state_of(request)
     project = await state.project(request.path_params["projectId"])
-    request.state.headers = headers = cors.allowed(request, project)
-    cors.require_own_page(request, project)
+    with _recorded(state, project):
+        request.state.headers = headers = cors.allowed(request, project)
+        cors.require_own_page(request, project)
     query = parameters.single(request, ("path", "url", "referrer", "eventId"))
     if request.method == "GET":
         sent = BeaconHit(query.get("url"), query.get("path"), query.get("referrer"), query.get("eventId"))
@@ -86,8 +91,20 @@ async def count(request: Request, project: Project, sent: BeaconHit) -> None:
 def _view(request: Request, project: Project, sent: BeaconHit) -> Hit:
     """Return the page view that a request sends, with the user agent, the time and the evidence of the request."""
     view = hit.beacon_hit(sent, _user_agent(request), datetime.now(UTC), evidence_of(request))
-    cors.require_own_url(project, sent.url)
+    with _recorded(state_of(request), project):
+        cors.require_own_url(project, sent.url)
     return view
+
+
+@contextmanager
+def _recorded(state: State, project: Project) -> Iterator[None]:
+    """Record the origin of a beacon that is refused, for the page *Set up*."""
+    try:
+        yield
+    except OriginRefused as refused:
+        if refused.origin is not None:
+            state.refused_origins.add(project.id, refused.origin, int(time.time()))
+        raise
 
 
 async def _require_unchanged(state: State, project: Project) -> None:

@@ -1,9 +1,15 @@
 """CORS headers for the origins of a project."""
 
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
 import pytest
 from starlette.requests import Request
 
 from api.http import cors
+from api.http.cors import OriginRefused, RefusedOrigin, RefusedOrigins
 from api.http.problems import Problem
 from warehouse.control.projects import Project
 
@@ -79,10 +85,11 @@ def test_image_on_a_page_of_the_project_is_accepted(referer: str | None, fetch_s
 )
 def test_image_on_a_page_of_another_site_is_refused(referer: str | None, fetch_site: str | None, sender: str) -> None:
     sent = request(None, referer=referer, sec_fetch_site=fetch_site)
-    with pytest.raises(Problem) as raised:
+    with pytest.raises(OriginRefused) as raised:
         cors.require_own_page(sent, SITE)
     assert raised.value.kind == "origin-not-allowed"
-    command = "readership project origins site https://example.com http://localhost:3000 ORIGIN"
+    allowed = raised.value.origin or "ORIGIN"
+    command = f"readership project origins site https://example.com http://localhost:3000 {allowed}"
     assert raised.value.detail == f"project 'site' does not accept beacons from {sender}; to accept them: {command}"
     cors.require_own_page(sent, ANY)
     cors.require_own_page(sent, Project("new", (), 0))
@@ -99,6 +106,54 @@ def test_url_of_another_host_is_refused(url: str) -> None:
         cors.require_own_url(SITE, url)
     cors.require_own_url(ANY, url)
     cors.require_own_url(Project("new", (), 0), url)
+
+
+@pytest.fixture
+def refused(tmp_path: Path) -> Iterator[RefusedOrigins]:
+    origins = RefusedOrigins(tmp_path / "limits.sqlite")
+    yield origins
+    origins.close()
+
+
+def test_refused_origins_are_counted_over_all_processes_until_they_are_allowed(
+    refused: RefusedOrigins, tmp_path: Path
+) -> None:
+    with closing(RefusedOrigins(tmp_path / "limits.sqlite")) as another:
+        for each, now_s in ((refused, 10), (another, 20), (refused, 15)):
+            each.add("site", "https://new.example", now_s)
+        another.add("site", "https://example.com", 30)  # allowed in the meantime
+        another.add("other", "https://another.example", 40)
+    assert refused.of(SITE) == [RefusedOrigin("https://new.example", 3, 15)]
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "null", "*", "", "https://a.example/", "https://a.example/b", "HTTPS://a.example", "javascript:alert(1)",
+        'https://a"><script>', "https://" + "a" * 300, "https://a.example\nb",
+    ],
+)  # fmt: skip
+def test_malformed_origin_is_not_recorded(refused: RefusedOrigins, origin: str) -> None:
+    refused.add("site", origin, 10)
+    assert refused.of(SITE) == []
+
+
+def test_strangers_cannot_displace_the_origins_with_the_most_beacons(refused: RefusedOrigins) -> None:
+    for number in range(1_000):
+        refused.add("site", f"https://{number}.example", number)
+        if number % 100 == 0:
+            refused.add("site", "https://own.example", number)
+            refused.add("site", "https://own.example", number)
+    origins = refused.of(SITE)
+    assert (len(origins), origins[0]) == (20, RefusedOrigin("https://own.example", 20, 900))
+
+
+def test_refused_origin_is_not_recorded_while_another_process_writes(refused: RefusedOrigins, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "limits.sqlite", isolation_level=None)) as another:
+        another.execute("BEGIN IMMEDIATE")
+        refused.add("site", "https://new.example", 10)
+        another.execute("ROLLBACK")
+    assert refused.of(SITE) == []
 
 
 def test_page_of_any_origin_may_read_an_error() -> None:

@@ -164,6 +164,7 @@ def _coverage(visit: Visit) -> SourceCoverage:
 
 def _arrivals(visit: Visit, coverage: SourceCoverage) -> dict[str, Any]:
     """Return the values of the part of the page that shows what has arrived."""
+    assert visit.project is not None
     by_name = {source.source: source for source in coverage.sources}
     sources = [_shown_source(name, by_name.get(name)) for name in SOURCES]
     sent = _sent(visit)
@@ -171,6 +172,7 @@ def _arrivals(visit: Visit, coverage: SourceCoverage) -> dict[str, Any]:
     is_pending = test is not None and test.rule is None
     return {
         "sources": sources,
+        "refused": visit.state.refused_origins.of(visit.project),
         "warnings": list(readable(coverage.warnings, visit.locale)),
         "test": test,
         "user_agent": header(visit.request, b"user-agent") or "",

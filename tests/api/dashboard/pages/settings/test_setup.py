@@ -1,5 +1,6 @@
 """The page Set up: the script line, the origins, the test view and what each source has sent."""
 
+import re
 import time
 from datetime import UTC, datetime, timedelta
 from html import unescape
@@ -36,6 +37,34 @@ def test_script_line_and_links_have_the_base_url(tmp_path: Path) -> None:
 def test_host_that_a_shell_would_execute_is_not_shown(dashboard: Dashboard) -> None:
     text = unescape(dashboard.visitor("viewer").get(PATH, headers={"Host": "x$(id)"}).text)
     assert "$(id)" not in text
+
+
+def test_refused_site_is_shown_and_an_owner_allows_it(tmp_path: Path) -> None:
+    with opened(tmp_path / "data") as dashboard:
+        projects.set_origins(dashboard.engine, PROJECT, ("https://old.example",))
+        assert "refused" not in dashboard.visitor("owner").get(PATH).text.partition("Website script</h2>")[0]
+        hits = f"/v1/analytics/{PROJECT}/hits"
+        for _ in range(3):
+            response = dashboard.client.post(hits, json={"path": "/a"}, headers={"Origin": "https://new.example"})
+            assert response.status_code == 403
+            assert (
+                "readership project origins site https://old.example https://new.example" in response.json()["detail"]
+            )
+        dashboard.client.post(hits, json={"path": "/a"}, headers={"Origin": "https://x.example/<script>"})
+        row = re.compile(r"<code>https://new.example</code></th>\s*<td [^>]*>3</td>")
+        viewer = dashboard.visitor("viewer").get(PATH).text
+        assert row.search(viewer)
+        assert "x.example" not in viewer
+        assert "An owner can allow it." in viewer
+        assert "Allow https://new.example" not in viewer
+        owner = dashboard.visitor("owner")
+        text = owner.get(f"{PATH}/arrivals").text
+        assert row.search(text)
+        [origins] = re.findall(r'name="origins" value="([^"]*)"><button[^>]*>Allow<', text)
+        assert post(dashboard.visitor("viewer"), f"{PATH}/origins", origins=origins).status_code == 403
+        assert post(owner, f"{PATH}/origins", origins=origins).status_code == 303
+        assert projects.find(dashboard.engine, PROJECT).origins == ("https://old.example", "https://new.example")
+        assert not row.search(owner.get(PATH).text)
 
 
 def test_test_view_is_counted_once_and_shown(dashboard: Dashboard) -> None:
