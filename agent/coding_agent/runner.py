@@ -17,6 +17,7 @@ from agent import process
 from agent.coding_agent.output import SUMMARY_CHARACTERS, Output
 from agent.coding_agent.presets import CommandLine, Preset, TurnInput, find_preset
 from agent.errors import ProgramTimedOut, TurnFailed, TurnStopped
+from agent.git.workspace import discard
 from agent.sandbox import bubblewrap, init, scratch
 from agent.sandbox.bubblewrap import Limits, Sandbox
 from agent.sandbox.gateway import FAILING_S_MAX, Gateway
@@ -112,7 +113,12 @@ def run(request: RunRequest) -> RunResult:
             )
         _write_scratch(request, _prompt(request, agent), command_line, paths)
         watchdog = stack.enter_context(Watchdog((request.tree, request.home), request.limits))
-        status = _run(request, command_line, paths, output, watchdog, gateway)
+        try:
+            status = _run(request, command_line, paths, output, watchdog, gateway)
+        except TurnFailed:
+            for folder in watchdog.folders if watchdog.fills_disk else ():
+                discard(folder)  # the next turn begins with a new home
+            raise
         return _result(request, agent, status, output, gateway)
 
 

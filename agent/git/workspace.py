@@ -184,6 +184,7 @@ def _reset(workspace: Workspace, git: Git) -> None:
     if not (workspace.home.is_dir() and workspace.home_id.is_file()):
         workspace.home_id.write_text(secrets.token_hex(8))  # before the home: a new home never has the id of an old one
         workspace.home.mkdir(mode=0o700, exist_ok=True)
+    git.run_program("chmod", "-R", "u+rwX", "--", "home", environ={})
 
 
 def _has_entries(folder: Path) -> bool:

@@ -31,6 +31,8 @@ class Watchdog:
 
     folders: Sequence[Path]
     limits: Limits
+    fills_disk: bool = False
+    """The reason is that the folders are too large, or that the disk is full."""
     _reason: str | None = None
     _parent: int = 0
     _ends: threading.Event = field(default_factory=threading.Event)
@@ -58,12 +60,14 @@ class Watchdog:
     def _watch(self) -> None:
         measure_at = 0.0
         while self._reason is None and not self._ends.wait(POLL_S):
-            self._reason = self._memory() or self._space()
+            disk_reason = self._space()
             began = time.monotonic()
-            if self._reason is None and began >= measure_at:
-                self._reason = self._disk()
+            if disk_reason is None and began >= measure_at:
+                disk_reason = self._disk()
                 took = time.monotonic() - began
                 measure_at = time.monotonic() + max(MEASURE_S, took * PAUSE_FACTOR)
+            self.fills_disk = disk_reason is not None
+            self._reason = disk_reason or self._memory()
 
     def _memory(self) -> str | None:
         if _available_bytes() < MEMORY_RESERVE_BYTES:

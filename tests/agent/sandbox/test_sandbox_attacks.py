@@ -308,9 +308,25 @@ time.sleep(1000)
 
 def test_agent_cannot_fill_the_disk_with_many_files(job: Job) -> None:
     script = "i=0; while :; do i=$((i+1)); head -c 10000000 /dev/zero > ~/$i; sleep 0.01; done"
+    most = 0
+
+    def look() -> bool:
+        nonlocal most
+        most = max(most, sum(path.stat().st_size for path in job.home.iterdir()))
+        return False
+
     with pytest.raises(TurnFailed, match=r"wrote more than 0\.048\d+ GiB to its work tree and home"):
+        job.shell(script, limits=Limits(disk_bytes=50 * MIB), is_stopped=look)
+    assert 0 < most < 2_000 * MIB
+
+
+def test_files_of_a_turn_over_the_disk_limit_are_removed_at_once(job: Job) -> None:
+    """Fill the home folder, and make it unreadable: the next turn has room again."""
+    script = "mkdir ~/a; head -c 60000000 /dev/zero > ~/a/x; chmod 000 ~/a; sleep 1000"
+    with pytest.raises(TurnFailed, match="wrote more than|cannot be measured"):
         job.shell(script, limits=Limits(disk_bytes=50 * MIB))
-    assert sum(path.stat().st_size for path in job.home.iterdir()) < 2_000 * MIB
+    assert not job.home.exists()
+    assert not job.tree.exists()
 
 
 def test_agent_cannot_fill_the_disk_with_empty_files(job: Job) -> None:

@@ -18,6 +18,7 @@ from agent.worker import turn
 from agent.worker.turn import TurnContext
 from tests.agent.clock import SECOND_US
 from tests.agent.service.site import REPOSITORY, SECRETS, Site, make_site, store_configuration
+from tests.agent.tools import require_sandbox
 from tests.processes.running import PROJECT
 from warehouse.control import database
 from warehouse.folder import sqlite_url
@@ -219,6 +220,19 @@ def test_prompts_are_in_the_pull_request_and_commits_only_if_they_are_published(
     else:
         assert (pull.title, pull.body) == (f"Readership job {id}", created)
         assert commits[1:] == ["Change what the prompt asked for"] * 2
+
+
+def test_unreadable_home_does_not_fail_the_next_turn(site: Site, tmp_path: Path) -> None:
+    require_sandbox()
+    engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
+    script = "mkdir -p ~/a && date +%N > new.md && touch ~/$(cat new.md) ~/a/x && chmod 000 ~/a ~"
+    store_configuration(engine, site, "sh", "-c", script, is_sandboxed=True)
+    id = store.create(engine, PROJECT, "One", None, 1).job.id
+    perform(engine, tmp_path / "jobs")
+    store.message(engine, PROJECT, id, "Two", None, 2)
+    perform(engine, tmp_path / "jobs")
+    assert len(list((tmp_path / "jobs" / id / "home").iterdir())) == 3, "the files of both turns"
+    engine.dispose()
 
 
 def test_upgraded_jobs_get_the_current_coding_agent_of_their_project(database_url: str, site: Site) -> None:
