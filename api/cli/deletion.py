@@ -1,4 +1,4 @@
-"""The deletion of a project from the control database, the hot log and the lake.
+"""The deletion of a project from the control database, the hot log and the lake, and of hits of a project.
 
 Two processes may delete a project at once, and another project may be created under its id when the first process is
 done. Rows outside of the control database have the id of the project, but not its internal id. Each step therefore
@@ -23,7 +23,7 @@ from warehouse.control import projects
 from warehouse.hotlog import batches, refusals, wal
 from warehouse.integrity.lake_lock import deletions_lock, rollups_lock
 from warehouse.maintenance import rollups
-from warehouse.maintenance.erase import erase_project
+from warehouse.maintenance.erase import Chosen, DayCounts, count, erase_hits, erase_project
 from warehouse.query import engine as query
 
 FOLDER = "deletions"
@@ -75,4 +75,27 @@ def delete_project(
             ledger_store.delete_project(hot, id)
             wal.empty(hot)
             projects.delete(control, id, internal_id)
+    return removed
+
+
+def count_hits(settings: Settings, chosen: Chosen) -> list[DayCounts]:
+    """Return the numbers of hits and errors that `delete_hits` would delete, by day and traffic."""
+    with closing(batches.connect(settings.hot_log)) as hot, closing(query.connect(settings.run / "spill")) as database:
+        return count(hot, settings.lake, database, chosen, LOCK_WAIT_S)
+
+
+def delete_hits(settings: Settings, control: sa.Engine, chosen: Chosen) -> int:
+    """Delete hits and errors of a project, and return the number of hits.
+
+    Raises:
+        ProjectGone: another process has deleted the project.
+        LakeBusy: see `erase.erase_hits`.
+    """
+    require_same = partial(
+        projects.require_same, control, chosen.project, projects.internal_id_of(control, chosen.project)
+    )
+    with closing(batches.connect(settings.hot_log)) as hot, closing(query.connect(settings.run / "spill")) as database:
+        removed = erase_hits(hot, settings.lake, database, chosen, LOCK_WAIT_S, require_same=require_same)
+        with rollups_lock(hot, LOCK_WAIT_S):
+            rollups.write_stale(settings.lake, database, LOCK_WAIT_S)
     return removed

@@ -15,6 +15,7 @@ from api.settings import Settings
 from warehouse.control import projects, source_policies
 from warehouse.control.policy import DEFAULT, POLICIES, Period, Policy
 from warehouse.control.projects import Project
+from warehouse.maintenance.erase import Chosen
 from warehouse.plural import counted
 
 DAY_S = 86_400
@@ -130,6 +131,54 @@ def delete_project(settings: Settings, id: str, yes: bool) -> None:
         click.confirm(f"Delete project {id} and all its views?", abort=True, err=True)
     removed = deletion.delete_project(settings, engine, id, internal_id)
     show({"id": id, "hits": removed}, f"project {id} deleted, with {counted(removed, 'hit')}")
+
+
+@project.command("delete-hits")
+@click.argument("id", metavar="PROJECT")
+@click.option("--from", "first", type=click.DateTime(["%Y-%m-%d"]), help="First UTC day. [default: the first one]")
+@click.option("--to", "end", type=click.DateTime(["%Y-%m-%d"]), help="Day after the last one. [default: no end]")
+@click.option("--path", help="Only hits of this path, or of all paths with a prefix: '/old/*'.")
+@click.option("--yes", is_flag=True, help="Delete the hits; without it, they are only counted.")
+@rows_format
+@click.pass_obj
+def delete_hits(
+    settings: Settings,
+    id: str,
+    first: datetime | None,
+    end: datetime | None,
+    path: str | None,
+    yes: bool,
+    form: str | None,
+) -> None:
+    """Delete hits that should never have come in, such as those of a test. Cannot be undone.
+
+    Prints the hits and errors of each day and traffic, and deletes them with --yes. What was imported stays known: the
+    same log, or the same event ids, do not bring the hits back.
+    """
+    if first is None and end is None:
+        raise click.UsageError("name the days with --from, --to, or both; --to is the day after the last one")
+    if first and end and first >= end:
+        raise click.UsageError(
+            f"--to {end.date()} is not after --from {first.date()}: it is the day after the last one"
+        )
+    if path is not None and (not path.startswith("/") or "*" in path[:-1]):
+        raise click.UsageError(
+            f"{path} is not a path as reports show it, such as /docs/install, or a prefix such as /old/*"
+        )
+    control = opened(settings)
+    projects.find(control, id)
+    data_folder.require(settings)
+    data_folder.prepare_lake(settings)
+    chosen = Chosen(id, first and first.date(), end and end.date(), path)
+    rows = deletion.count_hits(settings, chosen)
+    shown = [(each.day, each.traffic, f"{each.hits:,}", f"{each.errors:,}") for each in rows]
+    show_rows([each._asdict() for each in rows], table(("day", "traffic", "hits", "errors"), shown), form)
+    hits, errors = counted(sum(each.hits for each in rows), "hit"), counted(sum(each.errors for each in rows), "error")
+    if not yes:
+        ERR.print(f"Nothing was deleted. With --yes, this command deletes {hits} and {errors}.")
+    elif rows:
+        deletion.delete_hits(settings, control, chosen)
+        ERR.print(f"{hits} and {errors} deleted")
 
 
 project.add_command(agent.agent_)

@@ -1,4 +1,4 @@
-"""Delete the rows of a project, or those of the days before the retention.
+"""Delete the rows of a project, some of its days or paths, or the days before the retention.
 
 All tables lose the rows one month at a time, and loads run in between. `compact.vacuum` removes the files
 `delta_table.GRACE_H` hours later. The hot log loses the rows at once, and the moments of reports that were computed
@@ -6,9 +6,11 @@ before can no longer be read.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
 from itertools import groupby
+from typing import NamedTuple
 
 import duckdb
 import pyarrow.compute as pc
@@ -18,7 +20,7 @@ from warehouse.hotlog import dirty_days, retention, wal
 from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table, roots, row_groups
-from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, DAILY_VIEWS_TABLE, HITS_TABLE, File
+from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, DAILY_VIEWS_TABLE, HITS_TABLE
 from warehouse.lake.lock import pause_for_waiters
 from warehouse.lake.roots import Root
 from warehouse.maintenance import recount
@@ -26,6 +28,8 @@ from warehouse.maintenance.catch_up import OnStep, catch_up
 from warehouse.maintenance.load import load
 from warehouse.query import engine
 
+_COUNT = "SELECT date, traffic, {sum}::BIGINT FROM {files} WHERE {where} GROUP BY ALL"
+_SUMS = {HITS_TABLE: "count(*)", DAILY_VIEWS_TABLE: "sum(views)", DAILY_ERRORS_TABLE: "sum(requests)"}
 STEPS = (
     "before delete from hits",
     "before delete from daily_views",
@@ -33,6 +37,52 @@ STEPS = (
     "before clear",
     "after clear",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Rows of a project: those of its UTC days from `first` to the day before `end`, and of `path`; None for all.
+
+    A `path` that ends in `*` is the prefix of paths.
+    """
+
+    project: str
+    first: date | None = None
+    end: date | None = None
+    path: str | None = None
+
+    @property
+    def where(self) -> str:
+        """Return the SQL condition for DuckDB and delta-rs, which binds no values."""
+        conditions = [f"project_id = {_quoted(self.project)}"]
+        conditions += [f"date >= '{self.first}'"] if self.first else []
+        conditions += [f"date < '{self.end}'"] if self.end else []
+        if self.path is not None:
+            prefix, star, _ = self.path.partition("*")
+            conditions.append(f"starts_with(path, {_quoted(prefix)})" if star else f"path = {_quoted(self.path)}")
+        return " AND ".join(conditions)
+
+
+class DayCounts(NamedTuple):
+    """Numbers of the page views and of the errors of a day and traffic."""
+
+    day: date
+    traffic: str
+    hits: int
+    errors: int
+
+
+def count(
+    hot: HotConnection, root: Root, database: duckdb.DuckDBPyConnection, chosen: Chosen, wait_s: float
+) -> list[DayCounts]:
+    """Return the numbers of the rows that `erase_hits` would delete. Hits in the hot log are loaded first.
+
+    Raises:
+        LakeBusy: see `load.load`.
+    """
+    load(hot, root, wait_s)
+    hits, errors = (_count(root, database, spec, chosen) for spec in (HITS_TABLE, DAILY_ERRORS_TABLE))
+    return [DayCounts(*key, hits.get(key, 0), errors.get(key, 0)) for key in sorted({*hits, *errors})]
 
 
 def erase_project(
@@ -53,13 +103,28 @@ def erase_project(
     Raises:
         LakeBusy: see `durability.durable_writes` and `recount.retry_commit`.
     """
+    return erase_hits(hot, root, database, Chosen(project), wait_s, on_step, require_same)
+
+
+def erase_hits(
+    hot: HotConnection,
+    root: Root,
+    database: duckdb.DuckDBPyConnection,
+    chosen: Chosen,
+    wait_s: float,
+    on_step: OnStep = lambda step: None,
+    require_same: Callable[[], object] = lambda: None,
+) -> int:
+    """Delete rows, those in the hot log included, and return the number of page views among them.
+
+    An interrupted call can be repeated. `require_same`: see `erase_project`.
+
+    Raises:
+        LakeBusy: see `durability.durable_writes` and `recount.retry_commit`.
+    """
     load(hot, root, wait_s)
-    days = {
-        day
-        for spec in delta_table.TABLES
-        for day in _days(database, delta_table.list_files(delta_table.open_table(root, spec), spec), project)
-    }
-    return _erase(hot, root, days, f"project_id = '{project}'", wait_s, on_step, require_same)
+    days = {day.isoformat() for spec in delta_table.TABLES for day, _ in _count(root, database, spec, chosen)}
+    return _erase(hot, root, days, chosen.where, wait_s, on_step, require_same)
 
 
 def erase_before(
@@ -104,12 +169,20 @@ def first_trusted_s(root: Root, database: duckdb.DuckDBPyConnection, now_s: floa
     return float(newest_s)
 
 
-def _days(database: duckdb.DuckDBPyConnection, files: Sequence[File], project: str) -> list[str]:
+def _count(
+    root: Root, database: duckdb.DuckDBPyConnection, spec: delta_table.Spec, chosen: Chosen
+) -> dict[tuple[date, str], int]:
+    """Return the sums of the chosen rows of a table by day and traffic."""
+    files = delta_table.list_files(delta_table.open_table(root, spec), spec)
     if not files:
-        return []
-    sql = f"SELECT DISTINCT date::VARCHAR FROM {engine.parquet(files)} WHERE project_id = $project"
+        return {}
+    sql = _COUNT.format(sum=_SUMS[spec], files=engine.parquet(files), where=chosen.where)
     with database.cursor() as cursor:
-        return [day for (day,) in cursor.execute(sql, {"project": project}).fetchall()]
+        return {(day, traffic): number for day, traffic, number in cursor.execute(sql).fetchall()}
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _days_of_errors(root: Root, last_month: str) -> set[str]:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.api.cli.console import DAY_S, FIREFOX, KEY, call, complaint, result
 from tests.processes.running import PROJECT, Running, new_key
@@ -93,3 +94,46 @@ def test_deleted_project_leaves_no_hit_key_or_record_of_imported_logs(
     assert service.get()["totals"] == {"human": 2, "ai": 0, "total": 2}
     assert httpx.get(url, headers=other).json()["totals"]["human"] == 1
     assert all(finding["fault"] is None for finding in result(call(service.data, "doctor")))
+
+
+LINES = (
+    '192.0.2.1 - - [01/Oct/2026:12:00:00 +0000] "GET /test HTTP/1.1" 200 1 "-" "{0}"\n'
+    '192.0.2.1 - - [02/Oct/2026:12:00:00 +0000] "GET /a HTTP/1.1" 200 1 "-" "{0}"\n'
+)
+
+
+def test_chosen_hits_are_printed_and_deleted_only_with_yes_and_an_import_does_not_bring_them_back(
+    data: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "access.log"
+    log.write_text(LINES.format(FIREFOX))
+    result(call(data, "import", PROJECT, str(log)))
+    command = ("project", "delete-hits", PROJECT, "--from", "2026-10-01", "--to", "2026-10-02")
+    expected = [{"day": "2026-10-01", "traffic": "human", "hits": 1, "errors": 0}]
+    preview = call(data, *command)
+    assert (result(preview), preview.err) == (
+        expected,
+        "Nothing was deleted. With --yes, this command deletes 1 hit and 0 errors.\n",
+    )
+    assert result(call(data, *command)) == expected
+    deleted = call(data, *command, "--yes")
+    assert (result(deleted), deleted.err) == (expected, "1 hit and 0 errors deleted\n")
+    assert result(call(data, *command, "--yes")) == []
+    assert result(call(data, "import", PROJECT, str(log)))["known"] == 2
+    rows = result(call(data, "sql", "SELECT path FROM hits UNION ALL SELECT path FROM daily_views", "--format", "json"))
+    assert rows == [{"path": "/a"}, {"path": "/a"}]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "name the days with --from, --to, or both"),
+        (("--from", "2026-10-02", "--to", "2026-10-02"), "--to 2026-10-02 is not after --from 2026-10-02"),
+        (("--from", "2026-10-02", "--path", "a"), "a is not a path as reports show it"),
+        (("--from", "2026-10-02", "--path", "/a*b"), "/a*b is not a path as reports show it"),
+    ],
+)
+def test_choice_of_hits_that_cannot_be_meant_is_refused(data: Path, arguments: tuple[str, ...], message: str) -> None:
+    done = call(data, "project", "delete-hits", PROJECT, *arguments, "--yes")
+    assert done.status == 2
+    assert message in " ".join(done.err.split())

@@ -68,6 +68,46 @@ def test_nothing_to_erase_is_no_commit(site: Site) -> None:
     assert [site.state(spec).version for spec in delta_table.TABLES] == versions
 
 
+YEAR_1 = datetime(1, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "gone"),
+    [
+        (erase.Chosen("site", end=date(1995, 1, 1)), {"/zero"}),
+        (
+            erase.Chosen("site", first=date(2026, 9, 15), end=date(2026, 9, 17)),
+            {"/it's", "/old/a", "/old/b", "/failed"},
+        ),
+        (erase.Chosen("site", first=date(2026, 9, 15), path="/it's"), {"/it's"}),
+        (erase.Chosen("site", first=date(2026, 9, 15), path="/old/*"), {"/old/a", "/old/b", "/old/hot"}),
+        (erase.Chosen("site", end=date(2026, 9, 15), path="/old/a"), set()),
+    ],
+)
+def test_chosen_days_and_paths_are_counted_and_deleted_and_all_others_stay(
+    site: Site, chosen: erase.Chosen, gone: set[str]
+) -> None:
+    rows = [view("/zero", ts=YEAR_1), view("/it's"), view("/old/a"), view("/old/b", ts=NOON + DAY, traffic="ai")]
+    rows += [view("/older", ts=NOON + 2 * DAY), view("/it's", project_id="another")]
+    rows.append(view("/failed", traffic="bot", agent="GPTBot", rule="bot:spoofed:GPTBot", status=404))
+    site.post(*rows)
+    site.load()
+    hot = [view("/old/hot", ts=NOON + 3 * DAY)]
+    site.post(*hot)
+    removed = [row for row in rows + hot if row["project_id"] == "site" and row["path"] in gone]
+    counted = erase.count(site.hot, site.root, site.database, chosen, 0)
+    assert sum(each.hits + each.errors for each in counted) == len(removed)
+    assert {each.day for each in counted} == {row["ts"].date() for row in removed}
+    views = [row for row in removed if row["status"] != 404]
+    assert erase.erase_hits(site.hot, site.root, site.database, chosen, 0) == len(views)
+    stayed = [row for row in rows + hot if row not in removed]
+    assert site.daily_views() == Counter(key(row) for row in stayed if row["status"] != 404)
+    assert len(site.stored(delta_table.HITS_TABLE)) == sum(site.daily_views().values())
+    assert len(site.stored(delta_table.DAILY_ERRORS_TABLE)) == ("/failed" not in gone)
+    assert erase.count(site.hot, site.root, site.database, chosen, 0) == []
+    assert site.faults() == []
+
+
 def remaining(site: Site, word: str) -> list[Path]:
     """Return the Parquet files that have a word in a row or in their name, also files that no table names."""
     files = list(site.root.rglob("*.parquet"))
