@@ -1,28 +1,35 @@
 """All pages with the rights that they require."""
 
+from dataclasses import replace
+
+from api.dashboard.accounts import passwords
 from api.dashboard.pages.entry import account, sign_in, welcome
 from api.dashboard.pages.jobs import job_list, job_page
 from api.dashboard.pages.reading import errors, export, overview, path_list, path_page, projects, why
 from api.dashboard.pages.reading.ai import agent, readers
 from api.dashboard.pages.settings import keys, robots, setup, share
-from api.dashboard.web.routes import Page
+from api.dashboard.web.routes import Access, Page
+from api.routes.reports import threads
+
+
+def _reports(*pages: Page) -> tuple[Page, ...]:
+    """Return pages that compute reports, with their limits."""
+    shared = {Access.SHARED: threads.SHARED}
+    return tuple(replace(page, limit=shared.get(page.access, threads.REPORTS)) for page in pages)
+
+
+def _passwords(*pages: Page) -> tuple[Page, ...]:
+    """Return pages whose forms have passwords, with their limit."""
+    return tuple(replace(page, limit=passwords.THREADS if page.method == "POST" else None) for page in pages)
+
 
 PAGES: tuple[Page, ...] = (
-    *sign_in.PAGES,
-    *welcome.PAGES,
-    *account.PAGES,
-    *projects.PAGES,
-    *setup.PAGES,
+    *_passwords(*sign_in.PAGES, *welcome.PAGES, *account.PAGES),
+    *_reports(*projects.PAGES, *setup.PAGES),
     *keys.PAGES,
-    *overview.PAGES,
-    *export.PAGES,
-    *readers.PAGES,
+    *_reports(*overview.PAGES, *export.PAGES, *readers.PAGES),
     *robots.PAGES,
-    *agent.PAGES,
-    *path_list.PAGES,
-    *path_page.PAGES,
-    *errors.PAGES,
-    *why.PAGES,
+    *_reports(*agent.PAGES, *path_list.PAGES, *path_page.PAGES, *errors.PAGES, *why.PAGES),
     *job_list.PAGES,
     *job_page.PAGES,
     *share.PAGES,

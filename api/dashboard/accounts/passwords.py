@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
+from anyio import CapacityLimiter
 from argon2 import PasswordHasher
 from argon2.exceptions import VerifyMismatchError
 
@@ -16,7 +17,10 @@ CHARACTERS_MIN, CHARACTERS_MAX = 10, 200
 AT_ONCE_MAX = 4
 """Maximum number of hashes that a process computes at once. Each takes 64 MiB of memory and about 0.1 s."""
 WAITING_MAX = 8
-"""Maximum number of hashes that wait for their turn. Each occupies one of the 40 threads of Starlette's thread pool."""
+"""Maximum number of hashes that wait for their turn."""
+THREADS = CapacityLimiter(AT_ONCE_MAX + WAITING_MAX + 4)
+"""Limit on the number of forms with passwords that are handled at once: a few more than there are places for hashes, so
+that the others are refused at once, and none occupies the threads of look-ups."""
 WAIT_S = 10
 """Maximum wait of a hash for its turn, in seconds."""
 

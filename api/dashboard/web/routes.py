@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Literal
 
+from anyio import CapacityLimiter
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -17,6 +18,7 @@ from api.dashboard.web import cookies, csrf, forms, links
 from api.dashboard.web.forms import Form
 from api.dashboard.web.visit import Visit
 from api.http.problems import Problem
+from api.routes.reports import threads
 from api.state import state_of
 from warehouse.control import projects
 
@@ -43,7 +45,7 @@ class Access(Enum):
 class Page:
     """A page, or a form that a page posts, with the function that responds to it in a thread.
 
-    `body_bytes_max` is the maximum size of the form.
+    `body_bytes_max` is the maximum size of the form. `limit` is the limit on the number of pages that run at once.
     """
 
     method: Literal["GET", "POST"]
@@ -51,6 +53,7 @@ class Page:
     respond: Callable[[Visit], Response]
     access: Access
     body_bytes_max: int = forms.BODY_BYTES_MAX
+    limit: CapacityLimiter | None = None
 
 
 class SignInRequired(Exception):
@@ -78,7 +81,10 @@ def _endpoint(pages: Mapping[str, Page]) -> Callable[[Request], object]:
                 # Checked before the body is read, so that a stranger cannot send a large one, and again after it.
                 await run_in_threadpool(lambda: authorise(_visit(request), page.access))
                 form = await forms.read(request, page.body_bytes_max)
-            return await run_in_threadpool(lambda: page.respond(authorise(_visit(request, form), page.access)))
+            visit = await run_in_threadpool(lambda: authorise(_visit(request, form), page.access))
+            if page.limit is None:
+                return await run_in_threadpool(page.respond, visit)
+            return await threads.run(page.limit, page.respond, visit)
         except SignInRequired:
             return _to_sign_in(_visit(request))
 

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import msgspec
 import pyarrow as pa
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -13,7 +12,7 @@ from api.http import auth, report_parameters
 from api.http.negotiation import accepted
 from api.http.operation import ADDRESS, JSON, KEY_OPTION, NDJSON, HasMore, Operation, Parameter, Success, paging
 from api.http.report_parameters import DIMENSIONS, BreakdownQuery
-from api.routes.reports import measured, reference, responses
+from api.routes.reports import measured, reference, responses, threads
 from api.routes.reports.measured import Ai, Bot, Counts, Hidden, Human, Measured, Total
 from api.routes.reports.tables import file_stem_of
 from api.state import state_of
@@ -50,7 +49,7 @@ async def break_down(request: Request) -> Response:
     await auth.key_for(request, state_of(request).keyring, project, "read")
     query = report_parameters.breakdown_query(request)
     media_type = accepted(request, responses.MEDIA_TYPES, "the breakdown")
-    return await run_in_threadpool(_respond, request, project, query, media_type)
+    return await threads.run(threads.REPORTS, _respond, request, project, query, media_type)
 
 
 def _respond(request: Request, project: str, query: BreakdownQuery, media_type: str) -> Response:

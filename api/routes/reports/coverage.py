@@ -5,14 +5,13 @@ from typing import Annotated
 
 import msgspec
 import pyarrow as pa
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
 from api.http import auth, report_parameters
 from api.http.negotiation import accepted
 from api.http.operation import ADDRESS, IF_NONE_MATCH, JSON, KEY_OPTION, Operation, Success
-from api.routes.reports import reference, responses
+from api.routes.reports import reference, responses, threads
 from api.state import state_of
 from warehouse.control.policy import Policy
 from warehouse.query.moment import Moment
@@ -109,7 +108,7 @@ async def cover(request: Request) -> Response:
     await auth.key_for(request, state_of(request).keyring, project, "read")
     moment = report_parameters.coverage_query(request)
     media_type = accepted(request, responses.MEDIA_TYPES, "the coverage")
-    return await run_in_threadpool(_respond, request, project, moment, media_type)
+    return await threads.run(threads.REPORTS, _respond, request, project, moment, media_type)
 
 
 def _respond(request: Request, project: str, as_of: Moment | None, media_type: str) -> Response:

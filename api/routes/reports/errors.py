@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 
 import msgspec
 import pyarrow as pa
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -23,7 +22,7 @@ from api.http.operation import (
     paging,
 )
 from api.http.report_parameters import ERROR_FILTERS, ERROR_TRAFFIC, ErrorsPage
-from api.routes.reports import reference, responses
+from api.routes.reports import reference, responses, threads
 from api.routes.reports.tables import file_stem
 from api.state import state_of
 from warehouse.report.audience.errors import FIRST_DAY
@@ -70,7 +69,7 @@ async def list_errors(request: Request) -> Response:
     await auth.key_for(request, state_of(request).keyring, project, "read")
     page = report_parameters.errors_page(request, project)
     media_type = accepted(request, responses.MEDIA_TYPES, "the errors")
-    return await run_in_threadpool(_respond, request, page, media_type)
+    return await threads.run(threads.REPORTS, _respond, request, page, media_type)
 
 
 def _respond(request: Request, page: ErrorsPage, media_type: str) -> Response:

@@ -12,6 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from api.http.cors import AS_OF, EXPOSED
 from api.http.headers import matches_etag
 from api.http.operation import JSON, NDJSON
+from api.routes.reports import threads
 from api.routes.reports.tables import CSV, FORMATS, PARQUET, rebatched
 from warehouse.query.moment import Moment
 
@@ -45,7 +46,10 @@ def table(
     headers = _headers(moment, chain([media_type.encode()], rows))
     disposition = {"Content-Disposition": f'attachment; filename="{name}.{form.suffix}"'}
     return _not_modified(request, headers) or StreamingResponse(
-        form.chunks(schema, rebatched(schema, batches())), 200, {**headers, **disposition}, media_type
+        threads.streamed(threads.REPORTS, form.chunks(schema, rebatched(schema, batches()))),
+        200,
+        {**headers, **disposition},
+        media_type,
     )
 
 

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import msgspec
 import pyarrow as pa
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -12,7 +11,7 @@ from api.http import auth, report_parameters
 from api.http.negotiation import accepted
 from api.http.operation import ADDRESS, JSON, KEY_OPTION, HasMore, Operation, Success, paging
 from api.http.report_parameters import ViewsQuery
-from api.routes.reports import measured, reference, responses
+from api.routes.reports import measured, reference, responses, threads
 from api.routes.reports.measured import Measured
 from api.routes.reports.reference import Ai, Human, Total
 from api.routes.reports.tables import file_stem_of
@@ -55,7 +54,7 @@ async def export(request: Request) -> Response:
     await auth.key_for(request, state_of(request).keyring, project, "read")
     query = report_parameters.views_query(request)
     media_type = accepted(request, responses.MEDIA_TYPES, "the report")
-    return await run_in_threadpool(_respond, request, project, query, media_type)
+    return await threads.run(threads.REPORTS, _respond, request, project, query, media_type)
 
 
 def _respond(request: Request, project: str, query: ViewsQuery, media_type: str) -> Response:

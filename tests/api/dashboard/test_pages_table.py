@@ -6,11 +6,13 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
+from api.dashboard.accounts import passwords
 from api.dashboard.accounts.users import Role
 from api.dashboard.pages.settings import robots
 from api.dashboard.pages_table import PAGES
 from api.dashboard.web.render import CSP
 from api.dashboard.web.routes import Access, Page
+from api.routes.reports import threads
 from tests.api.dashboard.site import SAME_SITE, Dashboard
 from tests.processes.running import PROJECT
 
@@ -100,3 +102,12 @@ def test_only_forms_change_something() -> None:
     for page in PAGES:
         if page.method == "POST" and "{project}" in page.path:
             assert page.access is Access.OWNER, page.path
+
+
+def test_pages_with_reports_and_forms_with_passwords_have_limits_of_their_own() -> None:
+    limits = {(page.method, page.path): page.limit for page in PAGES}
+    assert {limit for (_, path), limit in limits.items() if path.startswith("/shared/")} == {threads.SHARED}
+    for path in ("", "/pages", "/export.csv", "/ai", "/errors", "/why", "/setup"):
+        assert limits["GET", f"/projects/{{project}}{path}"] is threads.REPORTS
+    assert limits["POST", "/sign-in"] is limits["POST", "/account"] is passwords.THREADS
+    assert limits["GET", "/sign-in"] is limits["GET", "/projects/{project}/keys"] is None

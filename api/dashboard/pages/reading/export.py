@@ -13,7 +13,7 @@ from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import View
 from api.dashboard.web.visit import Visit
 from api.http.cors import AS_OF
-from api.routes.reports import breakdown, series, views
+from api.routes.reports import breakdown, series, threads, views
 from api.routes.reports.measured import hidden, hide, hide_intervals
 from api.routes.reports.tables import CSV, FORMATS, PARQUET, file_stem, rebatched
 
@@ -69,7 +69,9 @@ def table_file(view: View, media_type: str, name: str, table: ExportTable) -> Re
     batches = iter(table.batches())
     first = next(batches, None)
     rows = batches if first is None else chain([first], batches)
-    return StreamingResponse(form.chunks(table.schema, rebatched(table.schema, rows)), 200, headers, media_type)
+    limit = threads.REPORTS if view.visit.share is None else threads.SHARED
+    chunks = form.chunks(table.schema, rebatched(table.schema, rows))
+    return StreamingResponse(threads.streamed(limit, chunks), 200, headers, media_type)
 
 
 def _report(view: View, name: str) -> ExportTable:

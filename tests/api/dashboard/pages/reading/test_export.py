@@ -109,7 +109,8 @@ def test_rows_of_a_file_are_computed_once(media_type: str) -> None:
         return [pa.record_batch({"path": ["/a", "/b"]})]
 
     period = SimpleNamespace(first=None, last=date(2026, 9, 30))
-    view = SimpleNamespace(project=SimpleNamespace(id="docs"), snapshot=SimpleNamespace(moment="now"), period=period)
+    moment, visit = SimpleNamespace(moment="now"), SimpleNamespace(share=None)
+    view = SimpleNamespace(project=SimpleNamespace(id="docs"), snapshot=moment, period=period, visit=visit)
     response = export.table_file(
         cast("View", view), media_type, "pages", ExportTable(pa.schema([("path", "str")]), batches)
     )
