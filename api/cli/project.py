@@ -8,6 +8,7 @@ import click
 from agent.jobs import configuration
 from api import data_folder, keys
 from api.cli import agent, deletion
+from api.cli.options import policy_choices
 from api.cli.options.control_database import created, opened
 from api.cli.output import ERR, rows_format, show, show_rows, table
 from api.keys import Key, Scope
@@ -78,7 +79,12 @@ def list_projects(settings: Settings, form: str | None) -> None:
 @project.command("policy")
 @click.argument("id", metavar="PROJECT")
 @click.argument("policy", type=click.Choice(POLICIES), required=False)
-@click.option("--from", "from_date", type=click.DateTime(["%Y-%m-%d"]), help="First UTC day; by default all days.")
+@click.option(
+    "--from",
+    "from_date",
+    type=click.DateTime(["%Y-%m-%d"]),
+    help="First UTC day; by default that of the first hit of the source that the policy prefers.",
+)
 @rows_format
 @click.pass_obj
 def set_policy(
@@ -93,14 +99,20 @@ def set_policy(
     beacon_people_log_machines  people from pages; AI agents, bots and Markdown from access logs and server posts
 
     Under all, a site with beacons and an access log counts its people twice. The rows of hits never change: reports
-    apply the policy, also to earlier days. A policy from a day on replaces those from later days.
+    apply the policy when they count. A policy from a day on replaces those from later days. Standard error gets the
+    number of views by people and AI that each choice leaves out, before its day and from then on.
     """
     engine = opened(settings)
     projects.find(engine, id)
     if policy is None and from_date is not None:
         raise click.UsageError("--from needs a policy")
+    choices = policy_choices.read(settings, id, source_policies.periods(engine, id))
     if policy is not None:
-        source_policies.put(engine, id, policy, from_date.date() if from_date else date.min)
+        first = from_date.date() if from_date else choices.first_day(policy)
+        source_policies.put(engine, id, policy, first)
+        policy_choices.show(choices, [(policy, first)])
+    else:
+        policy_choices.show(choices, [(each, choices.first_day(each)) for each in POLICIES])
     periods = source_policies.periods(engine, id) or (Period(date.min, DEFAULT),)
     days = [None if each.from_date == date.min else each.from_date.isoformat() for each in periods]
     shown = [{"from": day, "policy": each.policy} for day, each in zip(days, periods, strict=True)]

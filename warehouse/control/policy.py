@@ -3,7 +3,7 @@
 The rows of `hits` never depend on a policy: reports apply it, also to hits that came before it was set.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from itertools import pairwise
@@ -24,6 +24,13 @@ CONDITIONS: dict[Policy, str] = {
 }
 """SQL condition of the hits that a policy counts. Access logs (`log`) and server posts (`server`) are its logs."""
 
+PREFERRED: dict[Policy, tuple[str, ...]] = {
+    "all": (),
+    "beacon_only": ("beacon",),
+    "log_only": ("server", "log"),
+    "beacon_people_log_machines": ("beacon",),
+}
+"""Sources that a policy prefers to others. Before their first hit it would leave out views that no other hit has."""
 BY_FORMAT: Policy = "beacon_people_log_machines"
 """Policy that depends on the format of a hit. All others depend on the source only."""
 
@@ -52,6 +59,21 @@ class Span:
 def on(periods: Periods, day: date) -> Policy:
     """Return the policy of a UTC day."""
     return next((each.policy for each in reversed(periods) if each.from_date <= day), DEFAULT)
+
+
+def first_day(policy: Policy, first_hits: Mapping[str, datetime], today: date) -> date:
+    """Return the UTC day from which a new policy is valid by default: that of the first hit of a source it prefers.
+
+    It is today if none of these sources has sent a hit, and the first of all days if the policy prefers no source.
+    """
+    if not PREFERRED[policy]:
+        return date.min
+    return min((first_hits[name].date() for name in PREFERRED[policy] if name in first_hits), default=today)
+
+
+def changed(periods: Periods, policy: Policy, from_date: date) -> Periods:
+    """Return periods with a new policy from a day on, which replaces those of later days."""
+    return (*(each for each in periods if each.from_date < from_date), Period(from_date, policy))
 
 
 def spans(periods: Periods, start: date, end: date) -> list[Span]:

@@ -1,5 +1,6 @@
 """Coverage of a project by its sources: the first and last hit of each source, and the days between without a hit."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -58,7 +59,7 @@ class SourceCoverage:
     `counted_twice` are those of the warnings that name sources whose views count twice.
     `overlap_days` is the number of days on which pages and logs (`log` or `server`) both have views of people.
     `unbeaconed` is the number of views in logs that look like people and are not counted, because people count from
-    beacons.
+    beacons. `beaconed` is the number of them that beacons of the same days can have counted.
     """
 
     sources: tuple[Source, ...]
@@ -67,6 +68,12 @@ class SourceCoverage:
     counted_twice: tuple[str, ...] = ()
     overlap_days: int = 0
     unbeaconed: int = 0
+    beaconed: int = 0
+
+    @property
+    def first_hits(self) -> dict[str, datetime]:
+        """Return the time of the first hit of each source."""
+        return {each.source: each.first_hit for each in self.sources}
 
 
 def first_and_last_in_files(
@@ -105,6 +112,7 @@ def summarize(
         if source in people
     ]
     counted_twice = tuple(_counted_twice(people, policy))
+    unbeaconed = _unbeaconed(people, people if counted_days is None else people_by_day(counted_days), policy)
     both = {day for name in LOGS for day in _with_people(people, BEACON) & _with_people(people, name)}
     return SourceCoverage(
         tuple(sources),
@@ -112,7 +120,8 @@ def summarize(
         (*counted_twice, *_silent(sources, now), *_unlisted(sources)),
         counted_twice,
         len(both),
-        _unbeaconed(people, people if counted_days is None else people_by_day(counted_days), policy),
+        sum(unbeaconed.values()),
+        sum(min(views, people.get(BEACON, {}).get(day, 0)) for day, views in unbeaconed.items()),
     )
 
 
@@ -122,14 +131,14 @@ def _with_people(people: Mapping[str, Mapping[date, int]], source: str) -> set[d
 
 def _unbeaconed(
     people: Mapping[str, Mapping[date, int]], counted_people: Mapping[str, Mapping[date, int]], policy: Periods
-) -> int:
-    """Return the views in logs that look like people, on the days on which people count from beacons."""
-    return sum(
-        views - counted_people.get(name, {}).get(day, 0)
-        for name in LOGS
-        for day, views in people.get(name, {}).items()
-        if policy_on(policy, day) == "beacon_people_log_machines"
-    )
+) -> Counter[date]:
+    """Return the views in logs that look like people, by the days on which people count from beacons."""
+    unbeaconed = Counter[date]()
+    for name in LOGS:
+        for day, views in people.get(name, {}).items():
+            if policy_on(policy, day) == "beacon_people_log_machines":
+                unbeaconed[day] += views - counted_people.get(name, {}).get(day, 0)
+    return unbeaconed
 
 
 def people_by_day(days: pa.Table) -> dict[str, dict[date, int]]:

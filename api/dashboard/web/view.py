@@ -137,7 +137,7 @@ class View:
         return self.visit.href(own if path is None else path, **(known | changed))
 
     def tab(self, path: str) -> str:
-        """Return the address of another page of counts, with the period, the comparison and the filters of this address.
+        """Return the address of another page of counts, with the period, comparison and filters of this address.
 
         The path of the page of one path is no filter of another page.
         """

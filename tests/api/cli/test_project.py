@@ -27,8 +27,11 @@ def test_projects_are_created_and_listed_with_their_origins(data: Path) -> None:
 
 def test_source_policies_are_set_and_listed_by_day(data: Path) -> None:
     assert result(call(data, "project", "policy", PROJECT)) == [{"from": None, "policy": "all"}]
-    result(call(data, "project", "policy", PROJECT, "log_only"))
-    expected = [{"from": None, "policy": "log_only"}, {"from": "2026-09-15", "policy": "beacon_people_log_machines"}]
+    result(call(data, "project", "policy", PROJECT, "log_only", "--from", "2026-09-01"))
+    expected = [
+        {"from": "2026-09-01", "policy": "log_only"},
+        {"from": "2026-09-15", "policy": "beacon_people_log_machines"},
+    ]
     since = ("beacon_people_log_machines", "--from", "2026-09-15")
     assert result(call(data, "project", "policy", PROJECT, *since)) == expected
     assert result(call(data, "project", "policy", PROJECT)) == expected

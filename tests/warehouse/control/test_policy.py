@@ -5,8 +5,22 @@ from itertools import product
 
 import duckdb
 import pyarrow as pa
+import pytest
 
-from warehouse.control.policy import BY_FORMAT, MARKDOWN, POLICIES, Period, Span, condition, counts, on, spans
+from warehouse.control.policy import (
+    BY_FORMAT,
+    MARKDOWN,
+    POLICIES,
+    Period,
+    Policy,
+    Span,
+    changed,
+    condition,
+    counts,
+    first_day,
+    on,
+    spans,
+)
 
 BEFORE, SINCE = datetime(2026, 9, 9, 23, 59, 59, 999_999, tzinfo=UTC), datetime(2026, 9, 10, tzinfo=UTC)
 ROWS = [
@@ -65,3 +79,25 @@ def test_policy_counts_a_source_and_kind_of_traffic_as_it_counts_a_hit_without_m
         is_reversed = policy == BY_FORMAT and row["traffic"] == "human" and row["format"] in MARKDOWN
         counted = counts(policy, str(row["source"]), str(row["traffic"]))
         assert counted == (is_counted(row, policy) != is_reversed)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "first"),
+    [
+        ("all", date.min),
+        ("beacon_only", date(2026, 9, 12)),
+        ("beacon_people_log_machines", date(2026, 9, 12)),
+        ("log_only", date(2026, 9, 3)),
+    ],
+)
+def test_policy_begins_with_the_source_that_it_prefers(chosen: Policy, first: date) -> None:
+    hits = {name: datetime(2026, 9, day, 23, tzinfo=UTC) for name, day in (("beacon", 12), ("server", 3), ("log", 5))}
+    today = date(2026, 9, 28)
+    assert first_day(chosen, hits, today) == first
+    assert first_day(chosen, {}, today) == (date.min if chosen == "all" else today)
+
+
+def test_new_policy_replaces_those_of_later_days() -> None:
+    one, two = Period(date(2026, 9, 1), "log_only"), Period(date(2026, 9, 9), "beacon_only")
+    periods = changed((one, two), "all", date(2026, 9, 5))
+    assert periods == (one, Period(date(2026, 9, 5), "all"))

@@ -125,6 +125,12 @@ def test_unbeaconed_views_are_those_of_people_in_logs_where_people_count_from_be
     assert coverage(database, rows, policy=(Period(date.min, policy),)).unbeaconed == unbeaconed
 
 
+def test_unbeaconed_views_that_beacons_of_the_same_day_can_have_counted(database: duckdb.DuckDBPyConnection) -> None:
+    rows = [human("log"), human("log"), human("log"), human("beacon"), human("log", NOON - DAY), human("server")]
+    known = coverage(database, rows, policy=(Period(date.min, "beacon_people_log_machines"),))
+    assert (known.unbeaconed, known.beaconed) == (5, 1)
+
+
 def test_sources_on_different_days_or_with_machines_only_are_no_warning(database: duckdb.DuckDBPyConnection) -> None:
     assert coverage(database, [human("beacon"), human("log", NOON - DAY)]).warnings == ()
     assert (

@@ -35,13 +35,15 @@ TEXTS: Mapping[Policy, str] = {
 class SourcePolicy:
     """The policies of a project, the present policy, and the coverage, which has the views that two sources sent.
 
-    `periods` begin with the first policy, whose day is None: it is valid for all days before the next one.
+    `periods` begin with the first policy, whose day is None: it is valid for all days before the next one. `first_days`
+    are those of a new policy without a day; None is all days.
     """
 
     periods: tuple[tuple[date | None, Policy], ...]
     present: Policy
     since: date | None
     coverage: SourceCoverage
+    first_days: Mapping[Policy, date | None]
 
     @property
     def counts_twice(self) -> bool:
@@ -58,32 +60,37 @@ def read(visit: Visit, coverage: SourceCoverage) -> SourcePolicy:
         stored = (Period(date.min, policy.DEFAULT), *stored)
     since = max(each.from_date for each in stored if each.from_date <= today)
     periods = tuple((_shown(each.from_date), each.policy) for each in stored)
-    return SourcePolicy(periods, policy.on(stored, today), _shown(since), coverage)
+    first_days = {name: _shown(policy.first_day(name, coverage.first_hits, today)) for name in POLICIES}
+    return SourcePolicy(periods, policy.on(stored, today), _shown(since), coverage, first_days)
 
 
 def save(visit: Visit) -> bool:
     """Store the policy of the visit's form and return True, or record the faults of the form and return False."""
     assert visit.project is not None
-    chosen = visit.form.choice(POLICY, POLICIES)
+    chosen = cast("Policy", visit.form.choice(POLICY, POLICIES))
     from_date = _from_date(visit.form)
     if visit.form.faults:
         return False
-    source_policies.put(visit.state.control, visit.project.id, cast("Policy", chosen), from_date)
+    if from_date is None:
+        reports = visit.state.reports
+        first_hits = reports.source_coverage(reports.take(), visit.project.id).first_hits
+        from_date = policy.first_day(chosen, first_hits, visit.now.date())
+    source_policies.put(visit.state.control, visit.project.id, chosen, from_date)
     return True
 
 
-def _from_date(form: Form) -> date:
-    """Return the first UTC day of the form; the first of all days if the field is empty."""
+def _from_date(form: Form) -> date | None:
+    """Return the first UTC day of the form; None if the field is empty."""
     text = form.text(FROM, 10, required=False)
     if not text:
-        return date.min
+        return None
     try:
         day = date.fromisoformat(text)
     except ValueError:
         day = None
     if day is None or not FIRST_DAY <= day <= LAST_DAY:
-        form.fault(FROM, f"Use a day from {FIRST_DAY} to {LAST_DAY}, or leave the field empty for all days.")
-        return date.min
+        form.fault(FROM, f"Use a day from {FIRST_DAY} to {LAST_DAY}, or leave the field empty.")
+        return None
     return day
 
 

@@ -68,12 +68,15 @@ def test_policy_is_changed_from_a_day_on_and_shows_what_it_leaves_out(twice: Das
     assert "is counted twice. Another policy" not in text
 
 
-def test_policy_without_a_day_is_for_all_days_and_replaces_the_others(twice: Dashboard, owner: TestClient) -> None:
-    later = (NOON + DAY).date()
+def test_policy_without_a_day_begins_with_the_source_that_it_prefers(twice: Dashboard, owner: TestClient) -> None:
+    later, first = (NOON + DAY).date(), (NOON - DAY).date()
     assert post(owner, f"{PATH}/policy", policy="log_only", **{"from": str(later)}).status_code == 303
     assert post(owner, f"{PATH}/policy", policy="beacon_only", **{"from": ""}).status_code == 303
-    assert source_policies.periods(twice.engine, PROJECT) == (Period(date.min, "beacon_only"),)
-    assert "Website script only beacon_only for all days." in page_of(owner).text
+    assert source_policies.periods(twice.engine, PROJECT) == (Period(first, "beacon_only"),)
+    assert "Website script only beacon_only since Sep 14, 2026 (UTC)." in page_of(owner).text
+    assert "Begins with Sep 14, 2026, unless you choose a day." in page_of(owner).text
+    assert post(owner, f"{PATH}/policy", policy="all").status_code == 303
+    assert source_policies.periods(twice.engine, PROJECT) == ()
 
 
 def test_policy_of_a_later_day_is_listed_and_not_todays(twice: Dashboard, owner: TestClient) -> None:
