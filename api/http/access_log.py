@@ -19,6 +19,8 @@ from api.http.problems import Problem
 from api.logs import IS_TERMINAL
 
 DETAIL_CHARACTERS_MAX = 300
+PATH_CHARACTERS_MAX = 2_000
+"""Maximum length of a path in a line. Longer ones are cut, because the client chooses them."""
 FIELDS = metrics.FIELDS | {"dateFrom", "dateTo", "limit", "offset", "prompt"}
 """Names of fields and parameters that a line may contain. Any other name is `other`, because the client chooses it."""
 SECRET_PATHS = ("/welcome/", "/shared/")
@@ -66,7 +68,8 @@ def write(scope: Scope, status: int, seconds: float) -> None:
 
 
 def _shown(path: str) -> str:
-    """Return a path without the token of a link."""
+    """Return the start of a path, without the token of a link."""
+    path = path[:PATH_CHARACTERS_MAX]
     if not path.startswith(SECRET_PATHS):
         return path
     parts = path.split("/")

@@ -54,6 +54,10 @@ def test_token_of_a_link_is_not_logged(capfd: pytest.CaptureFixture[str], path: 
     assert line_of(capfd, path=path)["path"] == logged
 
 
+def test_long_path_is_cut(capfd: pytest.CaptureFixture[str]) -> None:
+    assert line_of(capfd, path="/" + "a" * 60_000)["path"] == "/" + "a" * (access_log.PATH_CHARACTERS_MAX - 1)
+
+
 def test_line_of_a_problem_names_known_fields_and_hides_others(capfd: pytest.CaptureFixture[str]) -> None:
     faults = [Fault("bad", parameter="limit"), Fault("bad", pointer="/3/path"), Fault("bad", parameter="secret")]
     line = line_of(capfd, Problem("invalid-parameter", "the query has secret=1", faults))
