@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta, tzinfo
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from babel import Locale, UnknownLocaleError, dates, numbers
 
@@ -18,7 +18,7 @@ def preferred(accept_language: str) -> Locale:
     """Return the first locale of an Accept-Language header that is known, or the default."""
     for tag in _tags(accept_language[:HEADER_CHARACTERS_MAX]):
         try:
-            return Locale.parse(tag, sep="-")
+            return Locale.parse(tag.partition("@")[0], sep="-")  # a modifier is any text, and no header has one
         except (UnknownLocaleError, ValueError):
             continue
     return DEFAULT
@@ -42,7 +42,7 @@ def number(value: int | float, locale: Locale) -> str:
     return numbers.format_decimal(value, locale=locale) if separator is None else f"{value:,}".replace(",", separator)
 
 
-@cache
+@lru_cache(maxsize=256)
 def _thousands_separator(locale: Locale) -> str | None:
     """Return the separator of a locale that groups digits by three, as most do; None for another locale.
 

@@ -22,6 +22,7 @@ NOW = datetime(2026, 9, 1, 12, 30, tzinfo=UTC)
         ("*", "en"),
         ("de;q=high, sv", "sv"),
         ("../../etc/passwd", "en"),
+        ("de@any-text", "de"),
         ("a" * 5_000, "en"),
     ],
 )
