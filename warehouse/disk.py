@@ -4,6 +4,7 @@ import os
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from uuid import uuid4
 
 SYNC_THREADS = 8
 """Number of threads of `sync_all`."""
@@ -25,11 +26,17 @@ def sync_all(paths: Collection[Path]) -> None:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write and sync a file atomically: readers, also after a power loss, find the old content or the new one."""
-    new = path.with_name(f"{path.name}.new")
-    new.write_bytes(content)
-    sync(new)
-    new.replace(path)
+    """Write and sync a file atomically: readers, also after a power loss, find the old content or the new one.
+
+    Several processes may write one file at once: the content of one of them remains.
+    """
+    new = path.with_name(f"{path.name}.{uuid4().hex}.new")
+    try:
+        new.write_bytes(content)
+        sync(new)
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
     sync(path.parent)
 
 

@@ -1,5 +1,6 @@
 """Writes of files and folders are synced, and replace a file as a whole."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ def test_written_file_and_its_folder_are_synced(tmp_path: Path, synced: set[Path
     disk.write(file, b"old")
     disk.write(file, b"new")
     assert file.read_bytes() == b"new"
-    assert {tmp_path / "record.json.new", tmp_path} <= synced
+    assert [path.suffix for path in synced - {tmp_path}] == [".new", ".new"]
+    assert tmp_path in synced
     assert [path.name for path in tmp_path.iterdir()] == ["record.json"]
 
 
@@ -37,10 +39,20 @@ def test_write_replaces_the_file_for_readers_that_have_the_old_one_open(tmp_path
         assert reader.read() == b"old content"
 
 
-def test_write_that_a_killed_process_did_not_finish_is_repeated(tmp_path: Path) -> None:
-    (tmp_path / "record.json.new").write_bytes(b"unfinished and longer")
-    disk.write(tmp_path / "record.json", b"new")
-    assert (tmp_path / "record.json").read_bytes() == b"new"
+def test_file_that_many_threads_write_at_once_has_the_content_of_one_of_them(tmp_path: Path) -> None:
+    file, contents = tmp_path / "record.json", [bytes([number]) * 100_000 for number in range(250)]
+    with ThreadPoolExecutor(20) as pool:
+        list(pool.map(lambda content: disk.write(file, content), contents))
+    assert file.read_bytes() in contents
+    assert [*tmp_path.iterdir()] == [file]
+
+
+def test_write_that_fails_leaves_no_file(tmp_path: Path) -> None:
+    folder = tmp_path / "record.json"
+    folder.mkdir()
+    with pytest.raises(OSError, match="directory"):
+        disk.write(folder, b"new")
+    assert [*tmp_path.iterdir()] == [folder]
 
 
 def test_new_folders_are_synced_in_their_parents(tmp_path: Path, synced: set[Path]) -> None:
