@@ -85,6 +85,7 @@ class HotLog:
         self._unchecked_rows = 0
         self.shortage = self._find_shortage()
         """Reason why posts are refused when disk space is short; None if there is enough."""
+        self._unexpected = ""
         self._collected: list[Waiting] = []
         self._is_writing = False
         self._queue: queue.SimpleQueue[list[Waiting] | None] = queue.SimpleQueue()
@@ -147,8 +148,17 @@ class HotLog:
                 answers = self._commit([post for post, _ in waiting])
                 self.loop.call_soon_threadsafe(self._answer, waiting, answers)
             if (now_s := time.monotonic()) - looked_s >= LOOK_EVERY_S:
-                self._look()
+                self._look_safely()
                 looked_s = now_s
+
+    def _look_safely(self) -> None:
+        """Call `_look`, and log each new error that it does not expect: such an error must not end the thread."""
+        try:
+            self._look()
+        except Exception as error:  # such as one of a value that a damaged file has changed
+            if repr(error) != self._unexpected:
+                LOG.exception("the backlog of the hot log cannot be read")
+            self._unexpected = repr(error)
 
     def _look(self) -> None:
         """Read the backlog and the free disk space, and clear a fault that is over.

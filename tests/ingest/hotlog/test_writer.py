@@ -20,6 +20,7 @@ from ingest.hits.row import row
 from ingest.hotlog import deduplication
 from ingest.hotlog.deduplication import REMEMBERED_S, Post, Receipt
 from ingest.hotlog.writer import CHECKED_ROWS, LOOK_EVERY_S, MAY_BE_STORED, WAITING_ROWS_MAX, HotLog, store
+from tests.processes.waiting import until
 from tests.stores.postgresql import new_database
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import batches, refusals
@@ -549,6 +550,21 @@ def test_damaged_file_is_a_fault_with_the_reason(file: Path, sent: Post) -> None
     on_a_loop(file, body)
     assert posted(file, post(page_view("/after", "e"))) == [accepted(1)]
     assert stored(file) == [("/before", None), ("/after", "e")]
+
+
+def test_post_is_answered_after_an_error_that_the_writer_does_not_expect(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Check that a damaged value, which is a ValueError in the writer's thread, does not end the thread."""
+
+    async def body(log: HotLog) -> Receipt:
+        await log.post(post(page_view()))
+        with changing(file) as connection:
+            connection.execute("UPDATE batches SET committed_s = 'damaged'")
+        await asyncio.to_thread(until, lambda: "the backlog of the hot log cannot be read" in caplog.messages)
+        return await asyncio.wait_for(log.post(post(page_view())), 30)
+
+    assert on_a_loop(file, body) == accepted(1)
 
 
 def test_fault_is_logged_once_at_its_start_and_once_at_its_end(file: Path, caplog: pytest.LogCaptureFixture) -> None:
