@@ -22,11 +22,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.errors import TurnFailed
+from agent.sandbox import seccomp
 
 TREE = Path("/work")
 HOME = Path("/home/agent")
 RUN = Path("/run/agent")
 """Paths of work tree, home and scratch folder in the sandbox."""
+FILTER = "seccomp.bpf"
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 AGENT_UID = 60900
@@ -88,9 +90,12 @@ class Sandbox:
 def command(sandbox: Sandbox, argv: Sequence[str]) -> list[str]:
     """Return the command line that runs `argv` in the sandbox, with the work tree as its current folder.
 
+    Write the filter of system calls to the scratch folder, from which the command line reads it.
+
     Raises:
         TurnFailed: a folder of `read_only` would make a hidden folder visible.
     """
+    (sandbox.run / FILTER).write_bytes(seccomp.program())
     for path in sandbox.read_only:
         _require_safe_to_show(path, sandbox)
     limited = [*_prlimit(sandbox), "nice", "-n", "10", *argv]
@@ -221,7 +226,8 @@ def _inner_bwrap(sandbox: Sandbox, tree: Path, home: Path, run: Path) -> list[st
         path for path in map(Path.resolve, sandbox.hidden) if any(map(path.is_relative_to, _visible(sandbox.read_only)))
     ]
     return [
-        *("bwrap", "--unshare-all", "--unshare-user", "--disable-userns", "--uid", UID_INSIDE, "--gid", UID_INSIDE),
+        *("sh", "-c", 'exec "$@" 3< "$0"', f"{run}/{FILTER}", "bwrap", "--seccomp", "3"),
+        *("--unshare-all", "--unshare-user", "--disable-userns", "--uid", UID_INSIDE, "--gid", UID_INSIDE),
         *("--cap-drop", "ALL", "--new-session", "--die-with-parent", "--hostname", "agent", "--clearenv"),
         *("--proc", "/proc", "--dev", "/dev", "--size", size, "--tmpfs", "/tmp"),  # noqa: S108  # private to the sandbox
         *("--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108  # the same

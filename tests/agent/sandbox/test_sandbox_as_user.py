@@ -57,7 +57,13 @@ def folder() -> Iterator[Path]:
         path = Path(name)
         path.chmod(0o755)
         (path / "agent/sandbox").mkdir(parents=True)
-        for module in ("__init__.py", "errors.py", "sandbox/__init__.py", "sandbox/bubblewrap.py"):
+        for module in (
+            "__init__.py",
+            "errors.py",
+            "sandbox/__init__.py",
+            "sandbox/bubblewrap.py",
+            "sandbox/seccomp.py",
+        ):
             shutil.copy(Path(agent.__file__).parent / module, path / "agent" / module)
         (path / "job").mkdir()
         os.chown(path / "job", OTHER_USER, OTHER_USER)
