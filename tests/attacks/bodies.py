@@ -77,9 +77,8 @@ def main() -> None:
         status, mib = unfinished(running, UNFINISHED)
         print(f"{UNFINISHED} unfinished posts of 8 MiB: +{mib:.0f} MiB, a small post: {status}", flush=True)
     with attacked() as running:
-        print(
-            f"{POSTS * ROWS:,} rows of {PATH_BYTES + REFERRER_BYTES + TEXT_BYTES:,} bytes: +{long_rows(running, POSTS):.0f} MiB"
-        )
+        row_bytes = PATH_BYTES + REFERRER_BYTES + TEXT_BYTES
+        print(f"{POSTS * ROWS:,} rows of {row_bytes:,} bytes: +{long_rows(running, POSTS):.0f} MiB")
 
 
 if __name__ == "__main__":
