@@ -13,6 +13,8 @@ from ingest.errors import InvalidField
 PATH_CHARACTERS_MAX = 2_048
 """Maximum length of a stored path; a longer one is cut."""
 URL_CHARACTERS_MAX = 8_192
+HOST_CHARACTERS_MAX = 253
+"""Maximum length of a host name (RFC 1035, section 2.3.4)."""
 CACHED_URLS = 4_096
 
 _PLAIN = re.compile(r"(?:/[A-Za-z0-9._~-]+)+")
@@ -123,8 +125,9 @@ def _normalize_escape(match: re.Match[str]) -> str:
 
 @lru_cache(CACHED_URLS)
 def host(url: str) -> str | None:
-    """Return the host of a URL in lower case, or None if the text has no host."""
+    """Return the host of a URL in lower case, or None if the text has no host, or one longer than names can be."""
     try:
-        return urlsplit(url).hostname
+        name = urlsplit(url).hostname
     except ValueError:
         return None
+    return name if name is None or len(name) <= HOST_CHARACTERS_MAX else None

@@ -13,6 +13,7 @@ from ingest.hits.url import (
     PATH_CHARACTERS_MAX,
     URL_CHARACTERS_MAX,
     cut_path,
+    host,
     normalize_path,
     normalize_prefix,
     path_of_url,
@@ -189,6 +190,12 @@ def test_control_character_or_lone_surrogate_is_refused_anywhere(unstorable: str
         normalize_path(text)
     with pytest.raises(InvalidField):
         path_of_url(f"https://example.com{text}")
+
+
+def test_host_is_no_longer_than_a_name_can_be() -> None:
+    assert host(f"https://{'a' * 253}/") == "a" * 253
+    assert host(f"https://{'a' * 254}/") is None
+    assert host("https://[") is None
 
 
 @pytest.mark.parametrize(
