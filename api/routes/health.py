@@ -65,7 +65,11 @@ async def metrics_text(request: Request) -> Response:
 def _readiness(state: State) -> tuple[bytes, int]:
     """Return the content and the status of a response."""
     faults = _faults(state)
-    warnings = {"clock": clock.warning(state.settings.lake), "upkeep": state.maintenance.warning}
+    warnings = {
+        "clock": clock.warning(state.settings.lake),
+        "upkeep": state.maintenance.warning,
+        "reports": state.reports.warning,
+    }
     readiness = Readiness(
         "failed" if any(faults.values()) else "ok",
         {check: fault or "ok" for check, fault in faults.items()},

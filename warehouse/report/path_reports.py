@@ -4,6 +4,7 @@ Whole UTC days are counted from rollups, and from the counts of files that no ro
 counted from `hits`. Hot rows are added last: only the rows of batches that came since the last report are converted.
 """
 
+import logging
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -42,6 +43,7 @@ UNCOVERED_ROWS_MAX = 2_000_000
 DAILY_PATHS_MAX = 100_000
 """Maximum number of paths of a project whose views are added up by day. With more, a count of `hits` is faster."""
 ALL_ROWS = 1 << 62
+LOG = logging.getLogger("readership.reports")
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -73,6 +75,7 @@ class PathReports:
         self._database, self._cached, self._coverage = database, cached, coverage
         self._newest: WeakValueDictionary[str, ProjectBlock] = WeakValueDictionary()
         self._too_large: dict[str, Hashable] = {}  # keys of the blocks that were too large, by project
+        self.large = set[str]()  # projects for which `is_large` was true
 
     @property
     def projects(self) -> list[str]:
@@ -84,9 +87,15 @@ class PathReports:
         coverage = self._coverage(snapshot)
         uncovered = sum(row_groups.path_bytes(file.path, name) for file in coverage.uncovered)
         try:
-            return uncovered > project.PATHS_BYTES_MAX or self.block(coverage, name) is None
+            is_large = uncovered > project.PATHS_BYTES_MAX or self.block(coverage, name) is None
         except BlockTooLarge:
-            return True
+            is_large = True
+        if not is_large:
+            self.large.discard(name)
+        elif name not in self.large:
+            LOG.warning("the paths of project %s do not fit into memory: its reports by path are slow", name)
+            self.large.add(name)
+        return is_large
 
     def page(self, snapshot: HitsSnapshot, scope: Scope, offset: int, limit: int, listing: Listing) -> Page | None:
         """Return a page of the paths; None if the blocks cannot answer.

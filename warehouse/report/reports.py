@@ -40,8 +40,7 @@ from warehouse.report.sources.measured import Measured
 from warehouse.rollups import coverage
 from warehouse.rollups.coverage import Coverage
 
-PATH = "path"
-"""Breakdown by path, which is computed like the views report."""
+PATH = "path"  # a breakdown that is computed like the views report
 BATCH_ROWS = 10_000
 """Maximum number of rows in a batch of a complete report."""
 BY_TOTAL = Listing(with_bots=True)
@@ -253,6 +252,11 @@ class Reports:
         except (DataIncomplete, BatchDamaged) as error:
             return str(error)
         return None
+
+    @property
+    def warning(self) -> str | None:
+        """Return the warning about projects without reports by path, or with slow ones."""
+        return self._from_hits.warning(self._by_path.large)
 
     def close(self) -> None:
         self._read_ahead_thread.close()

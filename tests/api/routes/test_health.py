@@ -16,6 +16,7 @@ from api.settings import Settings
 from tests.processes.running import PROJECT, new_key
 from tests.processes.waiting import until
 from tests.warehouse.site import Site, view
+from warehouse.blocks import project
 from warehouse.lake import delta_table
 
 OK = {"controlDatabase": "ok", "hotLog": "ok", "lake": "ok", "upkeep": "ok"}
@@ -53,6 +54,20 @@ def test_service_is_ready_if_every_check_passes(chosen: Settings) -> None:
     with running(chosen, hits=1) as client:
         response = client.get("/readyz")
         assert (response.status_code, response.json()) == (200, {"status": "ok", "checks": OK})
+
+
+def test_project_with_slow_reports_is_a_warning(chosen: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(project, "PATHS_BYTES_MAX", 0)
+    with running(chosen, hits=1):
+        pass  # the end of the app loads the hit
+    with running(chosen, hits=1) as client:
+        headers = {"Authorization": f"Bearer {new_key(chosen.data)}"}
+        assert client.get(f"/v1/analytics/{PROJECT}/views", headers=headers).status_code == 200
+        until(lambda: "warnings" in client.get("/readyz").json())
+        response = client.get("/readyz")
+        assert (response.status_code, response.json()["status"]) == (200, "ok")
+        slow = "the paths of 1 project do not fit into memory: their reports are slow"
+        assert response.json()["warnings"] == {"reports": slow}
 
 
 def test_full_backlog_fails_the_check_of_the_hot_log(chosen: Settings) -> None:

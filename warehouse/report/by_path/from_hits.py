@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from warehouse.blocks.listing import Audience, Listing, Order
 from warehouse.lake.delta_table import HITS_TABLE, File
+from warehouse.plural import counted
 from warehouse.query import edge_rows, engine
 from warehouse.query.hits_snapshot import HOT_COLUMNS, HitsSnapshot
 from warehouse.query.result_cache import ResultCache
@@ -57,6 +58,7 @@ class FromHits:
 
     def __init__(self, spill: Path, cached: ResultCache) -> None:
         self._database, self._cached, self._lock = engine.connect(spill, MEMORY_LIMIT), cached, threading.Lock()
+        self.failed = set[str]()  # projects whose last report needed more memory than MEMORY_LIMIT
 
     def page(self, snapshot: HitsSnapshot, scope: Scope, offset: int, limit: int, listing: Listing) -> Page:
         """Return a page of the paths."""
@@ -69,7 +71,7 @@ class FromHits:
     ) -> tuple[Counts, Iterator[pa.RecordBatch]]:
         """Return all paths in the order of pages, in batches."""
         batches = self._batches(snapshot, scope, batch_rows, _listed(listing))
-        with self._lock:  # until the paths are sorted
+        with self._alone(scope.project):  # until the paths are sorted
             first = list(islice(batches, 1))
         return self._totals(snapshot, scope), chain(first, batches)
 
@@ -81,7 +83,7 @@ class FromHits:
     def counts(self, snapshot: HitsSnapshot, scope: Scope, grouping: Grouping) -> pa.Table:
         """Return counts of the hits in files, in the columns of `hit_counts.count_files`."""
         files = edge_rows.files_of(snapshot.files, scope.time_range)
-        with self._lock:
+        with self._alone(scope.project):
             return hit_counts.count_hits_in(self._database, files, scope, grouping)
 
     def agent_pages(self, snapshot: HitsSnapshot, scope: Scope, by: str) -> dict[str, int]:
@@ -95,8 +97,27 @@ class FromHits:
         rows = self._rows(snapshot, scope, _FIRST_DAYS, paths=tuple(sorted(paths)))
         return dict(zip(*rows.to_pydict().values(), strict=True))
 
+    def warning(self, large: Collection[str]) -> str | None:
+        """Return how many projects have no reports by path, or slow ones: those that are `large`."""
+        if self.failed:
+            return f"reports of {counted(len(self.failed), 'project')} need more memory than they may use"
+        if large:
+            return f"the paths of {counted(len(large), 'project')} do not fit into memory: their reports are slow"
+        return None
+
     def close(self) -> None:
         self._database.close()
+
+    @contextmanager
+    def _alone(self, project: str) -> Iterator[None]:
+        """Run a query while others wait."""
+        with self._lock:
+            try:
+                yield
+            except duckdb.OutOfMemoryException:
+                self.failed.add(project)
+                raise
+            self.failed.discard(project)
 
     def _totals(self, snapshot: HitsSnapshot, scope: Scope) -> Counts:
         return Counts.of(self._rows(snapshot, scope, _TOTALS))
@@ -105,7 +126,7 @@ class FromHits:
         """Return the rows of a query, from the cache if possible."""
 
         def read() -> pa.Table:
-            with self._lock, self._running(snapshot, scope, sql, values) as relation:
+            with self._alone(scope.project), self._running(snapshot, scope, sql, values) as relation:
                 return relation.to_arrow_table()
 
         return self._cached((scope, sql, *values.items(), snapshot.rows_key), read, evict_first=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 from zoneinfo import ZoneInfo
 
+import duckdb
 import pytest
 
 from tests.warehouse.site import DAY, NOON, Site, some_rows, view
@@ -19,6 +20,7 @@ from warehouse.errors import BlockTooLarge
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query import edge_rows
 from warehouse.query.time_range import FIRST, LAST
+from warehouse.report.by_path import from_hits
 from warehouse.report.filters import Filters, Query
 from warehouse.report.reports import Reports
 from warehouse.rollups import coverage, writer
@@ -107,6 +109,24 @@ def test_reports_counted_from_hits_are_those_of_memory(
     monkeypatch.setattr(project, "PATHS_BYTES_MAX", 0)
     monkeypatch.setattr(edge_rows, "PATH_BYTES_MAX", 0)
     assert everything(site, policy) == in_memory
+
+
+def test_large_project_is_a_warning_until_it_fits_and_a_failed_one_until_its_next_report(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = replace(QUERIES[0], filters=Filters(path="/long*"))
+    with closing(site.reports()) as reports:
+        assert (reports.views(reports.take(), long, 0, 10).rows.num_rows, reports.warning) == (5, None)
+    monkeypatch.setattr(project, "PATHS_BYTES_MAX", 0)
+    monkeypatch.setattr(from_hits, "MEMORY_LIMIT", "1MB")
+    with closing(site.reports()) as reports:
+        with pytest.raises(duckdb.OutOfMemoryException):
+            reports.views(reports.take(), long, 0, 10)
+        assert reports.warning == "reports of 1 project need more memory than they may use"
+    monkeypatch.setattr(from_hits, "MEMORY_LIMIT", "100MB")
+    with closing(site.reports()) as reports:
+        assert reports.views(reports.take(), long, 0, 10).rows.num_rows == 5
+        assert reports.warning == "the paths of 1 project do not fit into memory: their reports are slow"
 
 
 def test_paths_of_several_months_are_too_large_together(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
