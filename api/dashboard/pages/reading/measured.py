@@ -178,9 +178,9 @@ class Measured:
         *_, part = (None, *(common for each in people for common in clipped(ai, each)))
         return part
 
-    def is_all(self, part: Span) -> bool:
-        """Return whether neither people nor AI were counted in another part of the period."""
-        return merged([*self._parts("human"), *self._parts("ai")]) == (part,)
+    def either(self) -> tuple[Span, ...]:
+        """Return the parts of the period in which people or AI were counted."""
+        return merged([*self._parts("human"), *self._parts("ai")])
 
     def _parts(self, kind: str) -> tuple[Span, ...]:
         return clipped(self.known.spans[kind], self.known.within(self.period.start, self.period.end))

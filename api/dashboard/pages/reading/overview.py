@@ -139,12 +139,12 @@ def _share(view: View, measurement: Measured, totals: Sequence[Total]) -> Share:
     points = 0 if now is None or before is None else round(100 * (now - before), 1)
     sign = "+" if points > 0 else "\N{MINUS SIGN}" if points < 0 else ""
     share = Share(now, before, f"{sign}{locale.number(abs(points), view.visit.locale)} points")
-    part, within = measurement.both(), measurement.known.within(view.period.start, view.period.end)
-    if now is None or part is None or measurement.is_all(part):
+    part, counted = measurement.both(), measurement.either()
+    if now is None or part is None or counted == (part,):
         return share if part else replace(share, now=None)
     counts = _totals(view, replace(view.query(), start=part.start, end=part.end))
-    since = part.start.astimezone(view.zone).date() if part.start > within.start else None
-    until = (part.end - timedelta.resolution).date() if part.end and part.end != within.end else None
+    since = part.start.astimezone(view.zone).date() if part.start > counted[0].start else None
+    until = (part.end - timedelta.resolution).date() if part.end and part.end != counted[-1].end else None
     return replace(share, now=_ratio(counts.ai, counts.human), since=since, until=until)
 
 

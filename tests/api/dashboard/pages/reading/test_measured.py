@@ -148,9 +148,9 @@ def test_policy_that_leaves_out_a_source_without_views_changes_nothing() -> None
 def test_share_is_that_of_the_days_on_which_people_and_ai_were_both_counted() -> None:
     known = measured(shown=period(1, 20), silent=LOG_FELL_SILENT, **SCRIPT_THEN_LOG)
     part = Span(day(10), day(12))
-    assert (known.both(), known.is_all(part)) == (part, False)
+    assert (known.both(), known.either()) == (part, (Span(day(5), day(20)),))
     whole = measured(shown=period(10, 11), **SCRIPT_THEN_LOG)
-    assert (whole.both(), whole.is_all(Span(day(10), day(11)))) == (Span(day(10), day(11)), True)
+    assert (whole.both(), whole.either()) == (Span(day(10), day(11)), (Span(day(10), day(11)),))
     assert measured(shown=period(1, 20), beacon=day(1)).both() is None
 
 

@@ -176,6 +176,61 @@ def partly(dashboard: Dashboard, viewer: TestClient) -> TestClient:
     return viewer
 
 
+@pytest.fixture(scope="module")
+def silent(dashboard: Dashboard, viewer: TestClient) -> TestClient:
+    """Return a client of a project whose server fell silent after day 12 before today; people have the script, too."""
+    key = new_key(dashboard.data, "silent")
+    for days in range(25, 11, -1):
+        hit = {"path": "/a", "userAgent": "GPTBot/1.3", "timestamp": f"{before(days)}T12:00:00Z"}
+        dashboard.post_hits(hit, {**hit, "userAgent": "Googlebot/2.1"}, project="silent", key=key)
+    for days in range(25, 0, -1):
+        post_old_beacon(dashboard, "silent", datetime.fromisoformat(f"{before(days)}T12:00:00Z"))
+    post_old_beacon(dashboard, "silent", ago(0))
+    return viewer
+
+
+def test_source_that_fell_silent_is_never_zero(silent: TestClient) -> None:
+    page = page_of(silent, "silent", period="7d", compare="previous")
+    assert totals(page) == {"People": "7", "AI": UNKNOWN, "Other bots": UNKNOWN, "Share of AI": UNKNOWN}
+    last = format_date(today() - timedelta(12), locale="en")
+    assert (
+        f"AI readers and other bots were not counted in this period. “Your server” sent no view after {last}."
+        in page.text
+    )
+    assert {tuple(row[2:4]) for row in page.rows("Numbers of this chart")} == {(UNKNOWN, UNKNOWN)}
+    assert page.rows("Top pages")[0][:4] == ["/a", "7", UNKNOWN, "7"]
+    assert page.rows("Sources")[1][1:4] == [UNKNOWN, UNKNOWN, UNKNOWN]
+    assert "Previous period, people" in page.text
+    assert Html(silent.get("/projects/silent/live").text).text.startswith("Last 30 minutes: 1 by people")
+    assert " by AI" not in Html(silent.get("/projects/silent/live").text).text
+
+
+@pytest.mark.parametrize(
+    ("address", "sentences"),
+    [
+        ("/ai", ["AI readers were not counted in this period. “Your server” sent no view after"]),
+        ("/pages?show=not-ai", ["It is unknown which pages AI never read.", "AI readers were not counted"]),
+        ("/errors", ["Errors were not counted in this period. “Your server” sent no view after"]),
+        ("/page?path=/a", ["AI readers were not counted in this period."]),
+    ],
+)
+def test_page_of_a_period_in_which_a_source_was_silent_names_it(
+    silent: TestClient, address: str, sentences: list[str]
+) -> None:
+    text = Html(silent.get(f"/projects/silent{address}{'&' if '?' in address else '?'}period=7d").text).text
+    assert all(sentence in text for sentence in sentences), text
+    assert "No reads by AI" not in text
+    assert "No errors in this period" not in text
+
+
+def test_share_of_ai_is_that_until_ai_was_last_counted(silent: TestClient) -> None:
+    page = page_of(silent, "silent")
+    assert totals(page) == {"People": "26", "AI": "14", "Other bots": "14", "Share of AI": "50%"}
+    last = format_date(today() - timedelta(12), locale="en")
+    assert f"50% until {last}" in page.text
+    assert f"were not counted in all of this period: “Your server” sent no view after {last}." in page.text
+
+
 def post_old_beacon(dashboard: Dashboard, project: str, at: datetime) -> None:
     """Store a view by the website script at a time in the past."""
     hotlog = dashboard.client.app_state["running"].hotlog
