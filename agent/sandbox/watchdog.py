@@ -7,8 +7,10 @@ and the home every MEASURE_S or less often, so that it uses less than a tenth of
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from agent.sandbox.bubblewrap import GIB, MIB, Limits
@@ -89,7 +91,8 @@ class Watchdog:
     def _disk(self) -> str | None:
         used = 0
         try:
-            for size in (size for folder in self.folders for size in _sizes(folder)):
+            deleted = deleted_bytes(self._parent, {folder.stat().st_dev for folder in self.folders if folder.exists()})
+            for size in chain([deleted], *map(_sizes, self.folders)):
                 used += size
                 if used > self.limits.disk_bytes:
                     return f"the agent wrote more than {_gib(self.limits.disk_bytes)} to its work tree and home"
@@ -103,6 +106,19 @@ class Watchdog:
 def memory_bytes(parent: int) -> int:
     """Return the memory of all descendants of the thread `parent`, in bytes. Shared memory counts for each process."""
     return sum(_resident_bytes(pid) for pid in _descendants(Path(f"/proc/self/task/{parent}/children")))
+
+
+def deleted_bytes(parent: int, devices: Collection[int]) -> int:
+    """Return the size of the deleted files on these devices that descendants of the thread `parent` have open."""
+    files = {}
+    for pid in _descendants(Path(f"/proc/self/task/{parent}/children")):
+        with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as opened:
+            for entry in opened:
+                with suppress(OSError):
+                    file = entry.stat()
+                    if file.st_nlink == 0 and file.st_dev in devices:
+                        files[file.st_dev, file.st_ino] = file.st_blocks * 512
+    return sum(files.values())
 
 
 def _descendants(children: Path) -> Iterator[int]:

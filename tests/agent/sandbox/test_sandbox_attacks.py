@@ -320,6 +320,25 @@ def test_agent_cannot_fill_the_disk_with_many_files(job: Job) -> None:
     assert 0 < most < 2_000 * MIB
 
 
+@pytest.mark.parametrize("folder", ["/work", "/home/agent"])
+def test_agent_cannot_fill_the_disk_with_deleted_files_that_it_has_open(job: Job, folder: str) -> None:
+    """Write 200 MB, which count once although two processes have the files open, and then 300 MB."""
+    script = f"""
+import os, time
+files = [open("{folder}/x", "wb", buffering=0)]
+for n in range(20):
+    files.append(open(f"{folder}/{{n}}", "wb", buffering=0))
+    os.unlink(f"{folder}/{{n}}")
+    files[-1].write(bytes(10_000_000))
+os.fork()
+time.sleep(1000)
+"""
+    with pytest.raises(ProgramTimedOut):
+        job.python(script, limits=Limits(disk_bytes=250 * MIB), limit_s=4)
+    with pytest.raises(TurnFailed, match=r"wrote more than 0\.244"):
+        job.python(script.replace("range(20)", "range(30)"), limits=Limits(disk_bytes=250 * MIB), limit_s=20)
+
+
 def test_files_of_a_turn_over_the_disk_limit_are_removed_at_once(job: Job) -> None:
     """Fill the home folder, and make it unreadable: the next turn has room again."""
     script = "mkdir ~/a; head -c 60000000 /dev/zero > ~/a/x; chmod 000 ~/a; sleep 1000"
