@@ -19,8 +19,8 @@ import sqlalchemy as sa
 
 from api.cache import Cache
 from api.errors import KeyExists, KeyNotFound
-from warehouse.control import projects
-from warehouse.control.database import METADATA
+from warehouse.control import audit, projects
+from warehouse.control.database import METADATA, transaction
 from warehouse.database_errors import Cause, cause_of, reason_of
 
 if TYPE_CHECKING:
@@ -92,13 +92,20 @@ class BearerKey(Key):
     internal_id: str
 
 
-def create(
-    engine: sa.Engine, project: str, name: str, scope: Scope, expires_s: int | None, now_s: int, id: str | None = None
+def create(  # noqa: PLR0913, PLR0917  # the columns of a key
+    engine: sa.Engine,
+    project: str,
+    name: str,
+    scope: Scope,
+    expires_s: int | None,
+    now_s: int,
+    id: str | None = None,
+    by: str | None = None,
 ) -> tuple[Key, str]:
     """Create a key and return it with its token, which is not stored.
 
     `id` is a result of `new_id`. A caller that may repeat the call passes the same id again, which creates no second
-    key.
+    key. `by`: see `who` of `audit.Entry`.
 
     Raises:
         ProjectNotFound
@@ -122,6 +129,7 @@ def create(
     try:
         with engine.begin() as connection:
             connection.execute(KEYS.insert().values(values))
+            audit.record(connection, by, "created an API key", project, f"{name} ({scope}, {start}…)")
     except sa.exc.IntegrityError:
         if id is None:
             raise
@@ -169,17 +177,21 @@ def find_valid(engine: sa.Engine, text: str, project: str | None, now_s: float) 
     raise KeyNotFound(f"{cause} {text[:40]!r}; type {' or '.join(choices)}")
 
 
-def revoke(engine: sa.Engine, id: str, now_s: int) -> None:
+def revoke(engine: sa.Engine, id: str, now_s: int, by: str | None = None) -> None:
     """Revoke a key. Each server process rejects it after at most `cache.TTL_S`.
 
     Raises:
         KeyNotFound
     """
-    with engine.begin() as connection:
-        values = {"revoked_s": sa.func.coalesce(KEYS.c.revoked_s, now_s)}
-        changed = connection.execute(KEYS.update().where(KEYS.c.id == id).values(values))
-    if changed.rowcount == 0:
-        raise KeyNotFound(f"no key has the id {id!r}; `readership key list` shows the ids")
+    with transaction(engine) as connection:
+        row = connection.execute(KEYS.select().where(KEYS.c.id == id).with_for_update()).one_or_none()
+        if row is None:
+            raise KeyNotFound(f"no key has the id {id!r}; `readership key list` shows the ids")
+        if row.revoked_s is None:
+            connection.execute(KEYS.update().where(KEYS.c.id == id).values(revoked_s=now_s))
+            audit.record(
+                connection, by, "revoked an API key", row.project_id, f"{row.name} ({row.scope}, {row.start}…)"
+            )
 
 
 def revoke_all(engine: sa.Engine, project: str, internal_id: str, now_s: int) -> None:

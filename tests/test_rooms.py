@@ -21,6 +21,7 @@ TESTED_BY = {
     "api/cli/serve.py": "api/test_logs.py",
     "api/environment.py": "api/test_settings.py",
     "api/dashboard/pages/jobs/prompt_form.py": "api/dashboard/pages/jobs/test_job_list.py",
+    "api/dashboard/web/visit.py": "api/dashboard/pages/reading/test_projects.py",
     "ingest/formats/json_products.py": "ingest/formats/test_json_lines.py",
     "warehouse/batch/ray_workers.py": "nodes/test_ray.py",
     "warehouse/errors.py": "warehouse/lake/remote/test_filesystem.py",

@@ -7,7 +7,7 @@ from api.dashboard.pages.entry import account, sign_in, welcome
 from api.dashboard.pages.jobs import job_list, job_page
 from api.dashboard.pages.reading import errors, export, overview, path_list, path_page, projects, why
 from api.dashboard.pages.reading.ai import agent, readers
-from api.dashboard.pages.settings import keys, robots, setup, share
+from api.dashboard.pages.settings import audit_log, keys, robots, setup, share
 from api.dashboard.web.routes import Access, Page
 from api.routes.reports import threads
 
@@ -33,5 +33,6 @@ PAGES: tuple[Page, ...] = (
     *job_list.PAGES,
     *job_page.PAGES,
     *share.PAGES,
+    *audit_log.PAGES,
 )
 """The pages in the order in which a new owner meets them."""

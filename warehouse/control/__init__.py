@@ -3,6 +3,7 @@
 - `schema_steps`: Steps that bring the control database to its newest schema version.
 - `database`: Control database: small tables that are updated in place and shared by all processes.
 - `projects`: Projects: sites with separate views, each with the origins whose beacons it accepts.
+- `audit`: Audit log of sign-ins and of changes of keys, share links and source policies.
 - `policy`: Source policies: which sources of a project count.
 - `source_policies`: Table of the source policies of projects.
 - `store_secret`: Random bytes of a store that key its hashes of request bodies.

@@ -4,7 +4,7 @@ from datetime import date
 
 import sqlalchemy as sa
 
-from warehouse.control import projects
+from warehouse.control import audit, projects
 from warehouse.control.database import METADATA, transaction
 from warehouse.control.policy import DEFAULT, Period, Periods, Policy
 
@@ -26,10 +26,10 @@ def periods(engine: sa.Engine, project: str) -> Periods:
     return () if all(each.policy == DEFAULT for each in listed) else listed
 
 
-def put(engine: sa.Engine, project: str, policy: Policy, from_date: date) -> Periods:
+def put(engine: sa.Engine, project: str, policy: Policy, from_date: date, by: str | None = None) -> Periods:
     """Set the policy from a UTC day on, and return all periods. The policies from later days are removed.
 
-    The default policy is not stored for all days.
+    The default policy is not stored for all days. `by`: see `who` of `audit.Entry`.
 
     Raises:
         ProjectNotFound: no project has the id.
@@ -41,4 +41,6 @@ def put(engine: sa.Engine, project: str, policy: Policy, from_date: date) -> Per
         connection.execute(SOURCE_POLICIES.delete().where(of_project, SOURCE_POLICIES.c.from_date >= from_date))
         if (from_date, policy) != (date.min, DEFAULT):
             connection.execute(SOURCE_POLICIES.insert().values(values))
+        days = "all days" if from_date == date.min else f"days from {from_date}"
+        audit.record(connection, by, "set the source policy", project, f"{policy} for {days}")
     return periods(engine, project)

@@ -10,6 +10,8 @@ import sqlalchemy as sa
 
 from api.dashboard.accounts import tokens, users
 from api.dashboard.accounts.users import USERS, User
+from warehouse.control import audit
+from warehouse.control.audit import Action
 from warehouse.control.database import METADATA, transaction
 from warehouse.database_errors import Cause, cause_of, reason_of
 
@@ -30,8 +32,10 @@ SESSIONS = sa.Table(
 )
 
 
-def start(engine: sa.Engine, user_id: str, now_s: int) -> str:
+def start(engine: sa.Engine, user_id: str, now_s: int, action: Action = "signed in") -> str:
     """Start a session and return its token, which is not stored. Delete expired sessions of all users.
+
+    `action` is that of the audit log.
 
     Raises:
         UserNotFound: the user was removed.
@@ -43,6 +47,8 @@ def start(engine: sa.Engine, user_id: str, now_s: int) -> str:
         values = {"sha256": tokens.sha256(token), "user_id": user_id, "epoch": epoch, "renewed_s": now_s}
         connection.execute(SESSIONS.insert().values(values))
         connection.execute(USERS.update().where(USERS.c.id == user_id).values(last_seen_s=now_s))
+        name = connection.execute(sa.select(USERS.c.name).where(USERS.c.id == user_id)).scalar_one()
+        audit.record(connection, name, action)
     return token
 
 

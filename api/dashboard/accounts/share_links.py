@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from api.dashboard.accounts import tokens
 from api.errors import ShareLinkNotFound
-from warehouse.control import projects
-from warehouse.control.database import METADATA
+from warehouse.control import audit, projects
+from warehouse.control.database import METADATA, transaction
 from warehouse.control.projects import PROJECTS
 
 NAME_CHARACTERS_MAX = 100
@@ -37,8 +37,10 @@ class ShareLink:
     revoked_s: int | None
 
 
-def create(engine: sa.Engine, project: str, name: str, now_s: int) -> tuple[ShareLink, str]:
+def create(engine: sa.Engine, project: str, name: str, now_s: int, by: str | None = None) -> tuple[ShareLink, str]:
     """Create a share link and return it with its token, which is not stored. The name has at most 100 characters.
+
+    `by`: see `who` of `audit.Entry`.
 
     Raises:
         ProjectNotFound
@@ -55,6 +57,7 @@ def create(engine: sa.Engine, project: str, name: str, now_s: int) -> tuple[Shar
     }
     with engine.begin() as connection:
         connection.execute(SHARE_LINKS.insert().values(values))
+        audit.record(connection, by, "created a share link", project, name)
     return link, token
 
 
@@ -76,17 +79,20 @@ def find(engine: sa.Engine, token: str) -> ShareLink | None:
     return None if row is None else _link(row)
 
 
-def revoke(engine: sa.Engine, id: str, now_s: int) -> None:
+def revoke(engine: sa.Engine, id: str, now_s: int, by: str | None = None) -> None:
     """Revoke a share link: its next request is refused. A second revocation does not change the time of the first.
 
     Raises:
         ShareLinkNotFound
     """
-    with engine.begin() as connection:
-        values = {"revoked_s": sa.func.coalesce(SHARE_LINKS.c.revoked_s, now_s)}
-        changed = connection.execute(SHARE_LINKS.update().where(SHARE_LINKS.c.id == id).values(values))
-    if changed.rowcount == 0:
-        raise ShareLinkNotFound(f"there is no share link with the id {id!r}")
+    of_link = SHARE_LINKS.c.id == id
+    with transaction(engine) as connection:
+        row = connection.execute(SHARE_LINKS.select().where(of_link).with_for_update()).one_or_none()
+        if row is None:
+            raise ShareLinkNotFound(f"there is no share link with the id {id!r}")
+        if row.revoked_s is None:
+            connection.execute(SHARE_LINKS.update().where(of_link).values(revoked_s=now_s))
+            audit.record(connection, by, "revoked a share link", row.project_id, row.name)
 
 
 def _link(row: sa.Row[Any]) -> ShareLink:

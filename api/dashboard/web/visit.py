@@ -46,6 +46,12 @@ class Visit:
         return self.user is not None and self.user.role == "owner"
 
     @property
+    def user_name(self) -> str:
+        """Return the name of the user, for the audit log."""
+        assert self.user is not None
+        return self.user.name
+
+    @property
     def is_shared(self) -> bool:
         return self.share is not None
 
@@ -68,6 +74,14 @@ class Visit:
     def parameters(self) -> dict[str, str]:
         """Return the query parameters. Of a repeated one the last value counts."""
         return dict(self.request.query_params)
+
+    def page_of(self, pages: int) -> tuple[int, str | None]:
+        """Return the number of the page of a list that the address names; 1 and a sentence if there is no such page."""
+        text = self.parameters.get("page", "1")
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 8 else 0
+        if 1 <= number <= pages:
+            return number, None
+        return 1, f"There is no page “{text[:40]}”; this is the first one."
 
     def path_parameter(self, name: str) -> str:
         """Return a part of the path, decoded."""

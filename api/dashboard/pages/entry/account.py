@@ -36,7 +36,8 @@ def change_password(visit: Visit) -> Response:
         form.fault("password", "This is not your password.")
         return _page(visit, 422)
     users.set_password(visit.state.control, user.id, password)
-    return browser_session.start(visit, user.id, render.redirect(visit, ACCOUNT, notice="password"))
+    response = render.redirect(visit, ACCOUNT, notice="password")
+    return browser_session.start(visit, user.id, response, "set the password")
 
 
 def sign_out_everywhere(visit: Visit) -> Response:

@@ -5,15 +5,16 @@ from starlette.responses import Response
 from api.dashboard.accounts import sessions
 from api.dashboard.web import cookies
 from api.dashboard.web.visit import Visit
+from warehouse.control.audit import Action
 
 
-def start(visit: Visit, user_id: str, response: Response) -> Response:
+def start(visit: Visit, user_id: str, response: Response, action: Action = "signed in") -> Response:
     """Start a session, end the earlier one of the browser, and return the response with the new cookie.
 
     The token is always a new one: a token that someone else planted in the browser signs in nobody.
     """
     _end_earlier(visit)
-    token = sessions.start(visit.state.control, user_id, int(visit.now.timestamp()))
+    token = sessions.start(visit.state.control, user_id, int(visit.now.timestamp()), action)
     cookies.set_session(visit.request, response, token, visit.base_url)
     return response
 

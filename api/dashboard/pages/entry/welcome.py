@@ -47,7 +47,8 @@ def accept(visit: Visit) -> Response:
         return _expired(visit)
     attempts.passed(control, key_of(visit, user.name), _now_s(visit))
     target = own_href(visit, visit.parameters.get("next") or _first_page(visit))
-    return browser_session.start(visit, user.id, RedirectResponse(target, 303, {"Cache-Control": "no-store"}))
+    response = RedirectResponse(target, 303, {"Cache-Control": "no-store"})
+    return browser_session.start(visit, user.id, response, "signed in with a link")
 
 
 def new_password(form: Form) -> str:

@@ -67,10 +67,7 @@ def create(visit: Visit) -> Response:
 def _page(visit: Visit, status: int = 200) -> Response:
     every = projects.list_all(visit.state.control)
     pages = max(-(-len(every) // PAGE_PROJECTS), 1)
-    text = visit.parameters.get("page", "1")
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 8 else 0
-    fault = None if 1 <= number <= pages else f"There is no page “{text[:40]}”; this is the first one."
-    number = number if fault is None else 1
+    number, fault = visit.page_of(pages)
     shown = every[(number - 1) * PAGE_PROJECTS : number * PAGE_PROJECTS]
     return render.page(
         visit,

@@ -6,4 +6,5 @@
 - `keys`: the API keys of a project.
 - `robots`: the robots.txt of a site, and what it allows AI agents.
 - `share`: share links, which show the overview of a project without an account.
+- `audit_log`: who signed in, and who changed keys, share links and source policies.
 """

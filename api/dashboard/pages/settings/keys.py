@@ -51,7 +51,8 @@ def create_key(visit: Visit) -> Response:
         return _page(visit, form)
     now_s = int(visit.now.timestamp())
     try:
-        key, token = keys.create(visit.state.control, visit.project.id, name, _scope(scope), expires_s, now_s, id)
+        control, by = visit.state.control, visit.user_name
+        key, token = keys.create(control, visit.project.id, name, _scope(scope), expires_s, now_s, id, by)
     except KeyExists:
         return _page(visit, Form(), repeated_id=id)
     return _page(visit, Form(), created=key, token=token)
@@ -63,7 +64,7 @@ def revoke_key(visit: Visit) -> Response:
     id = visit.path_parameter("key")
     if id not in [key.id for key in keys.list_all(visit.state.control, visit.project.id)]:
         raise Problem("not-found", f"the project {visit.project.id} has no key with the id {id[:40]}")
-    keys.revoke(visit.state.control, id, int(visit.now.timestamp()))
+    keys.revoke(visit.state.control, id, int(visit.now.timestamp()), visit.user_name)
     return render.redirect(visit, f"/projects/{visit.project.id}/keys", notice="revoked")
 
 

@@ -42,7 +42,8 @@ def create(visit: Visit) -> Response:
         visit.form.fault("name", "Another link has this name. Its address was shown once and cannot be shown again.")
     if visit.form.faults:
         return _page(visit, status=422)
-    created = share_links.create(visit.state.control, _project(visit).id, name, int(visit.now.timestamp()))
+    control, now_s = visit.state.control, int(visit.now.timestamp())
+    created = share_links.create(control, _project(visit).id, name, now_s, visit.user_name)
     visit.form.values.clear()
     return _page(visit, created=created)
 
@@ -52,7 +53,7 @@ def revoke(visit: Visit) -> Response:
     project, id = _project(visit).id, visit.path_parameter("link")
     if id not in [link.id for link in share_links.list_all(visit.state.control, project)]:
         raise Problem("not-found", f"the project {project!r} has no share link with this id")
-    share_links.revoke(visit.state.control, id, int(visit.now.timestamp()))
+    share_links.revoke(visit.state.control, id, int(visit.now.timestamp()), visit.user_name)
     return render.redirect(visit, f"/projects/{project}/share")
 
 

@@ -75,7 +75,7 @@ def save(visit: Visit) -> bool:
         reports = visit.state.reports
         first_hits = reports.source_coverage(reports.take(), visit.project.id).first_hits
         from_date = policy.first_day(chosen, first_hits, visit.now.date())
-    source_policies.put(visit.state.control, visit.project.id, chosen, from_date)
+    source_policies.put(visit.state.control, visit.project.id, chosen, from_date, visit.user_name)
     return True
 
 

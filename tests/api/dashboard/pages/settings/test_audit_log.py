@@ -1,0 +1,99 @@
+"""The audit log as an owner sees it: each action with its user, also those of the command line."""
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from api import keys
+from api.dashboard.pages.settings.audit_log import PAGE_ENTRIES
+from tests.api.cli.console import KEY, call, result
+from tests.api.dashboard.html import Html
+from tests.api.dashboard.pages.entry.people import add_user, sign_in
+from tests.api.dashboard.site import Dashboard, opened, post
+from tests.processes.running import PROJECT
+from warehouse.control import audit, database
+
+BASE = f"/projects/{PROJECT}"
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Dashboard]:
+    with opened(tmp_path / "data") as dashboard:
+        yield dashboard
+
+
+def log(client: TestClient, query: str = "") -> list[list[str]]:
+    """Return the rows of the page without their times."""
+    response = client.get(f"/account/audit{query}")
+    assert response.status_code == 200, response.text
+    return [row[:-1] for row in Html(response.text).rows("Entries")]
+
+
+def test_each_action_has_its_user(own: Dashboard) -> None:
+    client, user = own.visitor(None), add_user(own, "owner")
+    assert sign_in(client, user).status_code == 303
+    values = {"id": keys.new_id(), "name": "www", "scope": "ingest", "expires": "never"}
+    token = KEY.search(post(client, f"{BASE}/keys", **values).text)
+    assert token is not None
+    post(client, f"{BASE}/keys", **values)  # the same form again creates nothing
+    for _ in range(2):
+        post(client, f"{BASE}/keys/{values['id']}/revoke")
+    link = re.search(r"/share/(\w+)/revoke", post(client, f"{BASE}/share", name="press").text)
+    assert link is not None
+    for _ in range(2):
+        post(client, f"{BASE}/share/{link[1]}/revoke")
+    post(client, f"{BASE}/setup/policy", policy="log_only")
+    shown = f"www (ingest, {token[0][: len('rdr_ingest_') + 4]}…)"
+    assert log(client)[:6] == [
+        [user.name, "set the source policy", "log_only for all days", PROJECT],
+        [user.name, "revoked a share link", "press", PROJECT],
+        [user.name, "created a share link", "press", PROJECT],
+        [user.name, "revoked an API key", shown, PROJECT],
+        [user.name, "created an API key", shown, PROJECT],
+        [user.name, "signed in", "", ""],
+    ]
+    assert token[0] not in client.get("/account/audit").text
+
+
+def test_command_line_has_no_user(own: Dashboard) -> None:
+    call(own.data, "key", "create", PROJECT, "--name", "ci", "--scope", "read")
+    result(call(own.data, "key", "revoke", "ci", "--project", PROJECT))
+    result(call(own.data, "project", "policy", PROJECT, "beacon_only", "--from", "2026-09-01"))
+    rows = log(own.visitor("owner"))[1:4]
+    assert [row[:2] for row in rows] == [
+        ["Command line", "set the source policy"],
+        ["Command line", "revoked an API key"],
+        ["Command line", "created an API key"],
+    ]
+
+
+def test_only_owners_see_the_log_and_the_link_to_it(own: Dashboard) -> None:
+    owner, viewer = own.visitor("owner"), own.visitor("viewer")
+    assert "/account/audit" in owner.get("/account").text
+    assert "/account/audit" not in viewer.get("/account").text
+    assert viewer.get("/account/audit").status_code == 403
+
+
+def test_pages_have_each_entry_once(own: Dashboard) -> None:
+    owner, other = own.visitor("owner"), database.connect(str(own.engine.url))
+    for number in range(PAGE_ENTRIES):
+        with database.transaction(other) as connection:
+            audit.record(connection, f"user {number}", "signed in")
+    other.dispose()
+    first, second = log(owner), log(owner, "?page=2")
+    assert [row[0] for row in first] == [f"user {number}" for number in reversed(range(PAGE_ENTRIES))]
+    assert len(second) == audit.count(own.engine) - PAGE_ENTRIES
+    missing = owner.get("/account/audit?page=9")
+    assert missing.status_code == 400
+    assert "There is no page “9”" in missing.text
+
+
+def test_entry_shows_markup_as_text(own: Dashboard) -> None:
+    keys.create(own.engine, PROJECT, "<script>alert(1)</script>", "read", None, int(time.time()), by="<b>ada</b>")
+    text = own.visitor("owner").get("/account/audit").text
+    assert "&lt;script&gt;alert(1)" in text
+    assert "<b>ada" not in text

@@ -1,0 +1,73 @@
+"""Entries of the audit log, on SQLite and PostgreSQL: their order, their limits, the transaction of their change."""
+
+import time
+from collections.abc import Iterator
+from datetime import date
+
+import pytest
+import sqlalchemy as sa
+
+from warehouse.control import audit, database, projects, source_policies
+from warehouse.control.audit import AUDIT, ENTRIES_MAX, RETENTION_DAYS
+from warehouse.errors import ProjectNotFound
+
+
+@pytest.fixture
+def engine(database_url: str) -> Iterator[sa.Engine]:
+    engine = database.connect(database_url)
+    for id in ("site", "other"):
+        projects.create(engine, id, (), 0)
+    yield engine
+    engine.dispose()
+
+
+def fill(engine: sa.Engine, times_us: list[int]) -> None:
+    rows = [{"id": f"{n}", "at_us": at_us, "action": "signed in", "detail": ""} for n, at_us in enumerate(times_us)]
+    with engine.begin() as connection:
+        connection.execute(AUDIT.insert(), rows)
+
+
+def test_policy_is_recorded_in_the_transaction_that_sets_it_and_deleted_with_its_project(engine: sa.Engine) -> None:
+    before_s = time.time()
+    source_policies.put(engine, "site", "log_only", date.min, "ada")
+    source_policies.put(engine, "other", "beacon_only", date(2026, 9, 1))
+    with pytest.raises(ProjectNotFound):
+        source_policies.put(engine, "nowhere", "all", date.min, "ada")
+    newest, oldest = audit.entries(engine, 0, 10)
+    assert (oldest.who, oldest.action, oldest.project) == ("ada", "set the source policy", "site")
+    assert (newest.who, newest.project) == (None, "other")
+    assert [oldest.detail, newest.detail] == ["log_only for all days", "beacon_only for days from 2026-09-01"]
+    assert before_s - 1e-3 <= oldest.at.timestamp() <= newest.at.timestamp() <= time.time()
+    assert audit.entries(engine, 1, 1) == [oldest]
+    projects.delete(engine, "site")
+    assert audit.entries(engine, 0, 10) == [newest]
+
+
+def test_failed_change_has_no_entry(engine: sa.Engine) -> None:
+    def change() -> None:
+        with database.transaction(engine) as connection:
+            audit.record(connection, "ada", "created an API key", "site", "ci")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        change()
+    assert audit.count(engine) == 0
+
+
+def test_entries_of_more_than_a_year_are_deleted(engine: sa.Engine) -> None:
+    now_us, year_us = time.time_ns() // 1_000, RETENTION_DAYS * 86_400 * 1_000_000
+    fill(engine, [now_us - year_us - 1, now_us - year_us + 60_000_000])
+    with database.transaction(engine) as connection:
+        audit.record(connection, "ada", "signed in")
+    assert [entry.who for entry in audit.entries(engine, 0, 10)] == ["ada", None]
+
+
+def test_oldest_of_too_many_entries_are_deleted(engine: sa.Engine) -> None:
+    now_us = time.time_ns() // 1_000
+    fill(engine, [now_us - n for n in range(ENTRIES_MAX)])
+    with database.transaction(engine) as connection:
+        audit.record(connection, "ada", "signed in", detail="x" * 1_000)
+    assert audit.count(engine) == ENTRIES_MAX
+    assert audit.entries(engine, 0, 1)[0].who == "ada"
+    oldest_us = round(audit.entries(engine, ENTRIES_MAX - 1, 1)[0].at.timestamp() * 1e6)
+    assert oldest_us == now_us - ENTRIES_MAX + 2
