@@ -6,7 +6,6 @@ A response with the status 202 is sent once the hits are on disk.
 import hashlib
 import time
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Annotated
 
 import msgspec
@@ -33,7 +32,6 @@ from ingest.hits.hit import (
     UTM_SOURCE_CHARACTERS_MAX,
     BeaconHit,
     ServerHit,
-    microseconds,
 )
 from ingest.hits.row import rows
 from ingest.hits.url import PATH_CHARACTERS_MAX
@@ -73,12 +71,13 @@ async def _server_post(request: Request, state: State) -> Response:
     content = await body.read(request, post.BODY_BYTES_MAX)
     if time.monotonic() - began_s > body.RECHECK_AFTER_S:
         bearer = await auth.key_for(request, state.keyring, bearer.project, "ingest")
-    now = datetime.now(UTC)
+    now_us = time.time_ns() // 1_000
     if _is_large(content, is_ndjson):
-        parsed = await to_thread.run_sync(_parse, state, bearer, content, is_ndjson, key, now, limiter=body.LARGE)
+        parsed = await to_thread.run_sync(_parse, state, bearer, content, is_ndjson, key, now_us, limiter=body.LARGE)
     else:
-        parsed = _parse(state, bearer, content, is_ndjson, key, now)
-    metrics.count_rejected(parsed.rejected)
+        parsed = _parse(state, bearer, content, is_ndjson, key, now_us)
+    if parsed.rejected:
+        metrics.count_rejected(parsed.rejected)
     if not parsed.rows:
         raise _all_rejected(parsed.rejected, is_ndjson or content.lstrip().startswith(b"["))
     receipt = await state.hotlog.post(parsed)
@@ -91,10 +90,10 @@ def _is_large(content: bytes, is_ndjson: bool) -> bool:
     return len(content) > ON_LOOP_BYTES_MAX or content.count(b"\n" if is_ndjson else b"{") > ON_LOOP_HITS_MAX
 
 
-def _parse(state: State, bearer: BearerKey, content: bytes, is_ndjson: bool, key: str | None, now: datetime) -> Post:
+def _parse(state: State, bearer: BearerKey, content: bytes, is_ndjson: bool, key: str | None, now_us: int) -> Post:
     """Parse a server's post, and classify and verify its hits."""
-    parsed = post.parse_post(content, is_ndjson, now)
-    stored = rows(bearer.project, parsed.hits, microseconds(now), state.verifier)
+    parsed = post.parse_post(content, is_ndjson, now_us)
+    stored = rows(bearer.project, parsed.hits, now_us, state.verifier)
     cut = metrics.count_cut(parsed.hits)
     sent = Post(bearer.project, stored, parsed.rejected, key, internal_id=bearer.internal_id, cut=cut)
     if key is None:

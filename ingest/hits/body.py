@@ -7,14 +7,13 @@ import json
 import math
 import re
 import zlib
-from datetime import datetime
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
 from ingest.errors import BodyTooLarge, InvalidBody, InvalidField
 from ingest.hits import hit
-from ingest.hits.hit import BeaconHit, Hit, ServerHit, microseconds
+from ingest.hits.hit import BeaconHit, Hit, ServerHit
 from ingest.hits.json_errors import explain
 
 BODY_BYTES_MAX = 8 * 1024 * 1024
@@ -74,7 +73,7 @@ def decode_beacon(body: bytes) -> BeaconHit:
         raise InvalidField(field, reason) from None
 
 
-def parse_post(body: bytes, is_ndjson: bool, now: datetime) -> Parsed:
+def parse_post(body: bytes, is_ndjson: bool, now_us: int) -> Parsed:
     """Return the rows of a server's post: NDJSON if `is_ndjson`, otherwise one JSON object or an array of objects.
 
     Raises:
@@ -87,7 +86,6 @@ def parse_post(body: bytes, is_ndjson: bool, now: datetime) -> Parsed:
     _require_within_limit("hits", len(rows), HITS_MAX)
     hits: list[Hit] = []
     rejected: list[Rejection] = []
-    now_us = microseconds(now)
     for index, row in enumerate(rows):
         try:
             hits.append(hit.server_hit(row if type(row) is ServerHit else _decode(row), now_us))

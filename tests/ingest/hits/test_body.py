@@ -28,7 +28,7 @@ def parsed(rows: list[Json], lines: bool) -> Parsed:
     """Return the result of a post of these rows, as one array or as NDJSON."""
     written = [json.dumps(row) for row in rows]
     body = "\n".join(written) if lines else "[" + ",".join(written) + "]"
-    return parse_post(body.encode(), lines, NOW)
+    return parse_post(body.encode(), lines, NOW_US)
 
 
 def hit(path: str, **fields: Any) -> Hit:
@@ -51,7 +51,7 @@ def test_hit_has_all_fields_of_a_server_post() -> None:
         "format": "text/markdown",
     }
     ts_us = (datetime(2026, 9, 1, 10, 34, 56, 789_012, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
-    assert parse_post(json.dumps(row).encode(), is_ndjson=False, now=NOW) == Parsed(
+    assert parse_post(json.dumps(row).encode(), is_ndjson=False, now_us=NOW_US) == Parsed(
         [Hit("/a", ts_us, "GPTBot/1.3", "https://example.org/?q=1", "news", "text/markdown", 304, "event-1")], []
     )
 
@@ -157,7 +157,7 @@ def test_invalid_row_is_rejected_by_itself(row: Json, field: str | None, reason:
 
 def test_line_that_is_not_json_is_rejected_by_itself() -> None:
     body = b'{"path":"/a"}\n{"path":\n\xff\xfe\n{"path":"/b"} {"path":"/c"}\n{"path":"/d"}'
-    post = parse_post(body, is_ndjson=True, now=NOW)
+    post = parse_post(body, is_ndjson=True, now_us=NOW_US)
     assert [each.path for each in post.hits] == ["/a", "/d"]
     assert [(each.index, each.field) for each in post.rejected] == [(1, None), (2, None), (3, None)]
 
@@ -165,14 +165,17 @@ def test_line_that_is_not_json_is_rejected_by_itself() -> None:
 @pytest.mark.parametrize("blank", ["\n", "\r\n", "\n\n", "\n \t\r\n"])
 def test_blank_lines_and_carriage_returns_are_ignored(blank: str) -> None:
     body = blank.join(['{"path":"/a"}', '{"path":"/b"}', "[]", '{"path":"/c"}', ""])
-    post = parse_post(body.encode(), is_ndjson=True, now=NOW)
+    post = parse_post(body.encode(), is_ndjson=True, now_us=NOW_US)
     assert [each.path for each in post.hits] == ["/a", "/b", "/c"]
     assert [each.index for each in post.rejected] == [2]
 
 
 @pytest.mark.parametrize("good", [b'{"path":\n"/a"}', b'{"path":"/a"} {"path":"/b"}', b'{"path":\n"/a"}{"path":"/b"}'])
 def test_line_must_be_one_row_whether_another_is_rejected_or_not(good: bytes) -> None:
-    alone, beside = parse_post(good, is_ndjson=True, now=NOW), parse_post(good + b"\nno", is_ndjson=True, now=NOW)
+    alone, beside = (
+        parse_post(good, is_ndjson=True, now_us=NOW_US),
+        parse_post(good + b"\nno", is_ndjson=True, now_us=NOW_US),
+    )
     assert alone.hits == beside.hits == []
     assert alone.rejected == beside.rejected[:-1]
 
@@ -180,26 +183,26 @@ def test_line_must_be_one_row_whether_another_is_rejected_or_not(good: bytes) ->
 @pytest.mark.parametrize("body", [b"", b" \n\t", b"[]", b" [ ] "])
 def test_body_without_a_row_is_refused_as_a_whole(body: bytes) -> None:
     with pytest.raises(InvalidBody, match="contains no hit"):
-        parse_post(body, is_ndjson=False, now=NOW)
+        parse_post(body, is_ndjson=False, now_us=NOW_US)
 
 
 @pytest.mark.parametrize("body", [b"", b"\n", b" \r\n\n"])
 def test_lines_without_a_row_are_refused_as_a_whole(body: bytes) -> None:
     with pytest.raises(InvalidBody, match="contains no hit"):
-        parse_post(body, is_ndjson=True, now=NOW)
+        parse_post(body, is_ndjson=True, now_us=NOW_US)
 
 
 @pytest.mark.parametrize("body", [b"[", b"[{]", b'[{"path":"/a"}', b'[{"path":"/a"},]', b"[\xff]", b"[" * 100_000])
 def test_array_that_is_not_json_is_refused_as_a_whole(body: bytes) -> None:
     with pytest.raises(InvalidBody):
-        parse_post(body, is_ndjson=False, now=NOW)
+        parse_post(body, is_ndjson=False, now_us=NOW_US)
 
 
 @pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity"])
 @pytest.mark.parametrize("row", [b"%s", b'{"path":"/b","status":%s}', b'{"path":"/\\ud83d","status":[%s]}'])
 def test_array_with_a_number_that_is_not_json_is_refused_as_a_whole(row: bytes, number: bytes) -> None:
     with pytest.raises(InvalidBody, match=f"^the body is not JSON: {number.decode()} is not a JSON value$"):
-        parse_post(b'[{"path":"/a"},' + row % number + b"]", is_ndjson=False, now=NOW)
+        parse_post(b'[{"path":"/a"},' + row % number + b"]", is_ndjson=False, now_us=NOW_US)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +211,7 @@ def test_array_with_a_number_that_is_not_json_is_refused_as_a_whole(row: bytes, 
 @pytest.mark.parametrize("lines", [False, True], ids=["array", "lines"])
 def test_row_with_a_number_beyond_all_limits_is_rejected_by_itself(number: bytes, lines: bool) -> None:
     rows = [b'{"path":"/a"}', b'{"path":"/b","status":%s}' % number, number, b'{"path":"/c"}']
-    post = parse_post(b"\n".join(rows) if lines else b"[" + b",".join(rows) + b"]", lines, NOW)
+    post = parse_post(b"\n".join(rows) if lines else b"[" + b",".join(rows) + b"]", lines, NOW_US)
     assert [each.path for each in post.hits] == ["/a", "/c"]
     assert [(each.index, each.field) for each in post.rejected] == [(1, "status"), (2, None)]
     assert all(re.search("out of range|<= 599|>= 100", each.reason) for each in post.rejected)
@@ -220,7 +223,7 @@ def test_row_with_a_number_beyond_all_limits_is_rejected_by_itself(number: bytes
 @pytest.mark.parametrize("lines", [False, True], ids=["array", "lines"])
 def test_half_of_a_surrogate_pair_is_reported_without_the_byte_of_a_rewritten_row(text: str, lines: bool) -> None:
     rows = ['{"path":"/a"}', f'{{"path":"/b","userAgent":"{text}"}}']
-    post = parse_post(("\n".join(rows) if lines else f"[{','.join(rows)}]").encode(), lines, NOW)
+    post = parse_post(("\n".join(rows) if lines else f"[{','.join(rows)}]").encode(), lines, NOW_US)
     assert [each.path for each in post.hits] == ["/a"]
     assert "a string contains half of a surrogate pair" in post.rejected[0].reason
     assert "byte" not in post.rejected[0].reason
@@ -269,7 +272,7 @@ def test_body_of_many_small_values_is_refused_before_it_is_decoded(body: bytes, 
     tracemalloc.start()
     try:
         with suppress(BodyTooLarge, InvalidBody):
-            assert parse_post(body, lines, NOW).hits == []
+            assert parse_post(body, lines, NOW_US).hits == []
         assert tracemalloc.get_traced_memory()[1] < 4 * BODY_BYTES_MAX
     finally:
         tracemalloc.stop()
@@ -396,7 +399,7 @@ rows = st.one_of(
 
 def alone(row: Json) -> Parsed:
     """Return the result of a post of one row."""
-    return parse_post(b"[" + json.dumps(row).encode() + b"]", is_ndjson=False, now=NOW)
+    return parse_post(b"[" + json.dumps(row).encode() + b"]", is_ndjson=False, now_us=NOW_US)
 
 
 @settings(deadline=None, derandomize=True, max_examples=300)
@@ -431,7 +434,7 @@ def test_any_json_is_accepted_or_refused(value: Json) -> None:
     body = json.dumps(value).encode()
     for lines in (False, True):
         with suppress(IngestError):
-            parse_post(body, lines, NOW)
+            parse_post(body, lines, NOW_US)
     with suppress(IngestError):
         parse_beacon(body, "", NOW)
 
@@ -446,7 +449,7 @@ fragments = st.sampled_from(
 def test_any_bytes_are_accepted_or_refused(body: bytes) -> None:
     for lines in (False, True):
         with suppress(IngestError):
-            parse_post(body, lines, NOW)
+            parse_post(body, lines, NOW_US)
     with suppress(IngestError):
         parse_beacon(body, body.decode("latin-1"), NOW)
     with suppress(IngestError):
@@ -460,7 +463,7 @@ def test_any_bytes_are_accepted_or_refused(body: bytes) -> None:
 def test_rows_over_the_limit_are_refused_whether_valid_or_not(row: bytes, lines: bool) -> None:
     many = [row] * (HITS_MAX + 1)
     with pytest.raises(BodyTooLarge, match="contains 10001 hits"):
-        parse_post(b"\n".join(many) if lines else b"[" + b",".join(many) + b"]", lines, NOW)
+        parse_post(b"\n".join(many) if lines else b"[" + b",".join(many) + b"]", lines, NOW_US)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32-le", "utf-8-sig"])
@@ -468,13 +471,13 @@ def test_array_in_another_encoding_than_utf_8_is_refused(encoding: str) -> None:
     body = '[{"path":"/a"}]'.encode(encoding)
     for lines in (False, True):
         with suppress(InvalidBody):
-            assert parse_post(body, lines, NOW).hits == []
+            assert parse_post(body, lines, NOW_US).hits == []
 
 
 def test_nesting_near_the_limit_of_a_parser_is_accepted_or_refused() -> None:
     for depth in range(900, 1_010):
         with suppress(IngestError):
-            parse_post(b"[" * depth + b"]" * depth, is_ndjson=False, now=NOW)
+            parse_post(b"[" * depth + b"]" * depth, is_ndjson=False, now_us=NOW_US)
 
 
 @pytest.mark.parametrize("opening", [b"[", b'{"path":', b'{"a":', b'[{"path":'])
@@ -488,7 +491,7 @@ def test_deep_nesting_is_refused(opening: bytes, closed: bool) -> None:
     )
     for lines in (False, True):
         try:
-            assert parse_post(body, lines, NOW).hits == []
+            assert parse_post(body, lines, NOW_US).hits == []
         except IngestError:
             continue
     with pytest.raises(IngestError):
