@@ -15,8 +15,8 @@ PIPELINED = 2_000
 """Number of requests that each connection sends at once: 64 KB."""
 USUAL, SOCKETS = 1_024, 900
 """Limit of open files that most systems give a service, and number of connections that once stopped such a service."""
-MANY = 3_000
-END_S = 90
+MANY = 1_500
+END_S = 100
 POLL_S = 0.5
 
 
@@ -85,6 +85,7 @@ def main() -> None:
         hold(running, stack, SOCKETS)
         print(f"{SOCKETS} of {USUAL} files held: {answers(running)} of 200 requests answered", flush=True)
     with attacked() as running, ExitStack() as stack:
+        time.sleep(1)
         before, idle = resident_mib(running), sockets(running)
         hold(running, stack, MANY)
         seconds = seconds_until_closed(running, idle)
@@ -93,6 +94,7 @@ def main() -> None:
             flush=True,
         )
     with attacked() as running:
+        time.sleep(1)  # the connection that waited for the start is closed
         idle = sockets(running)
         with small_window(running) as connection:
             print(f"100 bytes a second: closed after {drip(running, connection, idle):.0f} s")
