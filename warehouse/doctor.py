@@ -31,15 +31,11 @@ from warehouse.schema import DAILY_VIEWS_KEY
 
 _KEY = ", ".join(DAILY_VIEWS_KEY)
 _DAILY_DIFFERS = f"""
-WITH grouped AS (SELECT project_id, strftime(ts, '%Y-%m') AS month, date, path, traffic, agent, count(*) AS views
-                 FROM hits GROUP BY ALL),
-     counted AS (SELECT {_KEY}, sum(views) AS views FROM daily_views GROUP BY ALL)
-SELECT count(*), min(coalesce(g.project_id, c.project_id) || ' ' || coalesce(g.date, c.date)
-                     || ' ' || coalesce(g.path, c.path))
-FROM grouped g FULL JOIN counted c
-  ON g.project_id = c.project_id AND g.month = c.month AND g.date = c.date AND g.path = c.path
- AND g.traffic = c.traffic AND g.agent IS NOT DISTINCT FROM c.agent
-WHERE g.views IS DISTINCT FROM c.views
+SELECT count(*), min(project_id || ' ' || date || ' ' || path)
+FROM (SELECT {_KEY}
+      FROM (SELECT project_id, strftime(ts, '%Y-%m') AS month, date, path, traffic, agent, 1 AS views FROM hits
+            UNION ALL SELECT {_KEY}, -views FROM daily_views)
+      GROUP BY {_KEY} HAVING sum(views) <> 0)
 """
 _WRONG_DAY = "SELECT count(*), min(path) FROM hits WHERE date <> CAST(ts AT TIME ZONE 'UTC' AS DATE)"
 _WRONG_ERROR = """
