@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ingest.errors import LogReadElsewhere
-from ingest.hotlog.ledger_store import Ledger, keyed, keyed_checkpoints, keyed_columns
+from ingest.hotlog.ledger_store import CHECKPOINT, Ledger, keyed, keyed_checkpoints, keyed_columns
 from ingest.imports.fingerprint import CHECKPOINT_BYTES, Fingerprint, digest, digest_of_first_line, fingerprint
 from ingest.imports.source import Source
 
@@ -106,7 +106,11 @@ def _child(ledger: Ledger, parent: int, source: Source, offset: int) -> _KnownCh
         return None
     first = digest_of_first_line(head) or digest_of_first_line(head + b"\n")  # a copy may lack the last line end
     values = {"parent": parent, "first": keyed(first, ledger.secret), "no_line": b""}
-    rows = ledger.run("CHILDREN", values).fetchall()
+    rows = [
+        row
+        for row in ledger.run("CHILDREN", values)
+        if _may_begin_with(head, checkpoints=row[3], digest_bytes=len(row[2]), secret=ledger.secret)
+    ]
     for id, size, known_digest, _, is_cut in rows:
         data = ahead(size)
         if keyed(digest(data, len(known_digest)), ledger.secret) == known_digest:
@@ -116,6 +120,15 @@ def _child(ledger: Ledger, parent: int, source: Source, offset: int) -> _KnownCh
         if len(data) < size and _is_prefix(data, checkpoints, len(known_digest), ledger.secret):
             return _KnownChunk(id, data, not data.endswith(b"\n"), is_copy_end=True)
     return None
+
+
+def _may_begin_with(head: bytes, checkpoints: bytes, digest_bytes: int, secret: bytes) -> bool:
+    """Return whether a chunk with these checkpoints may begin with `head`: only such a chunk is read whole."""
+    within = [(offset, known) for offset, known in CHECKPOINT.iter_unpack(checkpoints) if offset <= len(head)]
+    if not within:
+        return True
+    offset, known = within[-1]
+    return keyed(digest(head[:offset], digest_bytes)[: len(known)], secret) == known
 
 
 def _is_prefix(data: bytes, checkpoints: bytes, digest_bytes: int, secret: bytes) -> bool:

@@ -20,17 +20,23 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from ingest.errors import LogReadElsewhere
 from ingest.hotlog import ledger_store
+from ingest.hotlog.ledger_store import Ledger
 from ingest.imports import fingerprint, ledger, prefetch, source
 from ingest.imports.chunk import Summary
+from ingest.imports.files import open_source
+from ingest.imports.fingerprint import Fingerprint
 from ingest.imports.importer import Options, import_logs
+from ingest.imports.ledger import Position
 from ingest.imports.prepared import preparation
 from tests import temporary
 from tests.ingest.formats.test_clf import line
 from tests.rounds import rounds
-from tests.warehouse.site import NOON, SECRET, Site
+from tests.warehouse.site import DAY, NOON, SECRET, Site
 from warehouse.hotlog import batches
 from warehouse.lake import delta_table
 
+AFTER = NOON + DAY
+"""A time after those of the lines."""
 PACKINGS: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,
     "bz2": bz2.compress,
@@ -71,7 +77,7 @@ def log_lines(first: int, end: int) -> bytes:
 
 
 def run_import(site: Site, *files: Path, project: str = "site", format: str | None = "combined") -> Summary:
-    return import_logs(site.hot, site.root, project, list(map(str, files)), SECRET, NOON.timestamp, Options(format))
+    return import_logs(site.hot, site.root, project, list(map(str, files)), SECRET, AFTER.timestamp, Options(format))
 
 
 def views_by_path(site: Site, project: str = "site") -> Counter[str]:
@@ -342,7 +348,7 @@ def finishes_within(site: Site, log: Path, steps: int) -> bool:
         left[0] -= 1
         if left[0] < 0:
             raise Interrupted
-        return NOON.timestamp()
+        return AFTER.timestamp()
 
     try:
         import_logs(site.hot, site.root, "site", [str(log)], SECRET, now, Options("combined"))
@@ -371,7 +377,7 @@ def test_concurrent_imports_of_a_log_count_each_line_once_and_one_fails(site: Si
             if is_first:
                 is_first.clear()
                 barrier.wait(120)
-            return NOON.timestamp()
+            return AFTER.timestamp()
 
         is_first = [True]
         with closing(batches.connect(site.hot_log)) as hot:
@@ -387,6 +393,25 @@ def test_concurrent_imports_of_a_log_count_each_line_once_and_one_fails(site: Si
     run_import(site, log)
     assert views_by_path(site) == each_once(300)
     assert run_import(site, log).lines == 0
+
+
+def test_no_more_of_a_log_is_read_than_shows_that_it_is_not_a_known_chunk(site: Site, tmp_path: Path) -> None:
+    """Look up a log that differs from a large known chunk in its second line, and the chunk itself."""
+    log, other, own = tmp_path / "log", tmp_path / "other", Ledger(site.hot, "site", SECRET)
+    log.write_bytes(log_lines(0, 5_000))
+    other.write_bytes(log_line(0) + log_line(6_000) + log_lines(1, 5_000))
+    ledger_store.create(site.hot)
+    start, chunk = (
+        Position(0, Fingerprint(), ends_mid_line=False, newest_id=0),
+        fingerprint.fingerprint(log.read_bytes()),
+    )
+    ledger.record(own, start, chunk, ends_mid_line=False, now_s=0)
+    reads: list[int] = []
+    with open_source(str(other), reads.append) as source:
+        assert ledger.find(own, source)[1] == 0
+    assert sum(reads) <= fingerprint.CHECKPOINT_BYTES
+    with open_source(str(log)) as source:
+        assert ledger.find(own, source)[1] == 5_000
 
 
 # Random sequences of changes and imports

@@ -22,11 +22,11 @@ from ingest.hotlog import ledger_store
 from ingest.imports import source
 from ingest.imports import tail as tails
 from ingest.imports.importer import Import, Options, import_logs
-from tests.ingest.imports.test_ledger import each_once, log_line, log_lines
+from tests.ingest.imports.test_ledger import AFTER, each_once, log_line, log_lines
 from tests.processes import forked
 from tests.processes.running import COMMAND, PROJECT, Running, new_key, readership
 from tests.processes.waiting import until
-from tests.warehouse.site import NOON, SECRET, Site
+from tests.warehouse.site import SECRET, Site
 from warehouse.hotlog import batches
 from warehouse.lake import delta_table
 
@@ -67,7 +67,7 @@ class Following:
 
 @contextmanager
 def following(
-    site: Site, *files: Path, options: Options = GROWING, now: Callable[[], float] = NOON.timestamp
+    site: Site, *files: Path, options: Options = GROWING, now: Callable[[], float] = AFTER.timestamp
 ) -> Iterator[Following]:
     stopped = threading.Event()
     with closing(batches.connect(site.hot_log)) as hot:
@@ -146,7 +146,7 @@ def test_renamed_log_is_read_while_its_writer_uses_it_and_then_the_new_file(
         assert tail.views_by_path() == each_once(8)
         until(lambda: tail.messages)
     assert tail.messages == [f"{log} was rotated"]
-    import_logs(site.hot, site.root, "site", [str(rotated), str(log)], SECRET, NOON.timestamp)
+    import_logs(site.hot, site.root, "site", [str(rotated), str(log)], SECRET, AFTER.timestamp)
     assert tail.views_by_path() == each_once(8)
 
 
@@ -206,7 +206,7 @@ def test_log_emptied_while_its_lines_are_stored_is_followed_and_only_its_copy_is
         if next(clock_reads) == reads_before:
             (tmp_path / "access.log.1").write_bytes(log.read_bytes() + log_lines(5, 6))
             os.truncate(log, 0)
-        return NOON.timestamp()
+        return AFTER.timestamp()
 
     with following(site, log, now=now) as tail:
         if reads_before > 1:
@@ -269,7 +269,7 @@ def test_import_of_a_followed_log_adds_no_line_twice(site: Site, tmp_path: Path)
 
 def _is_imported(site: Site, log: Path) -> bool:
     try:
-        import_logs(site.hot, site.root, "site", [str(log)], SECRET, NOON.timestamp)
+        import_logs(site.hot, site.root, "site", [str(log)], SECRET, AFTER.timestamp)
     except LogReadElsewhere:
         return False
     return True
@@ -278,7 +278,7 @@ def _is_imported(site: Site, log: Path) -> bool:
 def test_older_copy_that_becomes_another_log_adds_its_new_lines(site: Site, tmp_path: Path) -> None:
     log, other = tmp_path / "access.log", tmp_path / "other.log"
     other.write_bytes(log_lines(0, 9))
-    import_logs(site.hot, site.root, "site", [str(other)], SECRET, NOON.timestamp)
+    import_logs(site.hot, site.root, "site", [str(other)], SECRET, AFTER.timestamp)
     log.write_bytes(log_lines(0, 5))
     with following(site, log) as tail:
         until(lambda: tail.run.summary.known == 5)
@@ -412,7 +412,7 @@ def test_log_whose_disk_fails_during_the_first_read_is_retried(
     messages: list[str] = []
     with closing(batches.connect(site.hot_log)) as hot:
         ledger_store.create(hot)
-        run = Import(hot, site.root, "site", SECRET, NOON.timestamp, GROWING)
+        run = Import(hot, site.root, "site", SECRET, AFTER.timestamp, GROWING)
         tail = tails.Tail(run, str(log), replace, messages.append)
         until(lambda: bool(tail.read() or messages) and bool(replaced) and tail.fault is None)
         tail.close()
@@ -481,7 +481,7 @@ def test_deleted_project_gets_no_rows_and_ends_following(site: Site, tmp_path: P
         raise AssertionError(text)
 
     with closing(batches.connect(site.hot_log)) as hot:
-        run = Import(hot, site.root, "site", SECRET, NOON.timestamp, GROWING, check=check)
+        run = Import(hot, site.root, "site", SECRET, AFTER.timestamp, GROWING, check=check)
         polls = itertools.count()
 
         def is_over(seconds: float) -> bool:
