@@ -128,7 +128,7 @@ def _may_begin_with(head: bytes, checkpoints: bytes, digest_bytes: int, secret: 
     if not within:
         return True
     offset, known = within[-1]
-    return keyed(digest(head[:offset], digest_bytes)[: len(known)], secret) == known
+    return bool(keyed(digest(head[:offset], digest_bytes)[: len(known)], secret) == known)
 
 
 def _is_prefix(data: bytes, checkpoints: bytes, digest_bytes: int, secret: bytes) -> bool:

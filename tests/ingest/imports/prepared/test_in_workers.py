@@ -18,7 +18,7 @@ from ingest.imports.prepared import in_workers
 from tests.ingest.formats.test_clf import line
 from tests.ingest.formats.test_json_lines import line as json_line
 from tests.warehouse.batch.tasks import DyingProcess
-from tests.warehouse.site import NOON, ROOT, SECRET, Site
+from tests.warehouse.site import DAY, NOON, ROOT, SECRET, Site
 from warehouse.batch.items import Worker
 from warehouse.batch.processes import ChildProcess, ThisProcess
 from warehouse.lake import delta_table
@@ -43,7 +43,9 @@ def new_site(tmp_path: Path) -> Iterator[Callable[[], Site]]:
 
 
 def run_import(site: Site, log: Path, workers: Sequence[Worker], options: Options = DEFAULTS) -> Summary:
-    return import_logs(site.hot, site.root, "site", [str(log)], SECRET, NOON.timestamp, options, workers=workers)
+    return import_logs(
+        site.hot, site.root, "site", [str(log)], SECRET, (NOON + DAY).timestamp, options, workers=workers
+    )
 
 
 def rows(site: Site) -> Counter[tuple[Any, ...]]:
