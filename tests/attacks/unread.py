@@ -16,7 +16,7 @@ PIPELINED = 2_000
 USUAL, SOCKETS = 1_024, 900
 """Limit of open files that most systems give a service, and number of connections that once stopped such a service."""
 MANY = 1_500
-END_S = 100
+END_S = 150
 POLL_S = 0.5
 
 
