@@ -681,4 +681,4 @@ def test_user_agent_of_the_sender_is_not_classified(site: httpx.Client) -> None:
 def test_hit_without_a_user_agent_counts_as_a_bot(site: httpx.Client, sender: str, agent: dict[str, Any]) -> None:
     response = site.post("hits", json={"path": "/unknown", **agent}, headers={"User-Agent": sender})
     assert (response.status_code, response.json()) == (202, receipt(1))
-    assert export(site) == NOTHING
+    assert export(site)["totals"] == NOTHING["totals"]
