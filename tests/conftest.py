@@ -94,6 +94,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_unconfigure() -> None:
     gc.unfreeze()  # else, at the end, the bindings of DuckDB print the frozen objects as leaks
+    gc.callbacks.clear()  # the one of Hypothesis outlives its module, and with it all that its caches refer to
 
 
 @pytest.fixture(scope="session")
