@@ -1,7 +1,11 @@
 """Settings of all tests."""
 
+import subprocess
+import sys
 import time
+from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,3 +15,12 @@ from hypothesis import strategies as st
 def test_example_that_takes_0_3_s_passes(duration_s: float) -> None:
     """On a loaded machine, an example of any test may take as long."""
     time.sleep(duration_s)
+
+
+@pytest.mark.long
+def test_end_of_the_tests_lists_no_leaks_of_duckdb() -> None:
+    """Run tests that use Hypothesis and tests that use DuckDB: the two together were listed."""
+    folder = Path(__file__).parent / "warehouse" / "query"
+    command = [sys.executable, "-m", "pytest", "-q", folder / "test_time_range.py", folder / "test_sql.py"]
+    ended = subprocess.run(command, cwd=folder.parents[2], capture_output=True, text=True, timeout=300, check=True)
+    assert "leaked" not in ended.stdout + ended.stderr
