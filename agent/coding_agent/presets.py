@@ -181,8 +181,8 @@ PRESETS: Mapping[str, Preset] = {
         "mini", _mini_swe_agent, parse_mini_event, requests=(CHAT, "POST /responses"), has_sessions=False
     ),
 }
-"""The presets by name. The requests of Claude Code are those of https://code.claude.com/docs/en/llm-gateway-protocol,
-those of codex of https://github.com/openai/codex/tree/main/codex-rs/codex-api; LiteLLM, the library of mini-swe-agent,
+"""The presets by name. Sources of the requests: for Claude Code https://code.claude.com/docs/en/llm-gateway-protocol,
+for codex https://github.com/openai/codex/tree/main/codex-rs/codex-api; LiteLLM, the library of mini-swe-agent,
 sends some models' requests to /responses: https://docs.litellm.ai/docs/response_api"""
 COMMAND = "command"
 

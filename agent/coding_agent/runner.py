@@ -123,7 +123,7 @@ def run(request: RunRequest) -> RunResult:
 
 
 def _log_refusal(request: RunRequest, reason: str) -> None:
-    """Log a refused request of the agent in the job's log and in that of the service."""
+    """Log a refused request of the agent in the logs of the job and the service."""
     LOG.warning("%s: %s", request.tree.parent, reason)
     request.on_output(f"{reason}\n".encode())
 

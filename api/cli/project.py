@@ -83,7 +83,7 @@ def list_projects(settings: Settings, form: str | None) -> None:
     "--from",
     "from_date",
     type=click.DateTime(["%Y-%m-%d"]),
-    help="First UTC day; by default that of the first hit of the source that the policy prefers.",
+    help="First UTC day. [default: day of the first hit of the source that the policy prefers]",
 )
 @rows_format
 @click.pass_obj

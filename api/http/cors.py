@@ -59,7 +59,7 @@ DELETE FROM refused WHERE project = :project AND origin IN (
 
 @dataclass
 class OriginRefused(Problem):
-    """The problem `origin-not-allowed`. `origin` is that of the page, or None if the page withholds it."""
+    """The problem `origin-not-allowed`. `origin` is the page's origin; None if the page withholds it."""
 
     origin: str | None = None
 

@@ -225,7 +225,7 @@ def unmapped(address: str) -> str:
 def _network(address: str, bits: int) -> str:
     """Return the network of an IPv6 address, or an IPv4 address as it is.
 
-    One machine can use all addresses of its /64 network, and one customer often those of a /56 network.
+    One machine can use all addresses of its /64 network, and one customer often a whole /56 network.
     """
     address = unmapped(address)
     if ":" not in address:

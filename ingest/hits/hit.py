@@ -229,7 +229,7 @@ def _text(field: str, text: str, characters_max: int) -> str:
 
 
 def utm_source(target: str) -> str | None:
-    """Return the first `utm_source` in the query of a URL or path; None without one."""
+    """Return the first `utm_source` in the query of a URL or path; None if there is none."""
     query = target.partition("#")[0].partition("?")[2]
     if "utm_source=" not in query:
         return None

@@ -83,7 +83,7 @@ class NewValues:
 
 
 def is_bounded(row: Row) -> bool:
-    """Return whether a row is that of a hit without a key."""
+    """Return whether a row has a hit without a key."""
     return str(row[SOURCE]) == "beacon"
 
 

@@ -87,7 +87,7 @@ def packed(address: str | None) -> bytes:
 def number_of(address: str) -> int | None:
     """Return the number of an address that a client on the internet can have; None for any other text.
 
-    A private, link-local or other special address is that of a proxy or of a local network.
+    A private, link-local or other special address belongs to a proxy or a local network.
     """
     number = int.from_bytes(packed(address))
     is_assigned = number in _GLOBAL_IPV6 or number in _IPV4

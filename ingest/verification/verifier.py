@@ -162,7 +162,7 @@ class Verifier:
     def _by_names(
         self, dns: ReverseDns, requests: LoggedRequests, listed: Sequence[Verdict], places: Indices
     ) -> tuple[Sequence[Verdict], Indices]:
-        """Return the verdicts of `by_addresses`. `listed` are those of the address lists."""
+        """Return the verdicts of `by_addresses`. `listed` are the verdicts of the address lists."""
         is_documented = [agent is not None and dns.is_documented(agent) for agent in requests.agents]
         named = np.flatnonzero(np.array(is_documented, bool)[requests.user_agent])
         shape = len(requests.agents), len(requests.addresses), len(listed)

@@ -62,7 +62,7 @@ def on(periods: Periods, day: date) -> Policy:
 
 
 def first_day(policy: Policy, first_hits: Mapping[str, datetime], today: date) -> date:
-    """Return the UTC day from which a new policy is valid by default: that of the first hit of a source it prefers.
+    """Return the first UTC day of a new policy by default: the day of the first hit of a source that it prefers.
 
     It is today if none of these sources has sent a hit, and the first of all days if the policy prefers no source.
     """
@@ -72,7 +72,7 @@ def first_day(policy: Policy, first_hits: Mapping[str, datetime], today: date) -
 
 
 def changed(periods: Periods, policy: Policy, from_date: date) -> Periods:
-    """Return periods with a new policy from a day on, which replaces those of later days."""
+    """Return periods with a new policy from a day on, which replaces the policies of later days."""
     return (*(each for each in periods if each.from_date < from_date), Period(from_date, policy))
 
 

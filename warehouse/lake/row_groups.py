@@ -59,7 +59,7 @@ def rows_for(paths: Iterable[str]) -> int:
 def path_bytes(path: str, project: str) -> int:
     """Return the size of the paths in the row groups of a file that may have rows of a project, in bytes.
 
-    A file never changes. Its first column is that of the projects. A missing or damaged file is left to the reader of
+    A file never changes. Its first column has the projects. A missing or damaged file is left to the reader of
     its rows, which names it in its error.
     """
     try:

@@ -92,7 +92,7 @@ class Reports:
     ) -> Page:
         """Return some paths that people or AI viewed: by default most views first, then by path in byte order.
 
-        `audience` is that of the hits that the filters match.
+        `audience` matches the filters.
         """
         return self._page_of_paths(snapshot, query, offset, limit, Listing(order, audience))
 

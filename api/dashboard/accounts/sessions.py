@@ -35,7 +35,7 @@ SESSIONS = sa.Table(
 def start(engine: sa.Engine, user_id: str, now_s: int, action: Action = "signed in") -> str:
     """Start a session and return its token, which is not stored. Delete expired sessions of all users.
 
-    `action` is that of the audit log.
+    `action` is its name in the audit log.
 
     Raises:
         UserNotFound: the user was removed.

@@ -36,7 +36,7 @@ from warehouse.hotlog import batches
 from warehouse.lake import delta_table
 
 AFTER = NOON + DAY
-"""A time after those of the lines."""
+"""A time after the times of the lines."""
 PACKINGS: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,
     "bz2": bz2.compress,

@@ -173,7 +173,7 @@ class Measured:
         return self.known.spans[kind][0].start
 
     def both(self) -> Span | None:
-        """Return the last part of the period in which people and AI were both counted; None without such a part."""
+        """Return the last part of the period in which people and AI were both counted; None if there is none."""
         people, ai = self._parts("human"), self._parts("ai")
         *_, part = (None, *(common for each in people for common in clipped(ai, each)))
         return part

@@ -52,7 +52,7 @@ class Total:
 class Share:
     """The share of AI in the views by people and AI; None without such views. `change` is in percentage points.
 
-    The share is that of the days from `since` to `until` if people and AI were not both counted on other days.
+    The share covers the days from `since` to `until` if people and AI were not both counted on other days.
     """
 
     now: float | None
