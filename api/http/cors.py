@@ -147,12 +147,17 @@ def require_own_url(project: Project, url: str | None) -> None:
 
 
 def _refused(project: Project, origin: str | None) -> OriginRefused:
-    """Return the problem, which names the command that allows the origin: None if the page withholds it."""
+    """Return the problem, which names the command that allows an origin: None if the page withholds it.
+
+    The command has none of the project's origins, because strangers read the message.
+    """
     sender = (
         "a page of another site that withholds its address (Referer)" if origin is None else f"the origin {origin!r}"
     )
-    command = " ".join(("readership project origins", project.id, *project.origins, origin or "ORIGIN"))
-    detail = f"project {project.id!r} does not accept beacons from {sender}; to accept them: {command}"
+    detail = (
+        f"project {project.id!r} does not accept beacons from {sender}; to accept them, list its origin with all others"
+        f" of your site: readership project origins {project.id} ORIGIN..."
+    )
     return OriginRefused("origin-not-allowed", detail, headers={"Vary": "Origin"}, origin=origin)
 
 

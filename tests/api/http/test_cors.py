@@ -88,9 +88,9 @@ def test_image_on_a_page_of_another_site_is_refused(referer: str | None, fetch_s
     with pytest.raises(OriginRefused) as raised:
         cors.require_own_page(sent, SITE)
     assert raised.value.kind == "origin-not-allowed"
-    allowed = raised.value.origin or "ORIGIN"
-    command = f"readership project origins site https://example.com http://localhost:3000 {allowed}"
-    assert raised.value.detail == f"project 'site' does not accept beacons from {sender}; to accept them: {command}"
+    assert raised.value.detail.startswith(f"project 'site' does not accept beacons from {sender}; to accept them, ")
+    assert raised.value.detail.endswith(": readership project origins site ORIGIN...")
+    assert "localhost" not in raised.value.detail  # another origin of the project
     cors.require_own_page(sent, ANY)
     cors.require_own_page(sent, Project("new", (), 0))
 
