@@ -93,10 +93,11 @@ def warnings(connection: HotConnection, project: str) -> Iterator[str]:
     for column, name in _NAMES.items():
         hits = {day: number for day, of, number in days if of == column}
         if hits:
+            views = sum(hits.values())
             yield (
-                f"beacon had more new {name} than it may add in a day on {counted(len(hits), 'day')}, the last of them "
-                f"{EPOCH.date() + timedelta(max(hits))}: {counted(sum(hits.values()), 'view')} with further ones "
-                f"{'is' if sum(hits.values()) == 1 else 'are'} counted under {OTHER[column]}"
+                f"beacons reached the limit of new {name} (READERSHIP_NEW_VALUES_PER_DAY) on "
+                f"{counted(len(hits), 'day')}, the last of them {EPOCH.date() + timedelta(max(hits))}: "
+                f"{counted(views, 'view')} {'is' if views == 1 else 'are'} counted under {OTHER[column]}"
             )
 
 

@@ -38,6 +38,6 @@ def test_a_stranger_adds_a_limited_number_of_paths_in_a_day_also_after_a_restart
         response = httpx.get(url, headers=service.auth, verify=False, timeout=60)
         assert response.status_code == 200, response.text
         if report == "coverage":
-            assert "more new paths than it may add in a day" in response.json()["warnings"][0]
+            assert "reached the limit of new paths" in response.json()["warnings"][0]
         if "Host" in report or "utm" in report:
             assert {"(other)": LIMIT}.items() <= {row["value"]: LIMIT for row in response.json()["rows"]}.items()
