@@ -13,6 +13,8 @@ from api.cli.options.control_database import created, opened
 from api.cli.output import ERR, rows_format, show, show_rows, table
 from api.keys import Key, Scope
 from api.settings import Settings
+from ingest.errors import InvalidField
+from ingest.hits.url import normalize_filter
 from warehouse.control import projects, source_policies
 from warehouse.control.policy import DEFAULT, POLICIES, Period, Policy
 from warehouse.control.projects import Project
@@ -173,10 +175,10 @@ def delete_hits(
         raise click.UsageError(
             f"--to {end.date()} is not after --from {first.date()}: it is the day after the last one"
         )
-    if path is not None and (not path.startswith("/") or "*" in path[:-1]):
-        raise click.UsageError(
-            f"{path} is not a path as reports show it, such as /docs/install, or a prefix such as /old/*"
-        )
+    try:
+        path = None if path is None else normalize_filter(path)
+    except InvalidField as error:
+        raise click.UsageError(f"--path {path} {error.reason}") from None
     control = opened(settings)
     projects.find(control, id)
     data_folder.require(settings)

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from api.http.parameters import LIMIT_DEFAULT, LIMIT_MAX, Values, shown
 from ingest.classification import agents
 from ingest.errors import InvalidField
-from ingest.hits.url import PATH_CHARACTERS_MAX, UNSTORABLE, normalize_path, normalize_prefix, require_short
+from ingest.hits.url import PATH_CHARACTERS_MAX, UNSTORABLE, normalize_filter
 from warehouse.errors import InvalidMoment
 from warehouse.query.moment import Moment
 from warehouse.query.time_range import FIRST
@@ -199,8 +199,7 @@ def _path(values: Values) -> str | None:
     if text is None:
         return None
     try:
-        is_prefix = text.endswith("*")
-        return normalize_prefix(text[:-1]) + "*" if is_prefix else require_short("path", normalize_path(text))
+        return normalize_filter(text)
     except InvalidField:
         expected = f"a path (/docs/start) or a prefix (/docs/*) of at most {PATH_CHARACTERS_MAX} characters"
         values.add_fault("path", f"must be {expected}, not {shown(text)}")

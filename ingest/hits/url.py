@@ -67,6 +67,17 @@ def cut_path(path: str, characters_max: int) -> str:
     return short or "/"
 
 
+def normalize_filter(text: str) -> str:
+    """Return a normalised path, or a normalised prefix with a `*` at its end, as a filter of reports.
+
+    Raises:
+        InvalidField: see `normalize_path` and `normalize_prefix`.
+    """
+    if text.endswith("*"):
+        return normalize_prefix(text[:-1]) + "*"
+    return require_short("path", normalize_path(text))
+
+
 def normalize_prefix(prefix: str) -> str:
     """Return the prefix of normalised paths in the same spelling: with a leading slash, and percent-encoded.
 

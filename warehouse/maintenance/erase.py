@@ -58,8 +58,9 @@ class Chosen:
         conditions += [f"date >= '{self.first}'"] if self.first else []
         conditions += [f"date < '{self.end}'"] if self.end else []
         if self.path is not None:
-            prefix, star, _ = self.path.partition("*")
-            conditions.append(f"starts_with(path, {_quoted(prefix)})" if star else f"path = {_quoted(self.path)}")
+            is_prefix = self.path.endswith("*")
+            path = _quoted(self.path.removesuffix("*"))
+            conditions.append(f"starts_with(path, {path})" if is_prefix else f"path = {path}")
         return " AND ".join(conditions)
 
 

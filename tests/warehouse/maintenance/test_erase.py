@@ -82,13 +82,14 @@ YEAR_1 = datetime(1, 1, 1, tzinfo=UTC)
         (erase.Chosen("site", first=date(2026, 9, 15), path="/it's"), {"/it's"}),
         (erase.Chosen("site", first=date(2026, 9, 15), path="/old/*"), {"/old/a", "/old/b", "/old/hot"}),
         (erase.Chosen("site", end=date(2026, 9, 15), path="/old/a"), set()),
+        (erase.Chosen("site", path="/*b"), {"/*b"}),
     ],
 )
 def test_chosen_days_and_paths_are_counted_and_deleted_and_all_others_stay(
     site: Site, chosen: erase.Chosen, gone: set[str]
 ) -> None:
     rows = [view("/zero", ts=YEAR_1), view("/it's"), view("/old/a"), view("/old/b", ts=NOON + DAY, traffic="ai")]
-    rows += [view("/older", ts=NOON + 2 * DAY), view("/it's", project_id="another")]
+    rows += [view("/older", ts=NOON + 2 * DAY), view("/*b", ts=NOON + 2 * DAY), view("/it's", project_id="another")]
     rows.append(view("/failed", traffic="bot", agent="GPTBot", rule="bot:spoofed:GPTBot", status=404))
     site.post(*rows)
     site.load()
