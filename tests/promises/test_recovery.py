@@ -5,6 +5,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
@@ -82,7 +83,9 @@ def test_following_the_advice_counts_no_imported_line_twice(
 def test_lines_newer_than_the_loss_are_imported_without_being_asked(folder: Folder) -> None:
     lose(folder)
     folder.json("recover", "--accept-loss")
-    folder.log.write_text("".join(LINE.format(number, number).replace("2026", "2099") for number in range(5)))
+    soon = f"{datetime.now(UTC) + timedelta(minutes=2):%d/%b/%Y:%H:%M}"  # after the loss, and accepted as a time
+    lines = "".join(LINE.format(number, number) for number in range(5))
+    folder.log.write_text(lines.replace("15/Sep/2026:12:00", soon))
     assert folder.json("import", PROJECT, str(folder.log))["page_views"] == 5
     folder.log.write_text(LINE.format(59, "old"))
     assert folder.json("import", "--despite-loss", PROJECT, str(folder.log))["page_views"] == 1
