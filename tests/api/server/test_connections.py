@@ -116,6 +116,12 @@ class Loop(asyncio.SelectorEventLoop):
         return super().time() + self.skipped_s
 
 
+class Patient(Counting):
+    """A connection that no timeout closes in a test."""
+
+    client_s = 2 * END_S
+
+
 class Narrow(Connection):
     maximum = staticmethod(lambda: 2)
 
@@ -311,7 +317,7 @@ def test_connection_stays_open_while_its_client_reads_slowly() -> None:
 
 
 def test_connection_past_the_maximum_ends_one_whose_client_does_not_read() -> None:
-    class Full(Counting):
+    class Full(Patient):
         maximum = staticmethod(lambda: 1)
 
     async def use(loop: Loop) -> None:
@@ -334,7 +340,7 @@ def test_connections_with_the_oldest_unread_responses_are_closed_above_the_limit
         await Response(b"x" * half)(scope, receive, send)
 
     async def use(loop: Loop) -> None:
-        async with served(Counting, halves) as connect:
+        async with served(Patient, halves) as connect:
             readers = []
             for _ in range(2):
                 Counting.paused.clear()
@@ -359,7 +365,7 @@ def test_pipelined_request_waits_until_the_response_before_it_is_read() -> None:
         await large(scope, receive, send)
 
     async def use(loop: Loop) -> None:
-        async with served(Counting, counted) as connect:
+        async with served(Patient, counted) as connect:
             reader, writer = await connect()
             writer.write(GET * 2)
             await Counting.paused.wait()
