@@ -101,10 +101,8 @@ def delete_before(connection: HotConnection, first_retained: date) -> None:
     A log stays whole while one of its chunks was read since: it is found by its first chunk.
     """
     values = {"until_s": int(datetime.combine(first_retained, time(), UTC).timestamp())}
-    deleted = 1
-    while deleted:
-        with transaction(connection):
-            deleted = STATEMENTS.run(connection, "DELETE_LAST_BEFORE", values).rowcount
+    with transaction(connection):
+        STATEMENTS.run(connection, "DELETE_BEFORE", values)
 
 
 @contextmanager

@@ -38,7 +38,7 @@ UNKEYED_LOGS = sa.Table(
     ),
 )
 """Table of the chunks of an older release, with unkeyed digests. The next command that has the secret keys and deletes
-it: see `ingest.imports.ledger.key_older`."""
+it: see `ingest.hotlog.ledger_store.prepare`."""
 
 
 def _value(name: str, type: Any = _NUMBER) -> sa.BindParameter[Any]:
@@ -50,7 +50,12 @@ _NO_LINE = _value("no_line", sa.LargeBinary())
 _FIRST = READ_LOGS.c.first == _value("first", sa.LargeBinary())
 _1 = sa.literal_column("1", _NUMBER)
 _LATER = READ_LOGS.alias("later")
-_IS_LAST = ~sa.exists(_1).where(_LATER.c.parent == READ_LOGS.c.id).correlate(READ_LOGS)
+_OF_CHUNK = _LATER.c.project_id == READ_LOGS.c.project_id, _LATER.c.parent == READ_LOGS.c.id
+_IS_LAST = ~sa.exists(_1).where(*_OF_CHUNK).correlate(READ_LOGS)
+_UNTIL = _value("until_s")
+_SINCE = sa.select(READ_LOGS.c.parent).where(READ_LOGS.c.read_s >= _UNTIL).cte("since", recursive=True)
+_SINCE = _SINCE.union(sa.select(READ_LOGS.c.parent).join(_SINCE, READ_LOGS.c.id == _SINCE.c.parent))
+"""Ids of the chunks before those that were read since, up to the start of their logs, and 0."""
 
 NEWEST_ID = sa.select(sa.func.coalesce(sa.func.max(READ_LOGS.c.id), sa.literal_column("0", _NUMBER)))
 CHILDREN = (
@@ -81,5 +86,5 @@ UNKEYED = sa.select(UNKEYED_LOGS)
 FOREIGN_UNTIL = sa.select(sa.func.coalesce(sa.func.max(READ_LOGS.c.read_s), sa.literal_column("0", _NUMBER))).where(
     _OF_PROJECT, READ_LOGS.c.key_check != _value("key_check", sa.LargeBinary())
 )
-DELETE_LAST_BEFORE = sa.delete(READ_LOGS).where(READ_LOGS.c.read_s < _value("until_s"), _IS_LAST)
+DELETE_BEFORE = sa.delete(READ_LOGS).where(READ_LOGS.c.read_s < _UNTIL, READ_LOGS.c.id.not_in(sa.select(_SINCE)))
 DELETE_OF_PROJECT = sa.delete(READ_LOGS).where(_OF_PROJECT)

@@ -24,7 +24,7 @@ INSERT INTO read_logs (project_id, parent, first, bytes, digest, marks, is_cut, 
 INSERT INTO read_logs (id, project_id, parent, first, bytes, digest, marks, is_cut, read_s, key_check) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- EXTEND(first bytes digest marks is_cut read_s key_check id bytes_before)
-UPDATE read_logs SET first=?, bytes=?, digest=?, marks=?, is_cut=?, read_s=?, key_check=? WHERE read_logs.id = ? AND read_logs.bytes = ? AND NOT (EXISTS (SELECT 1 FROM read_logs AS later WHERE later.parent = read_logs.id))
+UPDATE read_logs SET first=?, bytes=?, digest=?, marks=?, is_cut=?, read_s=?, key_check=? WHERE read_logs.id = ? AND read_logs.bytes = ? AND NOT (EXISTS (SELECT 1 FROM read_logs AS later WHERE later.project_id = read_logs.project_id AND later.parent = read_logs.id))
 
 -- UNKEYED()
 SELECT unkeyed_logs.id, unkeyed_logs.project_id, unkeyed_logs.parent, unkeyed_logs.first, unkeyed_logs.bytes, unkeyed_logs.digest, unkeyed_logs.marks, unkeyed_logs.is_cut FROM unkeyed_logs
@@ -32,8 +32,8 @@ SELECT unkeyed_logs.id, unkeyed_logs.project_id, unkeyed_logs.parent, unkeyed_lo
 -- FOREIGN_UNTIL(project key_check)
 SELECT coalesce(max(read_logs.read_s), 0) AS coalesce_1 FROM read_logs WHERE read_logs.project_id = ? AND read_logs.key_check != ?
 
--- DELETE_LAST_BEFORE(until_s)
-DELETE FROM read_logs WHERE read_logs.read_s < ? AND NOT (EXISTS (SELECT 1 FROM read_logs AS later WHERE later.parent = read_logs.id))
+-- DELETE_BEFORE(until_s until_s)
+WITH RECURSIVE since(parent) AS (SELECT read_logs.parent AS parent FROM read_logs WHERE read_logs.read_s >= ? UNION SELECT read_logs.parent AS parent FROM read_logs JOIN since ON read_logs.id = since.parent) DELETE FROM read_logs WHERE read_logs.read_s < ? AND (read_logs.id NOT IN (SELECT since.parent FROM since))
 
 -- DELETE_OF_PROJECT(project)
 DELETE FROM read_logs WHERE read_logs.project_id = ?

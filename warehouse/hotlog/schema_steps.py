@@ -31,7 +31,7 @@ _BYTES = (
 )
 UNKEYED_LOGS = "unkeyed_logs"
 """Name of the table of imported logs of older releases, which has unkeyed digests of lines. It is renamed, because the
-step has no secret: `ingest.imports.ledger` keys the digests."""
+step has no secret: `ingest.hotlog.ledger_store` keys the digests."""
 _RENAME_UNKEYED = (f"ALTER TABLE read_logs RENAME TO {UNKEYED_LOGS}", "DROP INDEX read_logs_after")
 
 Steps = Sequence[Step[sqlite3.Connection]]

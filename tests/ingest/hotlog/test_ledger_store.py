@@ -119,6 +119,9 @@ def test_keyed_ledger_of_an_older_release_recognises_its_logs_and_goes_on(hot_lo
         with transaction(hot):
             assert ledger.record(site, position, fingerprint(b"more"), ends_mid_line=False, now_s=0).id == 3
         assert ledger_store.foreign_until_s(site) == 0
+        for until, rows in ((NOON, [1, 2]), (NOON + DAY, [])):
+            ledger_store.delete_before(hot, until.date())
+            assert hot.execute("SELECT id FROM read_logs ORDER BY id").fetchall() == [(id,) for id in rows]
 
 
 def test_older_release_is_refused_after_the_upgrade(hot_log: HotLogPlace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,6 +148,25 @@ def test_old_logs_are_deleted_whole_and_a_log_that_has_grown_since_is_kept(site:
     assert run_import(site, other, now=NOON + 10 * DAY).known == 0
     ledger_store.delete_before(site.hot, (NOON + 11 * DAY).date())
     assert site.hot.execute("SELECT count(*) FROM read_logs").fetchone() == (0,)
+
+
+def test_work_to_delete_old_logs_grows_with_the_number_of_their_chunks(site: Site) -> None:
+    ledger_store.create(site.hot)
+    assert isinstance(site.hot, sqlite3.Connection)
+    steps = []
+    for chunks in (500, 1_000):
+        rows = [(id, 0 if id % 50 == 1 else id - 1) for id in range(1, chunks + 1)]
+        site.hot.executemany("INSERT INTO read_logs VALUES (?, 'site', ?, x'00', 9, x'00', x'', 0, 9, x'')", rows)
+        steps.append(0)
+
+        def count() -> None:
+            steps[-1] += 1
+
+        site.hot.set_progress_handler(count, 100)
+        ledger_store.delete_before(site.hot, NOON.date())
+        site.hot.set_progress_handler(None, 0)
+        assert site.hot.execute("SELECT count(*) FROM read_logs").fetchone() == (0,)
+    assert steps[1] < 3 * steps[0]
 
 
 def test_log_read_with_a_lost_secret_is_known_to_have_been_read_until_then(site: Site, tmp_path: Path) -> None:
