@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 from starlette.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
+from starlette.types import Message
 
 from api.routes.reports import threads
 from ingest.errors import Overloaded
@@ -75,6 +77,40 @@ def test_report_is_refused_if_too_many_wait() -> None:
         await asyncio.gather(*readers, return_exceptions=True)
 
     asyncio.run(asyncio.wait_for(beside(report, more), 60))
+
+
+def test_client_that_leaves_a_stream_releases_its_thread_and_ends_the_report() -> None:
+    ended = threading.Event()
+
+    def endless() -> Iterator[bytes]:
+        try:
+            while True:
+                yield b"x" * 65_536
+        finally:
+            ended.set()
+
+    async def use() -> None:
+        left = asyncio.Event()
+        sent = 0
+
+        async def receive() -> Message:
+            await left.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Message) -> None:
+            nonlocal sent
+            sent += len(message.get("body", b""))
+            if sent > 3 * 65_536:
+                left.set()
+                await asyncio.Event().wait()  # the client does not read any more
+
+        scope = {"type": "http", "asgi": {"spec_version": "2.3"}}
+        await StreamingResponse(threads.streamed(threads.SHARED, endless()))(scope, receive, send)
+        assert threads.SHARED.borrowed_tokens == 0
+        await asyncio.get_running_loop().shutdown_asyncgens()
+
+    asyncio.run(asyncio.wait_for(use(), 60))
+    assert ended.is_set()
 
 
 def test_stream_has_all_chunks_and_occupies_no_thread_between_them() -> None:
