@@ -7,7 +7,7 @@ import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
-from itertools import chain, islice
+from itertools import chain, count, islice
 from pathlib import Path
 
 import duckdb
@@ -42,6 +42,7 @@ SELECT path, min(ts::DATE) FROM {rows}
 WHERE project_id = $project AND traffic = 'ai' AND path IN (SELECT unnest($paths::VARCHAR[]))
 GROUP BY path
 """
+_BATCH = "FROM report WHERE rowid >= ? AND rowid < ?"
 _IS_LISTED: Mapping[Audience, str] = {
     "ai_only": "ai > 0 AND human = 0",
     "people_only": "human > 0 AND ai = 0",
@@ -71,8 +72,7 @@ class FromHits:
     ) -> tuple[Counts, Iterator[pa.RecordBatch]]:
         """Return all paths in the order of pages, in batches."""
         batches = self._batches(snapshot, scope, batch_rows, _listed(listing))
-        with self._alone(scope.project):  # until the paths are sorted
-            first = list(islice(batches, 1))
+        first = list(islice(batches, 1))  # so that an error is raised here
         return self._totals(snapshot, scope), chain(first, batches)
 
     def some(self, snapshot: HitsSnapshot, scope: Scope, paths: Collection[str]) -> pa.Table:
@@ -126,29 +126,41 @@ class FromHits:
         """Return the rows of a query, from the cache if possible."""
 
         def read() -> pa.Table:
-            with self._alone(scope.project), self._running(snapshot, scope, sql, values) as relation:
-                return relation.to_arrow_table()
+            with self._alone(scope.project), self._database.cursor() as cursor:
+                return _run(cursor, snapshot, scope, sql, values).to_arrow_table()
 
         return self._cached((scope, sql, *values.items(), snapshot.rows_key), read, evict_first=True)
 
     def _batches(self, snapshot: HitsSnapshot, scope: Scope, batch_rows: int, sql: str) -> Iterator[pa.RecordBatch]:
-        with self._running(snapshot, scope, sql, {}) as relation:
-            yield from relation.to_arrow_reader(batch_rows)
-
-    @contextmanager
-    def _running(
-        self, snapshot: HitsSnapshot, scope: Scope, sql: str, values: Mapping[str, Sequence[str]]
-    ) -> Iterator[duckdb.DuckDBPyRelation]:
-        condition, bound = scope.filters.condition()
-        times = {"start": scope.time_range.start, "end": scope.time_range.end}
-        within = f"project_id = $project AND ts >= $start AND ts < $end AND {condition}"
-        parameters = {"project": scope.project, **times, **bound, **{name: list(each) for name, each in values.items()}}
-        files = edge_rows.files_of(snapshot.files, scope.time_range)
+        """Yield the rows of a query from a temporary table, which spills: open results of sorts fill the memory."""
         with self._database.cursor() as cursor:
-            cursor.register("hot", snapshot.hot)
-            text = sql.format(rows=_union(files), condition=within)
-            used = {name: value for name, value in parameters.items() if f"${name}" in text}
-            yield cursor.sql(text, params=used)
+            with self._alone(scope.project):
+                _run(cursor, snapshot, scope, f"CREATE TEMP TABLE report AS {sql}", {})
+            for start in count(step=batch_rows):
+                with self._alone(scope.project):
+                    rows = cursor.sql(_BATCH, params=[start, start + batch_rows]).to_arrow_table()
+                if not rows.num_rows:
+                    return
+                yield from rows.to_batches()
+
+
+def _run(
+    cursor: duckdb.DuckDBPyConnection,
+    snapshot: HitsSnapshot,
+    scope: Scope,
+    sql: str,
+    values: Mapping[str, Sequence[str]],
+) -> duckdb.DuckDBPyRelation:
+    """Return a query of the hits in a scope. DuckDB runs CREATE at once, and returns None for it."""
+    condition, bound = scope.filters.condition()
+    times = {"start": scope.time_range.start, "end": scope.time_range.end}
+    within = f"project_id = $project AND ts >= $start AND ts < $end AND {condition}"
+    parameters = {"project": scope.project, **times, **bound, **{name: list(each) for name, each in values.items()}}
+    files = edge_rows.files_of(snapshot.files, scope.time_range)
+    cursor.register("hot", snapshot.hot)
+    text = sql.format(rows=_union(files), condition=within)
+    used = {name: value for name, value in parameters.items() if f"${name}" in text}
+    return cursor.sql(text, params=used)
 
 
 def _listed(listing: Listing) -> str:

@@ -129,6 +129,23 @@ def test_large_project_is_a_warning_until_it_fits_and_a_failed_one_until_its_nex
         assert reports.warning == "the paths of 1 project do not fit into memory: their reports are slow"
 
 
+def test_exports_whose_clients_do_not_read_on_leave_memory_for_other_reports(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.post(*(view(f"/{number:06}".ljust(250, "x")) for number in range(130_000)))
+    site.load()
+    monkeypatch.setattr(project, "PATHS_BYTES_MAX", 0)
+    monkeypatch.setattr(from_hits, "MEMORY_LIMIT", "100MB")
+    with closing(site.reports()) as reports:
+        snapshot, query = reports.take(), QUERIES[0]
+        exports = [reports.all_views(snapshot, query)[1] for _ in range(6)]
+        begun = [next(each).num_rows for each in exports]
+        assert reports.views(snapshot, query, 100_000, 1).rows.num_rows == 1
+        paths = [row for batch in exports[0] for row in batch["path"].to_pylist()]
+        assert begun[0] + len(paths) == reports.views(snapshot, query, 0, 1 << 20).rows.num_rows
+        assert paths[:10_000] == sorted(paths[:10_000])
+
+
 def test_paths_of_several_months_are_too_large_together(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.post(
         *(view(f"/{month}-{n}".ljust(2_000, "x"), NOON.replace(month=month)) for month in (7, 8) for n in range(50))
