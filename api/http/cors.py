@@ -2,8 +2,8 @@
 
 https://fetch.spec.whatwg.org/#http-cors-protocol
 
-A page of another site must not count its visitors as visitors of a project. Browsers send the `Origin` of a beacon, but
-not that of an image: see `require_own_page`.
+A page of another site must not count its visitors as visitors of a project. Browsers send an `Origin` with a beacon,
+and none with an image: see `require_own_page`.
 """
 
 import sqlite3

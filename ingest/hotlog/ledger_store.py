@@ -1,8 +1,8 @@
 """Rows of the ledger of imported logs: their creation, the key of their digests, and the deletion of old logs.
 
-`ingest.imports.ledger` looks logs up in them. All but the address of a log line is in `hits`: from an unkeyed digest of
-the line, the address would be found by trying all addresses. Stored digests are therefore keyed with the secret of the
-store. The key is applied to digests and not to lines, so that the unkeyed ones of older releases could be keyed, too.
+`ingest.imports.ledger` looks logs up in them. `hits` has all of a log line but its address: an attacker could try all
+addresses against an unkeyed digest of the line. Stored digests are therefore keyed with the secret of the store.
+The key is applied to digests and not to lines, so that unkeyed digests of older releases can be keyed, too.
 """
 
 import hashlib
@@ -98,7 +98,7 @@ def foreign_until_s(ledger: Ledger) -> int:
 def delete_before(connection: HotConnection, first_retained: date) -> None:
     """Delete the logs that were last read before a day, as the retention deletes their lines, which are older.
 
-    A log stays whole while one of its chunks was read since: it is found by its first chunk.
+    A log stays whole while one of its chunks was read since: its first chunk identifies it.
     """
     values = {"until_s": int(datetime.combine(first_retained, time(), UTC).timestamp())}
     with transaction(connection):

@@ -55,7 +55,7 @@ class NewValues:
         if not ids:
             return rows
         stored = dict(STATEMENTS.rows_of_each(connection, "SEEN_VALUE", [{"id": id} for id in ids.values()]))
-        # An id that this transaction adds is cached when it is found next: the transaction may fail.
+        # Ids that this transaction adds are not cached yet: it may fail.
         self._stored_on.update((id, day) for id, stored_on in stored.items() if stored_on == day)
         above = self._count(connection, {value: hits[value] for value, id in ids.items() if id not in stored}, day)
         added = [{"id": id, "day": day} for value, id in ids.items() if value not in above and stored.get(id) != day]

@@ -72,8 +72,10 @@ def special_intervals() -> list[tuple[int, int]]:
 
 
 def packed(address: str | None) -> bytes:
-    """Return the 16 bytes of an address, of an IPv4 address those of its IPv4-mapped IPv6 address; NO_ADDRESS for any
-    other text. A zone id makes a text no address: only addresses of a local network have one."""
+    """Return an address as 16 bytes, an IPv4 address as its IPv4-mapped IPv6 address; NO_ADDRESS for any other text.
+
+    A text with a zone id is no address: only addresses of a local network have one.
+    """
     try:
         if not address:
             return NO_ADDRESS

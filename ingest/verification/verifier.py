@@ -80,7 +80,7 @@ class Verifier:
     def by_addresses(self, requests: LoggedRequests) -> tuple[Sequence[Verdict], Indices]:
         """Return verdicts, and the place among them of the verdict on each request of a log, as `verify` does.
 
-        The names in reverse DNS are looked up several at a time. Names that are not found within PREPARE_S are no
+        The names in reverse DNS are looked up several at a time. Names that are not resolved within PREPARE_S are no
         evidence.
         """
         verdicts, places = self._address_check.verdicts, self._address_check.check_all(requests)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from warehouse.hotlog.connection import STATEMENTS, HotConnection
 
 FREE_BYTES_MIN = LIVE_BYTES_MAX = 64 * 1024 * 1024
-"""Least size of the free pages, and maximum size of the others, with which the file is made smaller, in bytes."""
+"""`shrink` needs at least this size of free pages, and at most this size of other pages, in bytes."""
 EMPTY_WAIT_S = 1
 """Time for which `empty` waits for a reader, in seconds. Posts wait meanwhile."""
 

@@ -41,7 +41,7 @@ STEPS = (
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Rows of a project: those of its UTC days from `first` to the day before `end`, and of `path`; None for all.
+    """Rows of a project from the UTC day `first` to the day before `end`, with `path`. None is no limit.
 
     A `path` that ends in `*` is the prefix of paths.
     """

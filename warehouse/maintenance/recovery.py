@@ -128,7 +128,7 @@ def table_losses(hot_log: HotLogPlace, root: Root) -> list[Loss]:
 def accept_hot_log(hot: HotConnection, root: Root, database: duckdb.DuckDBPyConnection, now: datetime) -> None:
     """Register a hot log, which may be new, with the lake. The caller has restored its event ids (see `event_ids`).
 
-    The hot logs that were registered before are given up: a vacuum deletes staged files that only they name.
+    The hot logs that were registered before are refused from now on: a vacuum deletes staged files that only they name.
 
     The order matters. The dirty days come first, because the registration ends the refusal of a new hot log. The batch
     ids come last, because they end the refusal of an older hot log.

@@ -4,7 +4,7 @@
    failure, then 1, 2, 4 and 8 minutes, at most 15.
 2. One address has at most 20 failures in any 15 minutes, over all accounts.
 3. After 20 failures of one account within 15 minutes, over all addresses, the account has a slow lane: its attempts
-   take turns, one in 10 s. An address that waits for its turn keeps the turn for 2 minutes, and gets another one after
+   take turns, one in 10 s. An address loses a turn that it has not used for 2 minutes, and can take another one after
    its attempt. Strangers with n addresses thus delay an owner by at most 10 n seconds, and lock out nobody, unless more
    than 360 addresses wait at once. However many they are, they guess at most 6 passwords in a minute, after 20 at once.
    An address from which the account signed in during the last 30 days, by password or link, is exempt.
@@ -39,10 +39,10 @@ ADDRESS_FAILURES_MAX = ACCOUNT_FAILURES_MAX = 20
 """Maximum number of failures in any WINDOW_S seconds."""
 TURN_S = 10
 """Interval between two turns of an account's slow lane, in seconds."""
-TURN_KEPT_S = 120
-"""Time for which an address keeps its turn, in seconds."""
+TURN_VALID_S = 120
+"""Time for which an address has its turn, in seconds."""
 QUEUE_MAX_S = 3_600
-"""Time from which on no turn is given, in seconds: an account has at most 360 of them."""
+"""Longest wait for a turn, in seconds: an account has at most 360 turns ahead."""
 USED = ""
 """Address of a turn that was used."""
 EXEMPTION_S = 30 * 86_400
@@ -130,8 +130,8 @@ def _wait_for_turn_s(connection: sa.Connection, key: AttemptKey, now_s: int) -> 
     if window <= now_s or _is_exempt(connection, key):
         return 0
     lane = AttemptKey(hashlib.blake2b(key.account.encode(), digest_size=16, person=b"turns").hexdigest(), key.address)
-    kept = _has_key(lane) & (ATTEMPTS.c.at_s > now_s - TURN_KEPT_S)
-    turn_s = connection.execute(sa.select(ATTEMPTS.c.at_s).where(kept)).scalar_one_or_none()
+    own_turn = _has_key(lane) & (ATTEMPTS.c.at_s > now_s - TURN_VALID_S)
+    turn_s = connection.execute(sa.select(ATTEMPTS.c.at_s).where(own_turn)).scalar_one_or_none()
     if turn_s is None:
         last_s = sa.select(sa.func.max(ATTEMPTS.c.at_s)).where(ATTEMPTS.c.account == lane.account)
         turn_s = max(now_s, (connection.execute(last_s).scalar_one() or 0) + TURN_S)
@@ -139,7 +139,7 @@ def _wait_for_turn_s(connection: sa.Connection, key: AttemptKey, now_s: int) -> 
             return turn_s - now_s
         connection.execute(ATTEMPTS.insert().values(_row(lane, turn_s, is_success=False)))
     if turn_s <= now_s:
-        connection.execute(ATTEMPTS.update().where(kept).values(address=USED))
+        connection.execute(ATTEMPTS.update().where(own_turn).values(address=USED))
     return max(0, turn_s - now_s)
 
 
