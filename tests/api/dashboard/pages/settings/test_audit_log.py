@@ -46,10 +46,10 @@ def test_each_action_has_its_user(own: Dashboard) -> None:
     assert link is not None
     for _ in range(2):
         post(client, f"{BASE}/share/{link[1]}/revoke")
-    post(client, f"{BASE}/setup/policy", policy="log_only")
+    post(client, f"{BASE}/setup/policy", policy="all")
     shown = f"www (ingest, {token[0][: len('rdr_ingest_') + 4]}…)"
     assert log(client)[:6] == [
-        [user.name, "set the source policy", "log_only for all days", PROJECT],
+        [user.name, "set the source policy", "all for all days", PROJECT],
         [user.name, "revoked a share link", "press", PROJECT],
         [user.name, "created a share link", "press", PROJECT],
         [user.name, "revoked an API key", shown, PROJECT],
