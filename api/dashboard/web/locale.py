@@ -13,10 +13,14 @@ DAYS_MAX = 60
 _MINUS = "\N{MINUS SIGN}"
 
 
-@lru_cache(maxsize=256)
 def preferred(accept_language: str) -> Locale:
     """Return the first locale of an Accept-Language header that is known, or the default."""
-    for tag in _tags(accept_language[:HEADER_CHARACTERS_MAX]):
+    return _first_known(accept_language[:HEADER_CHARACTERS_MAX])
+
+
+@lru_cache(maxsize=256)
+def _first_known(accept_language: str) -> Locale:
+    for tag in _tags(accept_language):
         try:
             return Locale.parse(tag.partition("@")[0], sep="-")  # a modifier is any text, and no header has one
         except (UnknownLocaleError, ValueError):

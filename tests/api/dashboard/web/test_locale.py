@@ -1,5 +1,6 @@
 """Numbers, days and times as viewers of several locales expect them."""
 
+import tracemalloc
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -28,6 +29,15 @@ NOW = datetime(2026, 9, 1, 12, 30, tzinfo=UTC)
 )
 def test_first_known_locale_of_the_browser_is_used(header: str, expected: str) -> None:
     assert str(locale.preferred(header)) == expected
+
+
+def test_cache_of_locales_has_only_the_starts_of_headers() -> None:
+    tracemalloc.start()
+    for number in range(300):
+        locale.preferred(f"en;q=0.{number:03},".ljust(50_000, "x"))
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size < 1024**2
 
 
 def test_numbers_have_the_separators_of_the_locale() -> None:
