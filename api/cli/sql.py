@@ -99,7 +99,7 @@ def _step_cells(step: Step) -> tuple[str, ...]:
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(0),
+    type=click.IntRange(0, 86_400),
     default=sql.TIMEOUT_S,
     show_default=True,
     help="Seconds after which the query is ended; 0 is no limit.",

@@ -26,7 +26,7 @@ MEMORY_LIMIT = "1GB"
 OTHER_BYTES_MAX = 1024**3
 """Memory that `limit_memory` allows beside MEMORY_LIMIT, in bytes. DuckDB does not count its lists and texts of many
 rows, nor the rows that Arrow and Python have."""
-TIMEOUT_S = 300.0
+TIMEOUT_S = 300
 """Default time limit of a query, in seconds."""
 BATCH_ROWS = 8_192
 """Rows of a result in memory at a time: about 3 MB for all columns of hits."""

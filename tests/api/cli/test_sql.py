@@ -155,6 +155,13 @@ def test_parquet_is_not_written_to_a_terminal(service: Running) -> None:
     assert "send it to a file" in refused.stderr
 
 
+@pytest.mark.parametrize("timeout", ["1e12", "nan", "-1", "86401"])
+def test_time_limit_that_no_timer_accepts_is_refused(tmp_path: Path, timeout: str) -> None:
+    refused = call(tmp_path, "sql", "SELECT 1", "--timeout", timeout)
+    assert refused.status == 2
+    assert "Invalid value for '--timeout'" in refused.err
+
+
 def test_type_that_parquet_lacks_is_an_error_that_names_the_cast(service: Running) -> None:
     refused = service.run("sql", "SELECT to_days(1) AS apart", "--format", "parquet")
     assert refused.returncode == 1
