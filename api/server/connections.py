@@ -28,10 +28,10 @@ from api.http.problems import RETRY_AFTER_S, Problem
 from api.http.rate_limit import unmapped
 
 CLIENT_S = 30.0
-"""Timeout for the whole head of a request, from the connection's start or the end of the last response; and time in
-which a client must read READ_BYTES_MIN of a response that it has not read. In seconds."""
+"""Timeout in seconds for the head of a request, from the connection's start or the end of the last response, and for
+READ_BYTES_MIN of a response."""
 READ_BYTES_MIN = 30 * 1024
-"""Minimum number of bytes of a response, or of its rest, that a client reads in CLIENT_S: 1 KiB/s."""
+"""Minimum number of bytes of a response that a client reads in CLIENT_S, or fewer at its end: 1 KiB/s."""
 HEAD_BYTES_MAX, FIELDS_MAX = 64 * 1024, 100
 """Maximum size of a head in bytes, and of its fields, whose objects take more memory than their bytes. Apache also
 allows 100 fields: https://httpd.apache.org/docs/2.4/mod/core.html#limitrequestfields"""
@@ -86,7 +86,7 @@ _LARGE_HEAD = Problem(
 
 
 class _Clients:
-    """Connections of a server that wait for their clients, each longest first."""
+    """Connections of a server that wait for their clients, the longest wait first."""
 
     def __init__(self) -> None:
         self.waiting: dict[Connection, float] = {}
