@@ -13,7 +13,7 @@ from ingest.hits import url
 from ingest.hits.evidence import ACCEPT_CHARACTERS_MAX, ADDRESS_CHARACTERS_MAX, NO_EVIDENCE, Evidence
 from ingest.hits.hit import Hit, utm_source, within_limits
 
-Skip = Literal["malformed", "not_a_request", "method", "status", "excluded", "not_a_page"]
+Skip = Literal["malformed", "not_a_request", "method", "status", "excluded", "not_a_page", "time"]
 """Reasons why a line is skipped, in the order of their checks; the first one that applies is counted.
 
 A target over its limit makes a line malformed, too, but only if the request has the method and status of a page view.

@@ -34,11 +34,10 @@ def test_answer_in_another_lake_is_a_fault(tmp_path: Path) -> None:
 
 def test_lake_that_cannot_be_written_is_a_fault(tmp_path: Path) -> None:
     with reach.probe(tmp_path) as probe:
-        (tmp_path / reach.FOLDER / f"{probe.name}.process.new").mkdir()  # also root cannot write a folder
-        try:
-            assert "cannot use the lake" in reach.answer(probe, "process")
-        finally:
-            (tmp_path / reach.FOLDER / f"{probe.name}.process.new").rmdir()
+        folder = tmp_path / reach.FOLDER / f"{probe.name}.process"
+        folder.mkdir()  # also root cannot replace a folder by a file
+        assert "cannot use the lake" in reach.answer(probe, "process")
+        folder.rmdir()
 
 
 def test_other_release_is_a_fault(tmp_path: Path) -> None:
