@@ -18,6 +18,7 @@ from agent.git import ci_files
 from agent.git.changed_files import ChangedFiles
 from agent.git.commands import ENVIRONMENT, Git, StepControl
 from agent.git.remote import Remote
+from agent.process import DIE_WITH_PARENT
 
 SUBJECT_CHARS_MAX = 72
 NO_SUBJECT = "Change what the prompt asked for"
@@ -46,6 +47,11 @@ class Workspace:
     def home_id(self) -> Path:
         """File with the random id of `home`. A session is continued only in the home that it was started in."""
         return self.folder / ".home"
+
+    @property
+    def mark(self) -> Path:
+        """File with the mark of the turn whose files are in `git` and `tree`; see `CheckOutStep`."""
+        return self.folder / ".turn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +167,29 @@ def is_pushed(
     return _remote_refs(git, remote, branch).get(f"refs/heads/{branch}") == commit_id
 
 
+def remove_checkout(workspace: Workspace) -> None:
+    """Remove the files of a turn, but not its agent's home. A turn that is repeated then begins with a check-out."""
+    workspace.mark.unlink(missing_ok=True)  # first: it proves that the files are complete
+    discard(workspace.git)
+    discard(workspace.tree)
+
+
+def remove_all(workspace: Workspace) -> None:
+    """Remove the files of a turn and the home of its agent, whose next session gets the job's earlier prompts."""
+    remove_checkout(workspace)
+    workspace.home_id.unlink(missing_ok=True)  # first: it proves that the home is complete
+    discard(workspace.home)
+
+
 def discard(folder: Path) -> None:
-    """Remove a job's folder as far as possible.
+    """Remove a folder as far as possible.
 
     Use `rm`, because an agent may nest folders more deeply than Python's recursion limit.
     """
-    for argv in (("chmod", "-R", "u+rwX", "--", str(folder)), ("rm", "-rf", "--", str(folder))):
+    if folder.is_symlink():  # `chmod` would follow it
+        folder.unlink()
+    for program in (("chmod", "-R", "u+rwX"), ("rm", "-rf")):
+        argv = (*DIE_WITH_PARENT, *program, "--", str(folder))  # a later worker may use the folder
         subprocess.run(argv, env=ENVIRONMENT, capture_output=True, check=False)  # noqa: S603  # the folder is ours
 
 
@@ -178,21 +201,12 @@ def _git(workspace: Workspace, remote: Remote | None, control: StepControl) -> G
 
 def _reset(workspace: Workspace, git: Git) -> None:
     _make_folders(workspace)
-    if _has_entries(workspace.git) or _has_entries(workspace.tree):
-        git.run_program("chmod", "-R", "u+rwX", "--", "git", "tree", environ={})  # undo a chmod of the agent
-        git.run_program("find", "git", "tree", "-mindepth", "1", "-delete", environ={})
+    git.run_program("chmod", "-R", "u+rwX", "--", "git", "tree", environ={})  # undo a chmod of the agent
+    git.run_program("find", "git", "tree", "-mindepth", "1", "-delete", environ={})
     if not (workspace.home.is_dir() and workspace.home_id.is_file()):
         workspace.home_id.write_text(secrets.token_hex(8))  # before the home: a new home never has the id of an old one
         workspace.home.mkdir(mode=0o700, exist_ok=True)
     git.run_program("chmod", "-R", "u+rwX", "--", "home", environ={})
-
-
-def _has_entries(folder: Path) -> bool:
-    """Return True also for a folder that cannot be listed."""
-    try:
-        return any(folder.iterdir())
-    except PermissionError:
-        return True
 
 
 def _make_folders(workspace: Workspace) -> None:

@@ -92,7 +92,7 @@ class Watchdog:
         used = 0
         try:
             deleted = deleted_bytes(self._parent, {folder.stat().st_dev for folder in self.folders if folder.exists()})
-            for size in chain([deleted], *map(_sizes, self.folders)):
+            for size in chain([deleted], *map(sizes, self.folders)):
                 used += size
                 if used > self.limits.disk_bytes:
                     return f"the agent wrote more than {_gib(self.limits.disk_bytes)} to its work tree and home"
@@ -161,7 +161,7 @@ def _available_bytes() -> int:
     raise AssertionError("Linux has MemAvailable since 3.14")
 
 
-def _sizes(folder: Path) -> Iterator[int]:
+def sizes(folder: Path) -> Iterator[int]:
     """Yield the size of each file and folder below `folder`, without following links.
 
     Raises:

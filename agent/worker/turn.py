@@ -4,11 +4,8 @@ Each finished step is stored with the results that later steps need. A worker th
 continues at the first unfinished step. A worker that has lost the turn cannot store its current step, and stops there.
 """
 
-import fcntl
 import secrets
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import takewhile
@@ -21,7 +18,7 @@ from agent import retry
 from agent.coding_agent import runner
 from agent.coding_agent.presets import COMMAND, PRESETS
 from agent.coding_agent.runner import RunRequest
-from agent.errors import TurnFailed, TurnStopped
+from agent.errors import ProgramTerminated, TurnFailed, TurnStopped
 from agent.forge import pull_request
 from agent.forge.forges import Proposal
 from agent.git import workspace
@@ -32,10 +29,10 @@ from agent.jobs import configuration, queue, secret_ref
 from agent.jobs.configuration import Configuration
 from agent.jobs.queue import EarlierTurn, Lease
 from agent.jobs.steps import CheckOutStep, CommitStep, PullRequestStep, PushStep, RunStep, Step, Steps
+from agent.worker.job_folders import IDLE_BYTES_MAX, limit_idle, locked
 
 GIT_TIMEOUT_S = 600.0
 """Deadline of a step that exchanges data with the repository's server, in seconds."""
-LOCK_POLL_S = 0.1
 SHORT = 10
 """Length of an abbreviated commit id, in characters."""
 
@@ -50,6 +47,7 @@ class TurnContext:
     now_us: Callable[[], int]
     is_stopped: Callable[[], bool]
     on_output: Callable[[bytes], None]
+    idle_bytes_max: int = IDLE_BYTES_MAX
 
 
 def perform(lease: Lease, context: TurnContext) -> str | None:
@@ -68,14 +66,23 @@ def perform(lease: Lease, context: TurnContext) -> str | None:
         raise TurnFailed(f"the coding agent could read the file of {', '.join(exposed)}: move it out of these folders")
     folder = context.folder / lease.job.id
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _locked(folder, context.is_stopped):
+    with locked(folder, context.is_stopped):
+        limit_idle(context.folder, context.idle_bytes_max)
         turn = _Turn(lease, context, config, Workspace(folder), _remote(lease, config, context.environ))
-        turn.restart_without_files()
-        turn.check_out()
-        turn.run()
-        turn.commit()
-        turn.push()
-        return turn.open_pull_request()
+        try:
+            turn.restart_without_files()
+            turn.check_out()
+            turn.run()
+            turn.commit()
+            turn.push()
+            url = turn.open_pull_request()
+        except (TurnStopped, ProgramTerminated):  # the turn continues later with its files
+            raise
+        except TurnFailed:
+            workspace.remove_checkout(Workspace(folder))
+            raise
+        workspace.remove_checkout(Workspace(folder))
+        return url
 
 
 def _require_same_host(lease: Lease, config: Configuration) -> None:
@@ -105,25 +112,6 @@ def _remote(lease: Lease, config: Configuration, environ: Mapping[str, str]) -> 
     return Remote(lease.job.repository, lease.job.ref, token, config.git_user or USERNAME)
 
 
-@contextmanager
-def _locked(folder: Path, is_stopped: Callable[[], bool]) -> Iterator[None]:
-    """Lock the job's folder. Wait for a worker on this machine that has lost the turn but has not noticed it yet.
-
-    Raises:
-        TurnStopped: `is_stopped` returned true.
-    """
-    with (folder / ".lock").open("w") as file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if is_stopped():
-                    raise TurnStopped("the turn was stopped") from None
-                time.sleep(LOCK_POLL_S)
-        yield
-
-
 class _Turn:
     """Running turn. `_lease` is replaced after each finished step."""
 
@@ -135,7 +123,6 @@ class _Turn:
         self._control = StepControl(
             GIT_TIMEOUT_S, context.is_stopped, lambda line: context.on_output(f"{line}\n".encode())
         )
-        self._mark = workspace.folder / ".turn"
         self._is_repeated = lease.attempt > 1 or lease.steps != Steps()
 
     @property
@@ -153,7 +140,7 @@ class _Turn:
         if steps.push or (steps.commit and steps.commit.commit is None):
             return
         mark = steps.check_out.mark if steps.check_out else None
-        has_files = self._mark.exists() and self._mark.read_text() == mark
+        has_files = self._workspace.mark.exists() and self._workspace.mark.read_text() == mark
         if steps.run and has_files:
             return
         branch, commit_id = self._lease.job.branch, self._commit_id
@@ -165,10 +152,10 @@ class _Turn:
     def check_out(self) -> None:
         if self._lease.steps.check_out:
             return
-        self._mark.unlink(missing_ok=True)
+        self._workspace.mark.unlink(missing_ok=True)
         checked_out = workspace.check_out(self._workspace, self._remote, self._lease.job.branch, self._control)
         mark = secrets.token_hex(8)
-        self._mark.write_text(mark)
+        self._workspace.mark.write_text(mark)
         name = self._lease.job.branch if checked_out.follows_up else self._remote.base
         step = CheckOutStep(checked_out.commit, checked_out.follows_up, mark)
         self._finish(step, f"checked out {name} at {checked_out.commit[:SHORT]}")

@@ -288,6 +288,7 @@ def test_files_of_another_attempt_are_not_used(ready: Site) -> None:
     ready.completed(id)
     tree = ready.running.data / "jobs" / id / "tree"
     ready.clear()
+    tree.mkdir()
     (tree / "half.md").write_text("half")
     (tree.parent / ".turn").write_text("of another attempt")
     reset(ready, "check out", "run")
@@ -300,7 +301,6 @@ def test_files_of_another_attempt_are_not_used(ready: Site) -> None:
 def test_commit_whose_push_was_not_stored_is_not_repeated_on_another_machine(ready: Site) -> None:
     id = ready.create("One")
     ready.completed(id)
-    (ready.running.data / "jobs" / id / ".turn").unlink()
     reset(ready, "check out", "run", "commit")
     ready.completed(id)
     assert ready.pushed(id) == ["First", "One"]

@@ -15,6 +15,7 @@ from agent.jobs.job import Job
 from agent.jobs.queue import Outcome
 from agent.jobs.tables import RESPONSES
 from agent.worker import turn
+from agent.worker.job_folders import IDLE_BYTES_MAX
 from agent.worker.turn import TurnContext
 from tests.agent.clock import SECOND_US
 from tests.agent.service.site import REPOSITORY, SECRETS, Site, make_site, store_configuration
@@ -43,6 +44,7 @@ class Turns:
     engine: sa.Engine
     folder: Path
     job: str = field(init=False)
+    idle_bytes_max: int = IDLE_BYTES_MAX
 
     def __post_init__(self) -> None:
         self.job = store.create(self.engine, PROJECT, "One", None, 1).job.id
@@ -57,7 +59,8 @@ class Turns:
         def is_stopped() -> bool:
             return lease.prompt.endswith("wait") and prompt_file.exists()
 
-        context = TurnContext(self.engine, self.folder / machine, SECRETS, _now_us, is_stopped, lambda piece: None)
+        folder, limit = self.folder / machine, self.idle_bytes_max
+        context = TurnContext(self.engine, folder, SECRETS, _now_us, is_stopped, lambda piece: None, limit)
         try:
             queue.finish(self.engine, lease, Outcome(None, turn.perform(lease, context)), _now_us())
         except TurnStopped:
@@ -109,6 +112,24 @@ def test_resumed_session_gets_the_prompts_whose_changes_are_not_in_the_work_tree
     assert turns.run("a") == f"{lost}wait\n\nThe request now:\nwait\n", "the stopped turn is repeated"
     store.cancel(turns.engine, PROJECT, turns.job, _now_us())
     assert turns.follow_up("Five", "a") == f"{lost}wait\n\nThe request now:\nFive\n"
+
+
+def test_turn_leaves_only_the_home_of_its_agent_also_if_it_fails(turns: Turns) -> None:
+    turns.run("a")
+    folder = turns.folder / "a" / turns.job
+    for prompt in ("Two", "break"):
+        assert turns.follow_up(prompt, "a") == f"resumed\n{prompt}\n"
+        assert {each.name for each in folder.iterdir()} == {".lock", ".home", "home"}
+
+
+def test_job_whose_home_was_removed_to_make_room_gets_its_earlier_prompts(turns: Turns) -> None:
+    turns.run("a")
+    first, turns.idle_bytes_max = turns.job, 0
+    turns.job = store.create(turns.engine, PROJECT, "Another job", None, _now_us()).job.id
+    assert turns.run("a") == "new session\nAnother job\n"
+    assert turns.follow_up("Two", "a") == "resumed\nTwo\n", "the turn does not remove the home of its own job"
+    turns.job = first
+    assert turns.follow_up("Three", "a").startswith("new session\nEarlier requests, ")
 
 
 def test_session_in_a_home_without_a_mark_is_not_resumed(turns: Turns) -> None:
