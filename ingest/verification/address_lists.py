@@ -177,8 +177,7 @@ def age_warning(lists: Iterable[AddressList], now: datetime) -> str | None:
         return None
     return (
         f"{len(old)} of {counted(len(decisive), 'address list')} {'is' if len(old) == 1 else 'are'} older than"
-        f" {FRESH_DAYS} days, the newest of {max(each.seen for each in old)}: a request of today in the name of one of"
-        " their agents is not recognised as spoofed"
+        f" {FRESH_DAYS} days, the newest of {max(each.seen for each in old)}: impostors are not recognised"
     )
 
 

@@ -138,12 +138,12 @@ def test_form_without_its_key_is_refused(jobs: Jobs, key: str) -> None:
 
 def test_forms_name_who_can_read_the_prompt(jobs: Jobs) -> None:
     id = jobs.add()
-    published = "Your prompt is published there: all who can read the repository can read it."
+    published = "All who can read the repository can read your prompt."
     assert all(published in jobs.get(path) for path in ("", f"/{id}"))
     jobs.configure(preset="command", command=("true",), publish_prompts=False)
     for path in ("", f"/{id}"):
         assert published not in jobs.get(path)
-        assert "The prompt is not published there." in jobs.get(path)
+        assert "Your prompt is not published there." in jobs.get(path)
 
 
 def test_quota_that_is_left_is_shown(jobs: Jobs) -> None:

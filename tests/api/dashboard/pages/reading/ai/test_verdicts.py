@@ -72,9 +72,7 @@ def test_page_names_the_command_that_refreshes_old_lists(tmp_path: Path, old: in
     with opened(data) as dashboard:
         dashboard.post_hits({"path": "/", "userAgent": "GPTBot/1.3"})
         page = Html(dashboard.visitor("viewer").get(f"/projects/{PROJECT}/ai").text).text
-    text = (
-        f"1 of {len(decisive) + 1} address lists is older than 30 days, the newest of Jan 1, 2026: a request of today"
-    )
+    text = f"1 of {len(decisive) + 1} address lists is older than 30 days, the newest of Jan 1, 2026: impostors"
     assert (text in page) == bool(old)
     assert (f"{COMMAND} --data {data} ranges refresh" in page) == bool(old)
 
@@ -182,7 +180,7 @@ def test_filter_by_verified_leaves_out_the_other_reads(viewer: TestClient) -> No
 
 
 def test_false_names_are_those_of_ai_agents(viewer: TestClient) -> None:
-    heading = "Claimed to be an agent, and were not"
+    heading = "Impostors"
     expected = [["GPTBotOpenAI", "3", "33%"]]
     assert open_page(viewer, "/ai", **PERIOD).rows(heading) == expected
     assert open_page(viewer, "/ai", **PERIOD, operator="OpenAI").rows(heading) == expected
