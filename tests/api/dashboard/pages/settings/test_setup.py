@@ -47,9 +47,7 @@ def test_refused_site_is_shown_and_an_owner_allows_it(tmp_path: Path) -> None:
         for _ in range(3):
             response = dashboard.client.post(hits, json={"path": "/a"}, headers={"Origin": "https://new.example"})
             assert response.status_code == 403
-            assert (
-                "readership project origins site https://old.example https://new.example" in response.json()["detail"]
-            )
+            assert response.json()["detail"].endswith(": readership project origins site ORIGIN...")
         dashboard.client.post(hits, json={"path": "/a"}, headers={"Origin": "https://x.example/<script>"})
         row = re.compile(r"<code>https://new.example</code></th>\s*<td [^>]*>3</td>")
         viewer = dashboard.visitor("viewer").get(PATH).text
