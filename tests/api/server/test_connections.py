@@ -357,6 +357,31 @@ def test_connections_with_the_oldest_unread_responses_are_closed_above_the_limit
     run(use)
 
 
+def test_responses_that_were_read_do_not_count_towards_the_limit_of_unread_bytes() -> None:
+    part = connections.UNREAD_BYTES_MAX * 3 // 8  # two wait at a time, and three would be too much
+
+    async def parts(scope: Scope, receive: Receive, send: Send) -> None:
+        await Response(b"x" * part)(scope, receive, send)
+
+    async def use(loop: Loop) -> None:
+        async with served(Patient, parts) as connect:
+            readers = []
+            for number in range(3):
+                Counting.paused.clear()
+                reader, writer = await connect()
+                writer.write(GET)
+                await Counting.paused.wait()
+                readers.append(reader)
+                if number == 0:
+                    await reader.readuntil(b"\r\n\r\n")
+                    await reader.readexactly(part)
+            for reader in readers[1:]:
+                await reader.readuntil(b"\r\n\r\n")
+                await reader.readexactly(part)
+
+    run(use)
+
+
 def test_pipelined_request_waits_until_the_response_before_it_is_read() -> None:
     begun: list[str] = []
 
