@@ -90,9 +90,9 @@ class _Clients:
 
     def __init__(self) -> None:
         self.waiting: dict[Connection, float] = {}
-        """With the loop's time when the wait began: for a request, or until the client reads."""
+        """Loop time at which each connection began to wait for a request, or for its client to read."""
         self.unread: dict[Connection, int] = {}
-        """With the bytes that waited for the client when it did not read any more."""
+        """Unread bytes of each connection at the moment its client stopped reading."""
         self.unread_bytes = 0
 
     def add_unread(self, connection: "Connection", size: int) -> None:

@@ -57,8 +57,7 @@ def create(engine: sa.Engine, settings: Settings, now: datetime) -> str:
 
 
 def new_key(engine: sa.Engine, now_s: int) -> str:
-    """Return the token of a new key for everything that expires after a day; delete those of starts a day ago or
-    earlier."""
+    """Return the token of a new `write` key that expires after a day, and delete the expired keys of earlier starts."""
     table = keys.KEYS.c
     of_demos = sa.and_(table.project_id == DEMO, table.name == DEMO, table.scope == "write")
     with engine.begin() as connection:

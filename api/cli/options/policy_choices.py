@@ -21,7 +21,7 @@ Count = Callable[[Periods, date | None], int]
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What policies of a project are chosen by: its policies now, and the times of the first hit of each source."""
+    """Basis of a choice of policy: the present policies, and the time of the first hit of each source."""
 
     settings: Settings
     project: str

@@ -1,4 +1,4 @@
-"""What a report measured: a count of 0 of readers whom no source counted is null, because it is unknown."""
+"""Unmeasured counts of a report: a 0 for readers that no source counted is unknown, and becomes null."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -56,8 +56,8 @@ class Measured:
     The page's filters can select the readers `traffic` and the sources `selected`. `sources` are the selected
     sources that have sent views, with `warnings` about the coverage. `has_views` is whether the project has a
     view of any source. `known` has the times in which the selected sources counted. `policies` are the source policies
-    of the days of the period, and `policies_before` those of the previous period. The days in sentences are of the time
-    zone of the period, in the format of `viewer`.
+    of the period, and `policies_before` the policies of the previous period. The days in sentences are in the time zone
+    of the period and the format of `viewer`.
     """
 
     period: Period

@@ -36,7 +36,7 @@ class SourcePolicy:
     """The policies of a project, the present policy, and the coverage, which has the views that two sources sent.
 
     `periods` begin with the first policy, whose day is None: it is valid for all days before the next one. `first_days`
-    are those of a new policy without a day; None is all days.
+    are the first days of a new policy without a day; None is all days.
     """
 
     periods: tuple[tuple[date | None, Policy], ...]
