@@ -53,7 +53,7 @@ class Budget:
 
 
 KEYED, ANONYMOUS = Budget(64 * 1024 * 1024), Budget(16 * 1024 * 1024)
-"""Budgets of requests with a key or a session, and of beacons, which thus cannot stop the posts of servers."""
+"""Budgets of requests with a key, and of beacons and forms: strangers cannot use up the memory of posts with a key."""
 
 
 def media_type(request: Request, accepted: tuple[str, ...]) -> str:

@@ -47,7 +47,7 @@ async def read(request: Request, bytes_max: int = BODY_BYTES_MAX, chunk_s: float
     Raises:
         Problem: `body-too-large`, `body-too-slow` or `invalid-body`, and those of `body.read`.
     """
-    content = await body.read(request, bytes_max, chunk_s)
+    content = await body.read(request, bytes_max, chunk_s, budget=body.ANONYMOUS)
     try:
         pairs = parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX, errors="strict")
     except ValueError:  # also UnicodeDecodeError

@@ -7,7 +7,9 @@ from starlette.requests import Request
 
 from api.dashboard.web import forms
 from api.dashboard.web.forms import Form
+from api.http.body import ANONYMOUS, FREE_BYTES, KEYED
 from api.http.problems import Problem
+from ingest.errors import Overloaded
 
 
 def read(body: bytes, bytes_max: int = forms.BODY_BYTES_MAX) -> Form:
@@ -78,3 +80,12 @@ def test_slow_body_is_refused() -> None:
         assert caught.value.kind == "body-too-slow"
 
     asyncio.run(use())
+
+
+def test_forms_of_strangers_take_no_memory_of_posts_with_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = b"name=" + b"a" * FREE_BYTES
+    monkeypatch.setattr(KEYED, "left", 0)
+    assert read(large).text("name", FREE_BYTES) == "a" * FREE_BYTES
+    monkeypatch.setattr(ANONYMOUS, "left", 0)
+    with pytest.raises(Overloaded):
+        read(large)
