@@ -12,16 +12,6 @@ from playwright.sync_api import Browser, ConsoleMessage, Page
 from api.dashboard.accounts import sessions, users
 from tests.processes.running import Running
 
-ARGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--no-proxy-server",
-    "--host-resolver-rules=MAP *.test 127.0.0.1",
-    "--disable-blink-features=AutomationControlled",  # otherwise beacon.js sends nothing
-]
 BOTH = pytest.mark.parametrize("with_javascript", [True, False], ids=["with JavaScript", "without JavaScript"])
 
 

@@ -9,10 +9,9 @@ from playwright.sync_api import Browser, sync_playwright
 
 from api import settings
 from api.dashboard.accounts import passwords
-from tests.api.dashboard.browsing import ARGS
 from tests.api.dashboard.site import Dashboard, opened
+from tests.processes.chromium import NOT_AUTOMATED, launch
 from tests.processes.running import Running
-from tests.programs import find, require
 from warehouse.control import database
 
 
@@ -34,11 +33,8 @@ def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    require("chromium")
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=find("chromium"), args=ARGS)
+    with sync_playwright() as playwright, launch(playwright, NOT_AUTOMATED) as launched:
         yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="module")

@@ -14,23 +14,11 @@ from queue import Queue
 import pytest
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
+from tests.processes.chromium import NOT_AUTOMATED, launch
 from tests.processes.running import Running
 from tests.processes.waiting import until
-from tests.programs import find, require
 
 BEACON = Path(__file__).parents[3] / "api" / "routes" / "beacon.js"
-CHROMIUM_ARGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-proxy-server",
-    "--host-resolver-rules=MAP *.test 127.0.0.1",
-]
-NOT_AUTOMATED = "--disable-blink-features=AutomationControlled"  # navigator.webdriver is then false
 HIT_TIMEOUT_S = 60
 
 FAKE_PRERENDERING = "Object.defineProperty(document, 'prerendering', {value: true, configurable: true})"
@@ -164,18 +152,13 @@ def site(service: Service) -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def playwright() -> Iterator[Playwright]:
-    require("chromium")
     with sync_playwright() as started:
         yield started
 
 
-def _launch(playwright: Playwright, *more_args: str) -> Browser:
-    return playwright.chromium.launch(executable_path=find("chromium"), args=[*CHROMIUM_ARGS, *more_args])
-
-
 @pytest.fixture(scope="module")
 def browser(playwright: Playwright) -> Iterator[Browser]:
-    with _launch(playwright, NOT_AUTOMATED) as launched:
+    with launch(playwright, NOT_AUTOMATED) as launched:
         yield launched
 
 
@@ -376,7 +359,7 @@ def test_event_ids_differ_without_random_uuid(
 
 
 def test_automated_browser_sends_nothing(playwright: Playwright, site: Site, service: Service) -> None:
-    with _launch(playwright) as automated:
+    with launch(playwright) as automated:
         page = automated.new_page()
         page.goto(site.origin)
         page.evaluate("history.pushState({}, '', '/two')")

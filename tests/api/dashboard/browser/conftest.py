@@ -7,18 +7,14 @@ from playwright.sync_api import Browser, sync_playwright
 
 from tests.api.dashboard.browser import sample
 from tests.api.dashboard.browser.sample import Sample
-from tests.api.dashboard.browser.visiting import CHROMIUM_ARGS
+from tests.processes.chromium import NOT_AUTOMATED, launch
 from tests.processes.running import Running
-from tests.programs import find, require
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    require("chromium")
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=find("chromium"), args=CHROMIUM_ARGS)
+    with sync_playwright() as playwright, launch(playwright, NOT_AUTOMATED) as launched:
         yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="session")

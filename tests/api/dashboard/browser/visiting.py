@@ -8,17 +8,6 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response
 
-CHROMIUM_ARGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--no-proxy-server",
-    "--host-resolver-rules=MAP *.test 127.0.0.1",
-    "--disable-blink-features=AutomationControlled",  # otherwise beacon.js sends nothing
-]
-
 
 @dataclass
 class Visit:
