@@ -11,6 +11,7 @@ import secrets
 import string
 import time
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -211,8 +212,8 @@ def is_well_formed(token: str) -> bool:
 class Keyring:
     """Look-up of valid keys by token, with a cache."""
 
-    def __init__(self, engine: sa.Engine) -> None:
-        self._engine = engine
+    def __init__(self, engine: sa.Engine, now_s: Callable[[], float] = time.time) -> None:
+        self._engine, self._now_s = engine, now_s
         self._cache: Cache[BearerKey] = Cache()
         self._storing: asyncio.Task[None] | None = None
         """The last write of a time of use; only the event loop uses it."""
@@ -220,7 +221,7 @@ class Keyring:
     def cached(self, token: str) -> BearerKey | None:
         """Return the cached key of a token; None if the key is not in the cache or has expired. Does no I/O."""
         key = self._cache.get(token)
-        return key if key is not None and key.is_valid(time.time()) else None
+        return key if key is not None and key.is_valid(self._now_s()) else None
 
     async def shared_look_up(self, token: str) -> BearerKey:
         """Return the result of `look_up`, which requests with the same token share, and store the time of use.
@@ -234,7 +235,7 @@ class Keyring:
 
         from starlette.concurrency import run_in_threadpool  # noqa: PLC0415  # the same
 
-        key, now_s = await self._cache.look_up(token, partial(self.look_up, token)), int(time.time())
+        key, now_s = await self._cache.look_up(token, partial(self.look_up, token)), int(self._now_s())
         is_due = key.last_used_s is None or now_s - key.last_used_s >= LAST_USE_EVERY_S
         if is_due and (self._storing is None or self._storing.done()):  # else a later look-up stores the use
             self._storing = asyncio.ensure_future(run_in_threadpool(self._store_last_use, key, now_s))
@@ -249,7 +250,7 @@ class Keyring:
         with self._engine.connect() as connection:
             query = sa.select(KEYS, projects.PROJECTS.c.internal_id).join(projects.PROJECTS)
             row = connection.execute(query.where(KEYS.c.sha256 == _sha256(token))).one_or_none()
-        if row is None or not (key := _bearer_key(row)).is_valid(time.time()):
+        if row is None or not (key := _bearer_key(row)).is_valid(self._now_s()):
             raise KeyNotFound("the API key is unknown, revoked or expired")
         return key
 

@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import re
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import astuple
@@ -18,7 +17,6 @@ from hypothesis import strategies as st
 from api import keys
 from api.errors import KeyNotFound
 from api.keys import BASE62, LAST_USE_EVERY_S, Keyring, is_well_formed
-from tests.processes.waiting import until
 from warehouse.control import database, projects, schema_steps
 from warehouse.errors import ProjectNotFound
 from warehouse.folder import sqlite_url
@@ -44,17 +42,22 @@ def engine(file: Path) -> Iterator[sa.Engine]:
 
 
 def new(engine: sa.Engine, expires_s: int | None = None, name: str = "") -> tuple[keys.Key, str]:
-    return keys.create(engine, "site", name, "write", expires_s, int(time.time()))
+    return keys.create(engine, "site", name, "write", expires_s, NOW_S)
 
 
 def stored(engine: sa.Engine, id: str) -> keys.Key:
     return next(key for key in keys.list_all(engine) if key.id == id)
 
 
+def keyring(engine: sa.Engine, now_s: float = NOW_S) -> Keyring:
+    """Return the keyring of a process that has just started."""
+    return Keyring(engine, lambda: now_s)
+
+
 def is_valid(engine: sa.Engine, token: str) -> bool:
     """Return whether a process with an empty cache accepts the token."""
     try:
-        Keyring(engine).look_up(token)
+        keyring(engine).look_up(token)
     except KeyNotFound:
         return False
     return True
@@ -82,7 +85,7 @@ def test_key_of_an_older_release_keeps_its_scope_although_it_begins_with_admin(
         digest = hashlib.sha256(TOKEN.encode()).hexdigest()
         connection.execute(keys.KEYS.update().where(keys.KEYS.c.id == key.id).values(sha256=digest))
     assert is_well_formed(TOKEN)
-    assert Keyring(engine).look_up(TOKEN).scope == scope
+    assert keyring(engine).look_up(TOKEN).scope == scope
 
 
 def test_tokens_do_not_repeat(engine: sa.Engine) -> None:
@@ -137,7 +140,7 @@ def test_token_with_other_text_is_not_well_formed(token: str) -> None:
 
 def test_token_is_not_in_the_database(engine: sa.Engine, file: Path) -> None:
     _, token = new(engine)
-    Keyring(engine).look_up(token)
+    keyring(engine).look_up(token)
     engine.dispose()
     stored = b"".join(each.read_bytes() for each in file.parent.iterdir())
     assert token.encode() not in stored
@@ -149,7 +152,7 @@ def test_key_is_looked_up_by_its_token(engine: sa.Engine) -> None:
     assert (created.project, created.name, created.scope) == ("site", "ci", "read")
     assert (created.created_s, created.expires_s) == (NOW_S, NOW_S * 2)
     internal_id = projects.find(engine, "site").internal_id
-    assert astuple(Keyring(engine).look_up(token)) == (*astuple(created), internal_id)
+    assert astuple(keyring(engine).look_up(token)) == (*astuple(created), internal_id)
 
 
 def test_key_of_an_unknown_project_is_not_created(engine: sa.Engine) -> None:
@@ -205,7 +208,7 @@ def test_revoked_and_expired_keys_and_an_empty_name_are_not_selected(engine: sa.
 
 
 def test_error_message_does_not_show_the_token(engine: sa.Engine) -> None:
-    for look_up in (lambda: keys.find_valid(engine, TOKEN, None, NOW_S), lambda: Keyring(engine).look_up(TOKEN)):
+    for look_up in (lambda: keys.find_valid(engine, TOKEN, None, NOW_S), lambda: keyring(engine).look_up(TOKEN)):
         with pytest.raises(KeyNotFound) as raised:
             look_up()
         assert TOKEN[-20:] not in str(raised.value)
@@ -217,9 +220,8 @@ def test_unknown_token_is_not_valid(engine: sa.Engine) -> None:
 
 
 def test_expired_key_is_not_valid(engine: sa.Engine) -> None:
-    now_s = int(time.time())
-    assert is_valid(engine, new(engine, expires_s=now_s + 1_000)[1])
-    assert not is_valid(engine, new(engine, expires_s=now_s)[1])
+    assert is_valid(engine, new(engine, expires_s=NOW_S + 1)[1])
+    assert not is_valid(engine, new(engine, expires_s=NOW_S)[1])
     key = new(engine, expires_s=NOW_S)[0]
     assert key.is_valid(NOW_S - 1)
     assert not key.is_valid(NOW_S)
@@ -239,7 +241,7 @@ def test_revoked_key_is_not_valid_and_the_time_of_the_first_revocation_stays(eng
 
 def test_key_is_cached_once_it_was_looked_up(engine: sa.Engine) -> None:
     key, token = new(engine)
-    ring = Keyring(engine)
+    ring = keyring(engine)
     assert ring.cached(token) is None
     looked_up = asyncio.run(ring.shared_look_up(token))
     assert looked_up.id == key.id
@@ -248,17 +250,20 @@ def test_key_is_cached_once_it_was_looked_up(engine: sa.Engine) -> None:
 
 
 def test_key_that_expires_is_not_returned_from_the_cache(engine: sa.Engine) -> None:
-    _, token = new(engine, expires_s=int(time.time()) + 1)
-    ring = Keyring(engine)
+    _, token = new(engine, expires_s=NOW_S + 1)
+    times_s = [NOW_S]
+    ring = Keyring(engine, lambda: times_s[-1])
     asyncio.run(ring.shared_look_up(token))
-    until(lambda: ring.cached(token) is None)
+    assert ring.cached(token) is not None
+    times_s.append(NOW_S + 1)
+    assert ring.cached(token) is None
 
 
-def use(engine: sa.Engine, token: str) -> None:
+def use(engine: sa.Engine, token: str, now_s: int) -> None:
     """Look a key up, and wait until the time of use is stored."""
 
     async def work() -> None:
-        await Keyring(engine).shared_look_up(token)
+        await keyring(engine, now_s).shared_look_up(token)
         await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
 
     asyncio.run(work())
@@ -266,12 +271,12 @@ def use(engine: sa.Engine, token: str) -> None:
 
 def test_requests_that_wait_for_one_token_share_a_look_up(engine: sa.Engine) -> None:
     key, token = new(engine)
-    use(engine, token)
+    use(engine, token, NOW_S)
     statements: list[str] = []
     sa.event.listen(engine, "before_cursor_execute", lambda *event: statements.append(event[2]))
 
     async def work() -> list[keys.BearerKey]:
-        ring = Keyring(engine)
+        ring = keyring(engine)
         bearer_keys = await asyncio.gather(*(ring.shared_look_up(token) for _ in range(50)))
         assert ring.cached(token) is bearer_keys[0]
         return bearer_keys
@@ -284,7 +289,7 @@ def test_request_that_disconnects_does_not_cancel_the_look_up_of_others(engine: 
     key, token = new(engine)
 
     async def work() -> None:
-        ring = Keyring(engine)
+        ring = keyring(engine)
         first, second = (asyncio.ensure_future(ring.shared_look_up(token)) for _ in range(2))
         await asyncio.sleep(0)
         first.cancel()
@@ -298,7 +303,7 @@ def test_requests_after_a_revocation_are_refused_although_earlier_ones_shared_a_
     key, token = new(engine)
 
     async def work() -> None:
-        ring = Keyring(engine)
+        ring = keyring(engine)
         assert (await ring.shared_look_up(token)).id == key.id
         keys.revoke(engine, key.id, NOW_S)
         refused = await asyncio.gather(*(ring.shared_look_up(token) for _ in range(3)), return_exceptions=True)
@@ -310,17 +315,13 @@ def test_requests_after_a_revocation_are_refused_although_earlier_ones_shared_a_
 def test_time_of_last_use_is_written_once_a_minute(engine: sa.Engine) -> None:
     key, token = new(engine)
     assert key.last_used_s is None
-    before_s = int(time.time())
-    use(engine, token)
-    first_s = stored(engine, key.id).last_used_s
-    assert first_s is not None
-    assert before_s <= first_s <= time.time()
-    for age_s, is_unchanged in ((LAST_USE_EVERY_S - 30, True), (LAST_USE_EVERY_S, False)):
-        aged_s = int(time.time()) - age_s
-        with engine.begin() as connection:
-            connection.execute(keys.KEYS.update().values(last_used_s=aged_s))
-        use(engine, token)
-        assert (stored(engine, key.id).last_used_s == aged_s) is is_unchanged
+    for now_s, stored_s in (
+        (NOW_S, NOW_S),
+        (NOW_S + LAST_USE_EVERY_S - 1, NOW_S),
+        (NOW_S + LAST_USE_EVERY_S, NOW_S + LAST_USE_EVERY_S),
+    ):
+        use(engine, token, now_s)
+        assert stored(engine, key.id).last_used_s == stored_s
 
 
 def test_look_up_does_not_wait_for_the_lock_of_the_database(engine: sa.Engine, file: Path) -> None:
@@ -330,7 +331,7 @@ def test_look_up_does_not_wait_for_the_lock_of_the_database(engine: sa.Engine, f
     async def work() -> None:
         with closing(sqlite3.connect(file, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            ring = Keyring(engine)
+            ring = keyring(engine)
             assert (await ring.shared_look_up(token)).id == key.id
             assert ring.cached(token) is not None
             (storing,) = asyncio.all_tasks() - {asyncio.current_task()}
@@ -354,7 +355,7 @@ def test_control_database_of_0_1_0_stores_keys_of_every_scope(database_url: str)
     engine = database.connect(database_url, schema_steps.STEPS[:2])
     for scope in keys.SCOPES:
         token = keys.create(engine, "site", scope, scope, None, 1)[1]
-        assert keys.Keyring(engine).look_up(token).scope == scope
+        assert keyring(engine).look_up(token).scope == scope
     engine.dispose()
 
 
