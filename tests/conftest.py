@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import core, settings
 
 from tests import shared_tls
 from tests.processes.running import Running
 from tests.programs import pytest_runtest_setup, pytest_sessionfinish, require, skip  # noqa: F401  # two are hooks
+from tests.rounds import SEED
 from tests.stores import object_store as object_store_server
 from tests.stores import postgresql as postgresql_server
 from tests.stores.small_disk import SmallDisk, may_mount, mounted
@@ -74,8 +75,10 @@ On a disk an fsync takes 2 ms, and a test of the lake calls it a hundred times.
 
 
 def pytest_configure() -> None:
-    settings.register_profile("any machine", deadline=None)  # by default, 0.2 s of an example fail its test
+    # By default, 0.2 s of an example fail its test, and each run has other random numbers.
+    settings.register_profile("any machine", deadline=None, derandomize=not SEED)
     settings.load_profile("any machine")
+    core.global_force_seed = SEED or None
     shared_tls.enable()
     if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))

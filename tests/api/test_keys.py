@@ -106,7 +106,7 @@ def test_checksum_is_crc_32_in_base_62() -> None:
     assert is_well_formed(TOKEN)
 
 
-@settings(deadline=None, derandomize=True, max_examples=500)
+@settings(max_examples=500)
 @given(st.integers(0, len(TOKEN) - 1), st.characters(exclude_categories=["Cs"]))
 def test_checksum_detects_one_changed_character(place: int, character: str) -> None:
     changed = TOKEN[:place] + character + TOKEN[place + 1 :]
@@ -119,7 +119,7 @@ def test_checksum_detects_each_base_62_character_in_each_place() -> None:
             assert not is_well_formed(TOKEN[:place] + wrong + TOKEN[place + 1 :])
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
+@settings(max_examples=200)
 @given(st.integers(len(PREFIX), len(TOKEN) - 2))
 def test_checksum_detects_two_swapped_neighbours(place: int) -> None:
     swapped = TOKEN[:place] + TOKEN[place + 1] + TOKEN[place] + TOKEN[place + 2 :]

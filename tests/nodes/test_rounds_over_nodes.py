@@ -12,10 +12,11 @@ from tests.cluster import exactness, log_imports, outages, rounds
 from tests.cluster.cluster import Cluster
 from tests.cluster.expected import Expected
 from tests.programs import require
+from tests.rounds import SEED
 
 pytestmark = pytest.mark.long
 
-ROUND = rounds.Options(clients=6, seed=20261123, faults_s=2)
+ROUND = rounds.Options(clients=6, seed=20261123 + SEED, faults_s=2)
 OUTAGE_S, OUTAGE_CLIENTS = 1, 4
 
 

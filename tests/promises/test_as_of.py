@@ -20,6 +20,7 @@ import pytest
 
 from tests.processes.running import PROJECT, Running
 from tests.processes.waiting import each_alone, processes_of, started_processes, until
+from tests.rounds import seeded
 
 HITS_PER_S, POST_HITS = 2_000, 100
 LIMIT, ERRORS_MAX = 40, 250
@@ -48,7 +49,7 @@ class Poster:
     """Number of those that were sent to a process that was killed before it responded."""
 
     def post(self) -> None:
-        chance, begun_s, number = random.Random(20260901), time.monotonic(), 0
+        chance, begun_s, number = seeded(20260901), time.monotonic(), 0
         with httpx.Client(headers=self.running.auth, timeout=60) as client:
             while not self.stopping.wait(max(0, begun_s + number * POST_HITS / HITS_PER_S - time.monotonic())):
                 hits = [_hit(chance) for _ in range(POST_HITS)]

@@ -3,7 +3,6 @@
 import csv
 import io
 import itertools
-import random
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,7 +15,7 @@ import pytest
 
 from tests.processes.running import Running
 from tests.promises.reading import daily_views, hits
-from tests.rounds import rounds
+from tests.rounds import rounds, seeded
 
 KILLS = rounds(20)
 CLIENTS = 8
@@ -77,7 +76,7 @@ class Senders:
 
 @pytest.mark.timeout(TEST_S)
 def test_kills_under_load_lose_and_repeat_no_acknowledged_hit(start: Callable[..., Running]) -> None:
-    chance = random.Random(20260901)
+    chance = seeded(20260901)
     running = start(READERSHIP_LOAD_EVERY_S="1", READERSHIP_LOAD_ROWS="40")
     senders = Senders(running)
     again: list[list[str]] = [[] for _ in range(CLIENTS)]

@@ -22,7 +22,7 @@ from tests.processes import forked
 from tests.processes.running import PROJECT, Running, new_key, readership
 from tests.processes.waiting import until
 from tests.promises.reading import daily_views, hits
-from tests.rounds import rounds
+from tests.rounds import rounds, seeded
 from warehouse.hotlog import batches
 
 pytestmark = pytest.mark.long
@@ -121,7 +121,7 @@ def exported(running: Running) -> Counter[str]:
 
 
 def test_kills_lose_and_repeat_no_line(tmp_path: Path) -> None:
-    chance = random.Random(20260915)
+    chance = seeded(20260915)
     data = tmp_path / "data"
     new_key(data)
     files = written(tmp_path, chance)
@@ -136,7 +136,7 @@ def test_kills_lose_and_repeat_no_line(tmp_path: Path) -> None:
 def test_kills_beside_a_service_that_takes_posts_lose_and_repeat_nothing(
     start: Callable[..., Running], tmp_path: Path
 ) -> None:
-    chance = random.Random(20260916)
+    chance = seeded(20260916)
     running = start(READERSHIP_LOAD_EVERY_S="1")
     files = written(tmp_path, chance)
     stopping = threading.Event()

@@ -59,7 +59,7 @@ def in_sql(hits: pa.Table) -> pa.Table:
 
 
 @pytest.mark.parametrize("count", [daily_count.count, encoded, in_sql], ids=["Arrow", "encoded", "SQL"])
-@settings(deadline=None, derandomize=True, max_examples=30)
+@settings(max_examples=30)
 @given(rows=st.lists(rows_of_any_key))
 def test_each_key_has_the_number_of_its_hits(count: Any, rows: list[Row]) -> None:
     assert by_key(count(pa.Table.from_pylist(rows, HOT))) == Counter(map(key, rows))

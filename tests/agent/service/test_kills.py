@@ -1,7 +1,6 @@
 """SIGKILL of servers and workers: every job ends, no step runs twice at once, and no job has two pull requests."""
 
 import os
-import random
 import signal
 import threading
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from tests.processes.forked import Forked
 from tests.processes.running import PROJECT, Running
 from tests.processes.state import children
 from tests.processes.waiting import until
-from tests.rounds import rounds
+from tests.rounds import rounds, seeded
 from tests.stores.postgresql import new_database
 from warehouse.control import database
 
@@ -58,7 +57,7 @@ def _is_at_work(process: Forked) -> bool:
 @pytest.mark.timeout(900)
 def test_kills_of_servers_and_workers_leave_each_job_with_one_pull_request(database_url: str, tmp_path: Path) -> None:
     require_sandbox()
-    chance = random.Random(20261121)
+    chance = seeded(20261121)
     environ = {"READERSHIP_DATABASE_URL": database_url, "READERSHIP_JOB_LEASE_S": str(LEASE_S), **SECRETS}
     with make_site(tmp_path) as site, ExitStack() as stack:
         site.running = Running(tmp_path / "data", environ=environ)

@@ -189,7 +189,7 @@ offsets = st.timedeltas(timedelta(hours=-14), timedelta(hours=14)).map(
 aware = st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1), timezones=offsets)  # noqa: DTZ001  # bounds are naive
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
+@settings(max_examples=200)
 @given(aware, aware)
 def test_time_with_any_zone_is_exact_to_the_microsecond(one: datetime, other: datetime) -> None:
     start, end = sorted((one, other))
@@ -206,7 +206,7 @@ queries = st.lists(st.tuples(st.sampled_from(NAMES) | st.text(max_size=5), value
 )
 
 
-@settings(deadline=None, derandomize=True, max_examples=500)
+@settings(max_examples=500)
 @given(queries | st.binary(max_size=60).map(lambda query: query.decode("latin-1")))
 def test_any_query_is_parsed_or_rejected_with_its_faults(query: str) -> None:
     try:

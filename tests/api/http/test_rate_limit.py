@@ -326,7 +326,7 @@ bursts = st.lists(
 )
 
 
-@settings(deadline=None, derandomize=True, max_examples=20)
+@settings(max_examples=20)
 @given(bursts, st.integers(1, 60) | st.just(100))
 def test_no_window_has_more_than_the_limit_and_two_shares_of_each_other_node(
     server: Server, bursts: list[tuple[float, int, int]], most: int
@@ -347,7 +347,7 @@ def test_no_window_has_more_than_the_limit_and_two_shares_of_each_other_node(
 steps = st.lists(st.floats(0, 40, allow_nan=False), min_size=1, max_size=40)
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
+@settings(max_examples=100)
 @given(steps, st.integers(1, 4))
 def test_no_window_of_sixty_seconds_has_more_uses_than_the_limit(waits: list[float], most: int) -> None:
     limit, now_s = RateLimit(Path(":memory:"), most, SECRET), NOW_S
@@ -360,7 +360,7 @@ def test_no_window_of_sixty_seconds_has_more_uses_than_the_limit(waits: list[flo
     assert all(last - first >= WINDOW_S for first, last in zip(passed, passed[most:], strict=False))
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
+@settings(max_examples=100)
 @given(steps, st.integers(1, 4))
 def test_use_after_the_returned_delay_is_accepted(waits: list[float], most: int) -> None:
     limit, now_s = RateLimit(Path(":memory:"), most, SECRET), NOW_S
@@ -374,7 +374,7 @@ def test_use_after_the_returned_delay_is_accepted(waits: list[float], most: int)
     limit.close()
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(st.floats(21, 90, allow_nan=False), min_size=1, max_size=30))
 def test_uses_within_the_limit_are_never_rejected(waits: list[float]) -> None:
     limit, now_s = RateLimit(Path(":memory:"), 3, SECRET), NOW_S

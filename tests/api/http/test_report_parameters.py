@@ -182,7 +182,7 @@ def test_error_has_every_fault() -> None:
     }
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@settings(max_examples=300)
 @given(
     st.sampled_from(list(PARSERS)),
     st.dictionaries(st.sampled_from(["path", "agent", "timezone", "asOf", "by"]), st.text(max_size=20), max_size=4),

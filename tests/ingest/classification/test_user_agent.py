@@ -63,7 +63,7 @@ def test_agent_or_bot_has_no_browser_from_the_text_of_its_user_agent(user_agent:
     assert browser is None
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(st.text(st.characters(codec=None), max_size=100), max_size=5))
 def test_many_user_agents_get_the_attributes_of_each_one_in_their_order(user_agents: list[str]) -> None:
     together = attributes(user_agents)

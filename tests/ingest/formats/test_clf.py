@@ -216,7 +216,7 @@ zones = st.timedeltas(timedelta(hours=-23, minutes=-59), timedelta(hours=23, min
 )
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@settings(max_examples=300)
 @given(st.datetimes(timezones=st.just(UTC)), zones)
 def test_any_time_is_parsed_to_the_second(utc: datetime, offset: timedelta) -> None:
     assume(1 < utc.year < 9999)
@@ -374,7 +374,7 @@ def check_hit(log_line: bytes) -> None:
                 assert not set(text) & {"\n", "\0", "\x7f"}
 
 
-@settings(deadline=None, derandomize=True, max_examples=500)
+@settings(max_examples=500)
 @given(junk | near_lines)
 @example(b'"' * 10_000)
 @example(b"\\" * 10_001)
@@ -383,7 +383,7 @@ def test_any_bytes_are_a_page_view_or_skipped_or_malformed(log_line: bytes) -> N
     check_hit(log_line)
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@settings(max_examples=300)
 @given(junk | near_lines | near_lines.map(lambda log_line: b"example.com:443 " + log_line))
 @example(b"a:1 " + b"a " * 10_000 + b"[" * 10_000)
 def test_any_bytes_are_a_request_or_malformed_in_the_other_formats(log_line: bytes) -> None:
@@ -395,7 +395,7 @@ def test_any_bytes_are_a_request_or_malformed_in_the_other_formats(log_line: byt
 fields = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 
 
-@settings(deadline=None, derandomize=True, max_examples=500)
+@settings(max_examples=500)
 @given(fields, fields, st.sampled_from(["apache", "nginx"]))
 def test_fields_escaped_by_a_server_are_parsed_unchanged(referrer: str, user_agent: str, server: str) -> None:
     request = parsed(line(referrer=escaped(referrer, server), user_agent=escaped(user_agent, server)))

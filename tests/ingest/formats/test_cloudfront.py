@@ -142,7 +142,7 @@ junk = st.binary(max_size=60) | st.lists(
 ).map(b"".join)
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(junk | st.just(row()) | st.just(HEADER), max_size=5))
 def test_any_bytes_are_a_request_or_malformed(lines: list[bytes]) -> None:
     parse = Parser()
@@ -154,7 +154,7 @@ def test_any_bytes_are_a_request_or_malformed(lines: list[bytes]) -> None:
 texts = st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=30).filter(lambda text: text != "-")
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
+@settings(max_examples=200)
 @given(st.integers(0, 4_102_444_800), texts, texts, texts)
 def test_values_encoded_by_cloudfront_are_parsed_unchanged(second: int, path: str, referrer: str, agent: str) -> None:
     at = datetime.fromtimestamp(second, UTC)

@@ -74,7 +74,7 @@ def test_format_is_detected_by_one_line(name: str) -> None:
     assert detect(log(name, 1)).name == name
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
+@settings(max_examples=200)
 @given(
     st.sampled_from(NAMES),
     st.integers(1, 20),
@@ -187,7 +187,7 @@ def test_name_with_a_dollar_is_a_log_format_of_nginx() -> None:
         named("$request $status $msec", [])
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(st.binary(max_size=40), max_size=5))
 def test_any_lines_have_a_format_or_are_unknown(lines: list[bytes]) -> None:
     with suppress(UnknownFormat):

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.errors import InvalidLine
@@ -67,7 +67,6 @@ def test_time_that_does_not_exist_is_malformed(written: float | str) -> None:
         time_us(written)
 
 
-@settings(deadline=None, derandomize=True)
 @given(st.integers(124_416_000_000_000, 7_258_118_400_000_000).map(lambda us: EPOCH + timedelta(microseconds=us)))
 def test_any_time_is_the_same_in_every_unit(instant: datetime) -> None:
     us = (instant - EPOCH) // timedelta(microseconds=1)

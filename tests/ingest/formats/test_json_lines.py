@@ -324,7 +324,7 @@ values = st.recursive(
 )
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@settings(max_examples=300)
 @given(st.sampled_from(list(SAMPLES)), st.binary(max_size=60), st.integers(0, 5), values)
 @example("caddy", b"\xff", 0, 10**5_000)
 @example("caddy", b"\xff", 0, "\ud800")
@@ -349,7 +349,7 @@ def _dumped(value: Any) -> bytes:
 texts = st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=30)
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@settings(max_examples=300)
 @given(
     st.sampled_from(list(SAMPLES)),
     st.integers(150_000_000, 4_102_444_800),

@@ -193,7 +193,7 @@ junk = st.binary(max_size=60) | st.lists(
 ).map(b"".join)
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@settings(max_examples=300)
 @given(junk)
 def test_any_bytes_are_a_request_or_malformed(line: bytes) -> None:
     for log_format in (
@@ -223,7 +223,7 @@ def json_escaped(text: str) -> bytes:
     return text.replace("\\", "\\\\").replace('"', '\\"').encode()
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
+@settings(max_examples=200)
 @given(st.integers(0, 4_102_444_800).map(lambda s: datetime.fromtimestamp(s, UTC)), targets, texts, texts)
 def test_values_escaped_by_nginx_are_unescaped(instant: datetime, target: str, referrer: str, user_agent: str) -> None:
     asked = Request(

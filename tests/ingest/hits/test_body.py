@@ -347,7 +347,6 @@ def test_body_that_is_not_gzip_is_refused(body: bytes) -> None:
         gunzip(body, LIMIT)
 
 
-@settings(deadline=None, derandomize=True)
 @given(st.lists(st.binary(max_size=20_000), min_size=1, max_size=4))
 def test_compressed_bytes_are_decompressed(contents: list[bytes]) -> None:
     assert gunzip(b"".join(map(gzip.compress, contents)), 80_000) == b"".join(contents)
@@ -402,7 +401,7 @@ def alone(row: Json) -> Parsed:
     return parse_post(b"[" + json.dumps(row).encode() + b"]", is_ndjson=False, now_us=NOW_US)
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(rows, min_size=1, max_size=8), st.booleans())
 def test_rows_of_a_post_do_not_affect_each_other(sent: list[Json], lines: bool) -> None:
     post = parsed(sent, lines)
@@ -416,7 +415,7 @@ def test_rows_of_a_post_do_not_affect_each_other(sent: list[Json], lines: bool) 
     assert len(post.hits) + len(post.rejected) == len(sent)
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
+@settings(max_examples=200)
 @given(st.lists(good_rows, min_size=1, max_size=8), st.booleans(), st.sampled_from(["first", "last"]))
 def test_good_rows_give_the_same_hits_beside_a_bad_one(good: list[Json], lines: bool, place: str) -> None:
     bad: list[Json] = [{"path": 1}]
@@ -427,7 +426,7 @@ def test_good_rows_give_the_same_hits_beside_a_bad_one(good: list[Json], lines: 
     assert [each.index for each in post.rejected] == [0 if place == "first" else len(good)]
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@settings(max_examples=300)
 @given(values)
 @example([[[[]]]])
 def test_any_json_is_accepted_or_refused(value: Json) -> None:
@@ -444,7 +443,7 @@ fragments = st.sampled_from(
 )
 
 
-@settings(deadline=None, derandomize=True, max_examples=500)
+@settings(max_examples=500)
 @given(st.binary() | st.lists(fragments | st.binary(max_size=3), max_size=12).map(b"".join))
 def test_any_bytes_are_accepted_or_refused(body: bytes) -> None:
     for lines in (False, True):

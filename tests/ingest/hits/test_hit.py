@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.errors import InvalidField
@@ -141,7 +141,6 @@ def test_utm_source_is_the_first_one_of_the_query(target: str, expected: str | N
     assert utm_source(target) == expected
 
 
-@settings(deadline=None, derandomize=True)
 @given(st.datetimes(datetime(1000, 1, 1), datetime(3000, 1, 1), timezones=st.timezones()))  # noqa: DTZ001
 def test_microseconds_are_those_of_the_same_instant_in_any_zone(instant: datetime) -> None:
     seconds, micros = divmod(microseconds(instant), 1_000_000)

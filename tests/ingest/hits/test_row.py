@@ -159,7 +159,7 @@ def test_long_user_agent_is_classified_and_stored_whole() -> None:
 storable = st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=50)
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
+@settings(max_examples=100)
 @given(storable, storable.filter(bool) | st.none())
 def test_equal_hits_have_equal_rows(user_agent: str, referrer: str | None) -> None:
     read = columns(user_agent, referrer)

@@ -236,7 +236,7 @@ def normalised(text: str) -> str:
         reject()
 
 
-@settings(deadline=None, derandomize=True, max_examples=500)
+@settings(max_examples=500)
 @given(texts)
 def test_any_text_has_a_path_or_is_an_invalid_field(text: str) -> None:
     for normalize in (normalize_path, path_of_url, lambda path: path_of_url("https://example.com" + path)):
@@ -244,7 +244,7 @@ def test_any_text_has_a_path_or_is_an_invalid_field(text: str) -> None:
             normalize(text)
 
 
-@settings(deadline=None, derandomize=True, max_examples=500)
+@settings(max_examples=500)
 @given(texts)
 @example("/index.html/")
 @example("/%2%30")
@@ -255,7 +255,7 @@ def test_normalised_path_stays_as_it_is(text: str) -> None:
     assert path_of_url("https://example.com" + path) == path
 
 
-@settings(deadline=None, derandomize=True, max_examples=500)
+@settings(max_examples=500)
 @given(texts)
 def test_normalised_path_is_ascii_with_one_leading_and_no_trailing_slash(text: str) -> None:
     path = normalised(text)
@@ -267,7 +267,7 @@ def test_normalised_path_is_ascii_with_one_leading_and_no_trailing_slash(text: s
     assert all(len(escape) == 3 and set(escape[1:]) <= set("0123456789ABCDEF") for escape in escapes)
 
 
-@settings(deadline=None, derandomize=True, max_examples=500)
+@settings(max_examples=500)
 @given(texts, st.integers(1, 30))
 @example("/a/*/index.html/bc", 15)
 def test_cut_path_is_a_normalised_beginning_of_the_path(text: str, characters_max: int) -> None:
@@ -278,14 +278,14 @@ def test_cut_path_is_a_normalised_beginning_of_the_path(text: str, characters_ma
     assert normalize_path(cut) == cut
 
 
-@settings(deadline=None, derandomize=True, max_examples=500)
+@settings(max_examples=500)
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="/?#%"), min_size=1))
 def test_segment_decodes_to_the_segment_that_was_sent(segment: str) -> None:
     assume(segment != "index.html")
     assert unquote(normalize_path("/" + segment)) == "/" + segment
 
 
-@settings(deadline=None, derandomize=True, max_examples=500)
+@settings(max_examples=500)
 @given(texts, st.text(st.characters(exclude_categories=["Cc", "Cs"])))
 def test_query_and_fragment_change_nothing(text: str, more: str) -> None:
     path = normalised(text)

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.imports.dictionary import TEXTS, compact, map_values, one_array, replace
@@ -21,7 +21,6 @@ def is_each_once(encoded: pa.DictionaryArray) -> bool:
     return set(Counter(encoded.dictionary.to_pylist()).values()) <= {1}
 
 
-@settings(deadline=None, derandomize=True)
 @given(columns)
 def test_dictionary_of_a_compact_column_has_only_the_texts_of_its_rows(
     pieces: list[tuple[list[str | None], int]],
@@ -35,7 +34,6 @@ def test_dictionary_of_a_compact_column_has_only_the_texts_of_its_rows(
     assert one_array(pa.chunked_array(chunks, TEXTS)).to_pylist() == rows
 
 
-@settings(deadline=None, derandomize=True)
 @given(texts, st.lists(st.sampled_from(["", "-", "a", "x"]), min_size=1, max_size=2), st.sampled_from(["", "a", None]))
 def test_texts_are_replaced_by_another_text_or_by_null(
     rows: list[str | None], texts: list[str], by: str | None

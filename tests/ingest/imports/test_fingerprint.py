@@ -2,7 +2,7 @@
 
 import itertools
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.hotlog.ledger_store import CHECKPOINT
@@ -15,7 +15,6 @@ contents = st.lists(st.sampled_from([b"a", b"\n", b"b" * 40, b"c" * 70_000, b"# 
 )
 
 
-@settings(deadline=None, derandomize=True)
 @given(contents, st.lists(st.integers(0, 400_000), max_size=6), st.integers(0, 400_000))
 def test_checkpoints_of_a_prefix_are_a_prefix_of_the_checkpoints_in_any_pieces(
     content: bytes, cuts: list[int], end: int

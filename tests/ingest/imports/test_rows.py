@@ -80,13 +80,13 @@ hits_of_a_log = st.builds(
 )
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(hits_of_a_log, max_size=12))
 def test_hits_converted_together_give_the_rows_of_hits_converted_one_by_one(hits: list[Hit]) -> None:
     assert by_columns(hits) == by_hits(hits)
 
 
-@settings(deadline=None, derandomize=True, max_examples=50)
+@settings(max_examples=50)
 @given(hits_of_a_log)
 def test_row_has_the_answer_of_the_classifier_for_its_accept_header(hit: Hit) -> None:
     read = dict(zip(HOT.names, row("site", hit, "log", RECEIVED_US), strict=True))

@@ -13,7 +13,7 @@ from warehouse.blocks.cumulative import CumulativeCounts
 counts = st.sampled_from([0, 0, 0, 1, 2, 100, 255, 256, 65_535, 65_536, 2**32 - 1])
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(
     arrays.arrays(np.uint32, st.tuples(st.integers(1, 6), st.integers(0, 12)), elements=counts),
     st.tuples(st.integers(0, 6), st.integers(0, 6)),
@@ -28,7 +28,7 @@ def test_difference_is_the_sum_of_the_rows(
     assert CumulativeCounts.of(rows).between(first, end, columns, np.int64).tolist() == expected
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(
     arrays.arrays(np.uint32, st.tuples(st.integers(1, 6), st.integers(1, 12)), elements=counts),
     st.lists(st.integers(0, 11), max_size=5),

@@ -33,7 +33,7 @@ def expected(rows: list[Row], key: tuple[int, int], days: range) -> list[int]:
 
 
 @pytest.mark.parametrize("dtype", [np.uint32, np.int64])
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(rows, st.integers(1, 32), st.integers(1, 32), st.integers(0, PATHS), st.integers(0, PATHS))
 def test_views_of_any_days_and_paths_are_their_sum(
     dtype: type, rows: list[Row], day: int, other: int, id: int, another: int
@@ -57,7 +57,7 @@ def test_month_in_which_each_path_has_views_daily_stores_no_cells() -> None:
     assert (views.spacing, views.ids.size) == (1, 0)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(rows, st.integers(0, PATHS), st.integers(0, PATHS))
 def test_views_by_day_are_those_of_each_day(rows: list[Row], id: int, another: int) -> None:
     ids = slice(*sorted((id, another)))

@@ -28,7 +28,7 @@ def ids_of(known: set[str], later: set[str]) -> PathIds:
     return ids
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(path_sets, path_sets, path_sets)
 def test_path_has_one_id(known: set[str], later: set[str], asked: set[str]) -> None:
     ids = ids_of(known, later)
@@ -47,7 +47,7 @@ def test_few_and_many_paths_are_found_among_many(count: int) -> None:
     assert ids.add(array(asked)).tolist() == expected
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(path_sets, path_sets)
 def test_positions_are_in_byte_order(known: set[str], later: set[str]) -> None:
     ids, everything = ids_of(known, later), list(known | later)
@@ -56,7 +56,7 @@ def test_positions_are_in_byte_order(known: set[str], later: set[str]) -> None:
     assert sorted(positions) == list(range(len(everything)))
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(path_sets, path_sets, texts, texts | st.none())
 def test_bounds_choose_the_paths_between_them(known: set[str], later: set[str], first: str, after: str | None) -> None:
     ids = ids_of(known, later)

@@ -56,7 +56,7 @@ def expected(counted: Counted, start: date, end: date, invalid: Iterable[date]) 
     return views
 
 
-@settings(max_examples=rounds(150), deadline=None, derandomize=True)
+@settings(max_examples=rounds(150))
 @given(counted_views, st.sets(days, max_size=2), st.lists(st.tuples(bounds, bounds), min_size=1, max_size=8))
 def test_views_of_a_range_are_the_sum_of_its_valid_days(
     counted: Counted, invalid: set[date], ranges: list[tuple[date, date]]
@@ -85,7 +85,7 @@ def parts_of(folder: Path, counted: Counted, invalid: set[date]) -> list[Part]:
     return [part for part in parts if part.days]
 
 
-@settings(max_examples=rounds(100), deadline=None, derandomize=True)
+@settings(max_examples=rounds(100))
 @given(
     counted_views,
     counted_views,

@@ -11,7 +11,7 @@ from warehouse.blocks import ranking
 columns = st.lists(st.integers(0, 4), max_size=20)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @given(columns, columns, st.integers(0, 45), st.randoms(use_true_random=False))
 def test_first_columns_are_those_of_a_full_sort(
     ordered: list[int], later: list[int], count: int, random: Random

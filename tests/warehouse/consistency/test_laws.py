@@ -197,8 +197,6 @@ TestWarehouse = Warehouse.TestCase
 TestWarehouse.settings = settings(
     max_examples=rounds(25),
     stateful_step_count=15,
-    deadline=None,
-    derandomize=True,
     phases=[Phase.generate, Phase.shrink],  # the phase `explain` takes minutes
 )
 

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.processes import forked
@@ -319,7 +319,6 @@ hot_rows = st.builds(
 )
 
 
-@settings(deadline=None, derandomize=True)
 @given(st.lists(hot_rows, min_size=1))
 def test_rows_have_their_utc_day(rows: list[Row]) -> None:
     with TemporaryDirectory() as folder:

@@ -303,7 +303,7 @@ actions = st.sampled_from(["add", "add", "add", "write", "write", "compact", "de
 
 
 @given(st.lists(st.tuples(actions, st.integers(0, 100)), max_size=10))
-@settings(max_examples=rounds(10), deadline=None)
+@settings(max_examples=rounds(10))
 def test_valid_days_equal_hits_after_any_maintenance(steps: list[tuple[str, int]]) -> None:
     with temporary.folder() as folder, closing(Site(Path(folder) / "data")) as site:
         for action, number in [("add", 3), *steps]:

@@ -31,7 +31,7 @@ def post(hot: sqlite3.Connection, rows: int) -> None:
 SIZES = st.lists(st.integers(0, 9), max_size=6)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(SIZES, st.integers(0, 40), st.integers(0, 40)), max_size=6))
 def test_rows_are_those_of_the_batches_between_two_ids(rounds: list[tuple[list[int], int, int]]) -> None:
     """Post batches, read them, and drop some, in each round; the model is a list of batch ids."""

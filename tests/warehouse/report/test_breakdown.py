@@ -34,7 +34,7 @@ def test_value_of_bots_alone_is_last_with_a_total_of_zero(database: duckdb.DuckD
     assert ranked(database, rows, EVERYTHING, "agent") == [("B", 0, 1, 0, 1), ("A", 0, 0, 2, 0)]
 
 
-@settings(deadline=None, derandomize=True, max_examples=rounds(100))
+@settings(max_examples=rounds(100))
 @given(st.lists(ROWS, max_size=20), SCOPES, st.sampled_from(list(BREAKDOWNS)))
 def test_breakdown_is_that_of_the_reference(
     database: duckdb.DuckDBPyConnection, rows: list[Row], scope: Scope, by: str

@@ -53,7 +53,7 @@ def count(
     return added_up(stored, count_rows(database, reference.hot(rows[::3]), scope, grouping))
 
 
-@settings(max_examples=rounds(60), deadline=None, derandomize=True)
+@settings(max_examples=rounds(60))
 @given(st.lists(ROWS, max_size=20), SCOPES, st.sampled_from(list(BREAKDOWNS)))
 def test_edges_with_too_many_rows_to_cache_are_counted_from_their_files(
     database: duckdb.DuckDBPyConnection, rows: list[Row], scope: Scope, by: str
@@ -68,7 +68,7 @@ def seconds_since_year_1(row: Row) -> int:
     return (row["ts"] - FIRST) // timedelta(seconds=1)
 
 
-@settings(deadline=None, derandomize=True, max_examples=rounds(100))
+@settings(max_examples=rounds(100))
 @given(st.lists(ROWS, max_size=20), SCOPES, st.sampled_from(list(BREAKDOWNS)), st.sampled_from(list(TIME_UNITS)))
 def test_each_value_has_the_counts_of_the_reference(
     database: duckdb.DuckDBPyConnection, rows: list[Row], scope: Scope, by: str, unit_s: int

@@ -93,7 +93,7 @@ def shown(page: Page | None) -> list[tuple[str | None, int, int, int, int]]:
     return [tuple(row.values()) for row in page.rows.to_pylist()]  # type: ignore[misc]
 
 
-@settings(max_examples=rounds(60), deadline=None, derandomize=True)
+@settings(max_examples=rounds(60))
 @given(
     stored=rows,
     more=rows,
@@ -250,7 +250,7 @@ def test_counts_of_some_paths_are_those_of_their_pages(site: Site) -> None:
         assert {path: each for path, each in counts.items() if each != Counts()} == expected
 
 
-@settings(max_examples=rounds(40), deadline=None, derandomize=True)
+@settings(max_examples=rounds(40))
 @given(stored=rows, scope=SCOPES, listing=LISTINGS)
 def test_edges_with_too_many_rows_to_cache_are_counted_from_their_files(
     database: duckdb.DuckDBPyConnection, stored: list[Row], scope: Scope, listing: Listing

@@ -97,7 +97,7 @@ def test_range_without_an_instant_has_no_rows(database: duckdb.DuckDBPyConnectio
     assert of(database, [at("2026-09-01T10:00Z")], "2026-09-01T10:00Z", "2026-09-01T10:00Z", "day") == []
 
 
-@settings(deadline=None, derandomize=True, max_examples=rounds(100))
+@settings(max_examples=rounds(100))
 @given(st.lists(ROWS, max_size=20), TIMES, TIMES, FILTERS, st.sampled_from(INTERVALS), ZONES)
 def test_sum_of_each_bucket_is_that_of_its_hits(
     database: duckdb.DuckDBPyConnection,

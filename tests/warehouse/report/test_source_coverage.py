@@ -146,7 +146,7 @@ def test_source_that_is_silent_for_seven_days_is_a_warning(database: duckdb.Duck
     )
 
 
-@settings(deadline=None, derandomize=True, max_examples=rounds(100))
+@settings(max_examples=rounds(100))
 @given(st.lists(ROWS, max_size=20))
 def test_coverage_of_files_is_that_of_the_rows_in_them(database: duckdb.DuckDBPyConnection, rows: list[Row]) -> None:
     with temporary.folder() as folder:

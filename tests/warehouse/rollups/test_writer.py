@@ -266,7 +266,7 @@ varied_rows = st.builds(
 
 
 @given(st.lists(st.lists(varied_rows, min_size=1, max_size=8), min_size=1, max_size=4), st.data())
-@settings(max_examples=rounds(10), deadline=None)
+@settings(max_examples=rounds(10))
 def test_rollups_of_any_rows_equal_a_count_in_python(posts: list[list[Row]], data: st.DataObject) -> None:
     with temporary.folder() as folder, closing(Site(Path(folder))) as site:
         posted: list[Row] = []

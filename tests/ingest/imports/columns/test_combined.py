@@ -180,7 +180,7 @@ hosted = st.builds(vhost, plain_paths.map(lambda path: b"GET " + path + b" HTTP/
 uncommon = st.builds(common, plain_paths.map(lambda path: b"GET " + path + b" HTTP/1.1"))
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
+@settings(max_examples=200)
 @given(st.lists(anything | plain | hosted | uncommon, min_size=1, max_size=12), st.sampled_from(sorted(SHAPES)))
 def test_columns_and_parser_together_give_the_result_of_the_parser_alone(lines: list[bytes], name: str) -> None:
     assert by_columns(lines, name, PAGES) == by_the_parser(lines, name, PAGES)

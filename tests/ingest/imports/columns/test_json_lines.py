@@ -138,7 +138,7 @@ def blocks(product: str) -> st.SearchStrategy[tuple[str, list[bytes]]]:
 
 
 @pytest.mark.long
-@settings(deadline=None, derandomize=True, max_examples=250)
+@settings(max_examples=250)
 @given(st.sampled_from(list(SAMPLES)).flatmap(blocks), st.integers(1, 3))
 def test_lines_decoded_together_give_the_result_of_lines_decoded_one_by_one(
     product_and_lines: tuple[str, list[bytes]], pieces: int
@@ -226,7 +226,7 @@ numbers = st.one_of(
 )
 
 
-@settings(deadline=None, derandomize=True, max_examples=400)
+@settings(max_examples=400)
 @given(
     st.one_of(
         st.lists(st.integers(0, 10**11 - 1)), st.lists(st.integers(10**11, 10**14)), st.lists(st.floats(0, 9e9)),

@@ -255,7 +255,7 @@ rows_of_any_rules = st.builds(
 ).map(lambda row: {**row, **classification_of(row["user_agent"])} if row["ruleset"] == TODAY else row)
 
 
-@settings(deadline=None, derandomize=True, max_examples=rounds(8))
+@settings(max_examples=rounds(8))
 @given(st.lists(rows_of_any_rules), st.lists(rows_of_any_rules))
 def test_diff_equals_an_independent_count(
     tmp_path_factory: pytest.TempPathFactory, loaded: list[Row], hot: list[Row]

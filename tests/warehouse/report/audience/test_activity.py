@@ -66,7 +66,7 @@ def test_list_without_a_project_is_empty(site: Site) -> None:
     reports.close()
 
 
-@settings(max_examples=rounds(50), deadline=None, derandomize=True)
+@settings(max_examples=rounds(50))
 @given(chance=generated.chances)
 def test_activity_is_that_of_a_plain_count(lake: Lake, chance: Random) -> None:
     projects, now = chance.sample(PROJECTS, chance.randrange(4)), chance.choice(generated.DAYS) + DAY / 2

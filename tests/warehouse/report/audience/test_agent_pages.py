@@ -69,7 +69,7 @@ def test_path_with_many_reads_in_the_edge_that_is_subtracted_is_left_out(site: S
     reports.close()
 
 
-@settings(max_examples=rounds(100), deadline=None, derandomize=True)
+@settings(max_examples=rounds(100))
 @given(chance=generated.chances)
 def test_pages_are_those_of_a_plain_count(lake: Lake, chance: Random) -> None:
     query = lake.query(chance)

@@ -49,7 +49,7 @@ def test_project_without_agents_has_an_empty_list(site: Site) -> None:
     reports.close()
 
 
-@settings(max_examples=rounds(150), deadline=None, derandomize=True)
+@settings(max_examples=rounds(150))
 @given(chance=generated.chances)
 def test_agents_are_those_of_a_plain_count(lake: Lake, chance: Random) -> None:
     query = lake.query(chance)

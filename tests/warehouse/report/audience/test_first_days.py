@@ -68,7 +68,7 @@ def test_first_day_in_a_rollup_of_invalid_days_is_read_from_files(site: Site) ->
     reports.close()
 
 
-@settings(max_examples=rounds(60), deadline=None, derandomize=True)
+@settings(max_examples=rounds(60))
 @given(chance=generated.chances)
 def test_first_days_are_those_of_a_plain_list(lake: Lake, chance: Random) -> None:
     project, paths = chance.choice(PROJECTS), chance.sample([*PATHS, "/none"], chance.randrange(12))

@@ -55,7 +55,7 @@ def test_most_frequent_user_agents_of_a_class_are_first(site: Site, is_loaded: b
     reports.close()
 
 
-@settings(max_examples=rounds(100), deadline=None, derandomize=True)
+@settings(max_examples=rounds(100))
 @given(chance=generated.chances)
 def test_user_agents_are_those_of_a_plain_count(lake: Lake, chance: Random) -> None:
     query, traffic, limit = lake.query(chance), chance.choice([None, *model.TRAFFIC]), chance.choice([1, 3, 99])

@@ -58,7 +58,7 @@ def test_project_without_agents_has_no_verdict(site: Site) -> None:
     reports.close()
 
 
-@settings(max_examples=rounds(60), deadline=None, derandomize=True)
+@settings(max_examples=rounds(60))
 @given(chance=generated.chances)
 def test_states_are_those_of_a_plain_count(lake: Lake, chance: Random) -> None:
     query = lake.query(chance)

@@ -34,7 +34,7 @@ MARKDOWN_AND_A_PAGE = [
 """Views of which the policy BY_FORMAT leaves out the first."""
 
 
-@settings(max_examples=rounds(60), deadline=None, derandomize=True)
+@settings(max_examples=rounds(60))
 @given(st.lists(ROWS, max_size=20), st.sets(st.integers(1, 31), max_size=3), FILTERS, st.sampled_from(POLICIES))
 @example(MARKDOWN_AND_A_PAGE, set(), Filters(), BY_FORMAT)
 @example(MARKDOWN_AND_A_PAGE, set(), Filters(verification="not_checked"), BY_FORMAT)

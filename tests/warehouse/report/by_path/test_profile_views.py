@@ -35,7 +35,7 @@ def is_counted(row: Row, agents: Filters, state: str | None, *, is_markdown: boo
     return reference.verification(row) is not None
 
 
-@settings(max_examples=rounds(40), deadline=None, derandomize=True)
+@settings(max_examples=rounds(40))
 @given(
     st.lists(ROWS, max_size=20),
     st.sets(st.integers(1, 31), max_size=3),

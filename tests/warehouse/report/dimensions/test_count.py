@@ -6,7 +6,7 @@ from datetime import date, timedelta
 
 import duckdb
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.warehouse.report.laws import reference
@@ -45,7 +45,6 @@ def texts(rows: Sequence[Row]) -> Counted:
     return sorted((str(row["value"]), row["human"], row["ai"], row["bot"]) for row in rows)
 
 
-@settings(deadline=None, derandomize=True)
 @given(
     st.lists(ROWS.filter(lambda row: abs(row["ts"] - NOON).days < 100), max_size=20),
     FILTERS.filter(lambda filters: filters.path is None),

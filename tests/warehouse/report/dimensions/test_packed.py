@@ -51,7 +51,7 @@ def unpacked(dimension: str, rows: DimensionRows) -> list[Row]:
     ]
 
 
-@settings(deadline=None, derandomize=True, max_examples=50)
+@settings(max_examples=50)
 @given(
     st.dictionaries(CELL, VIEWS, max_size=30),
     st.lists(st.sampled_from(DAYS), min_size=1, unique=True).map(sorted) | st.just(DAYS),

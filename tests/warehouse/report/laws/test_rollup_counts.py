@@ -84,7 +84,7 @@ def remove_other_dimensions(covered: Coverage, dimension: str) -> None:
 
 
 @pytest.mark.long
-@settings(deadline=None, derandomize=True, max_examples=rounds(50))
+@settings(max_examples=rounds(50))
 @given(
     rolled_up=st.lists(ROWS, max_size=12),
     later=st.lists(ROWS, max_size=6),

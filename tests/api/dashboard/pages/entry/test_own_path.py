@@ -54,7 +54,7 @@ def test_address_has_the_prefix_of_the_proxy() -> None:
     assert own_href(visit("https://example.com/stats"), "/projects/site?period=7d") == "/stats/projects/site?period=7d"
 
 
-@settings(deadline=None, derandomize=True, max_examples=500)
+@settings(max_examples=500)
 @given(st.lists(st.sampled_from(PIECES), max_size=5).map("".join))
 def test_no_text_leads_to_another_host(text: str) -> None:
     target = urlsplit(urljoin(PAGE, own_href(visit(), text)))
