@@ -28,10 +28,11 @@ run: $(VENV)/.run
 check: $(VENV)/.test style
 	$(VENV)/bin/pytest -n 2 --dist loadfile $(QUICK)
 
-# Four processes for two cores, three in CI: a test that waits for a server or a lock leaves its core to another. All tests together
-# need half an hour of processor time; more than a third of it is that of the long tests, which run only in CI (CI=1 make test).
+# Which tests run, by their markers: see CONTRIBUTING.md. `make test TESTS=` runs all of them.
+TESTS = $(if $(CI),not night,not long and not night)
+# Four processes for two cores: a test that waits for a server or a lock leaves its core to another.
 test: $(VENV)/.test style
-	$(VENV)/bin/pytest -n $(if $(CI),3,4) --dist loadfile --no-loadscope-reorder $(if $(CI),,-m "not long")
+	$(VENV)/bin/pytest -n 4 --dist loadfile --no-loadscope-reorder -m "$(TESTS)"
 
 .PHONY: style
 style: $(VENV)/.test

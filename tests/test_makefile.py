@@ -45,9 +45,17 @@ def test_install_caches_the_bytecode_of_the_program() -> None:
     assert {"api", "agent", "ingest", "warehouse"} <= {*compiled}
 
 
-@pytest.mark.parametrize(("chosen", "leaves_out"), [({}, True), ({"CI": "true"}, False), ({"CI": "1"}, False)])
-def test_long_tests_run_in_ci_only(chosen: dict[str, str], leaves_out: bool) -> None:
-    command = ["make", "--no-print-directory", "--dry-run", "test"]
-    environ = {"PATH": os.environ["PATH"], **chosen}
+@pytest.mark.parametrize(
+    ("chosen", "tests"),
+    [
+        ({}, "not long and not night"),
+        ({"CI": "true"}, "not night"),
+        ({"CI": "1", "TESTS": "not night and not installed"}, "not night and not installed"),
+        ({"CI": "1", "TESTS": ""}, ""),
+    ],
+)
+def test_long_tests_run_in_ci_and_all_tests_on_request(chosen: dict[str, str], tests: str) -> None:
+    command = ["make", "--no-print-directory", "--dry-run", "test", *(f"{name}={chosen[name]}" for name in chosen)]
+    environ = {"PATH": os.environ["PATH"]}
     printed = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=True).stdout
-    assert ("not long" in shlex.split(printed.splitlines()[-1])) is leaves_out
+    assert shlex.split(printed.splitlines()[-1])[-2:] == ["-m", tests]

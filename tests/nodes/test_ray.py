@@ -36,6 +36,8 @@ from warehouse.maintenance import rollups
 from warehouse.maintenance.rollups import Written
 from warehouse.rollups import coverage
 
+pytestmark = [pytest.mark.long, pytest.mark.installed]
+
 CLIENT = "CLIENT"
 """Name of the address of the cluster's client server in the fixture `ray`."""
 EXPECTED = json.loads((ROOT / "sample_data" / "expected_views.json").read_text())

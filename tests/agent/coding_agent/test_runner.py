@@ -24,6 +24,7 @@ def agent(opencode: Path) -> dict[str, object]:
 # --- opencode, driven by a scripted model server
 
 
+@pytest.mark.installed
 def test_follow_up_continues_the_session_of_the_first_turn(job: Job, agent: dict[str, object]) -> None:
     with ModelServer([WRITE, Text("I wrote a greeting."), Text("It still greets.")]) as server:
         first = job.run(prompt="Write a greeting.", upstream=server.url, **agent)
@@ -44,6 +45,7 @@ def test_follow_up_continues_the_session_of_the_first_turn(job: Job, agent: dict
     assert KEY.encode() not in job.output
 
 
+@pytest.mark.installed
 def test_refused_model_key_is_the_failure_reason(job: Job, agent: dict[str, object]) -> None:
     with (
         ModelServer([Text("Done.")], key="another") as server,
@@ -53,6 +55,7 @@ def test_refused_model_key_is_the_failure_reason(job: Job, agent: dict[str, obje
     assert KEY not in str(failed.value)
 
 
+@pytest.mark.installed
 def test_unreachable_model_server_ends_the_turn_before_its_time_limit(job: Job, agent: dict[str, object]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -60,6 +63,7 @@ def test_unreachable_model_server_ends_the_turn_before_its_time_limit(job: Job, 
         job.run(upstream=url, limit_s=120, failing_s_max=0.5, **agent)
 
 
+@pytest.mark.installed
 def test_agent_is_ended_at_the_time_limit(job: Job, agent: dict[str, object]) -> None:
     with ModelServer([Silence()]) as server, pytest.raises(ProgramTimedOut, match="the agent did not end within 5 s"):
         job.run(upstream=server.url, limit_s=5, **agent)

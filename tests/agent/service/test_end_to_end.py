@@ -326,6 +326,7 @@ def test_unprintable_output_does_not_fail_the_job(ready: Site) -> None:
     ready.completed(ready.create())
 
 
+@pytest.mark.installed
 def test_real_coding_agent_opens_a_pull_request_and_resumes_its_session(ready: Site, opencode: Path) -> None:
     first = Call("write", {"filePath": "/work/retries.md", "content": "Three times.\n"})
     second = Call("write", {"filePath": "/work/limits.md", "content": "Ten seconds.\n"})

@@ -76,6 +76,7 @@ def test_prompt_becomes_a_pull_request_and_a_follow_up_adds_a_commit(trial: Tria
     assert trial.pulls(id) == [expected]
 
 
+@pytest.mark.installed
 def test_real_coding_agent_opens_a_pull_request_and_continues_it(trial: Trial, opencode: Path) -> None:
     first = Call("write", {"filePath": "/work/retries.md", "content": "Three times.\n"})
     second = Call("write", {"filePath": "/work/limits.md", "content": "Ten seconds.\n"})
