@@ -4,6 +4,7 @@ import logging
 import stat
 import time
 from contextlib import AbstractContextManager, closing, suppress
+from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 from shlex import quote
@@ -11,7 +12,8 @@ from shlex import quote
 from api.http.rate_limit import RateLimit
 from api.settings import Settings
 from ingest.classification import agents
-from ingest.hotlog import beacon_shares, deduplication, ledger_store
+from ingest.hits.hit import DEDUPLICATION_DAYS
+from ingest.hotlog import beacon_shares, deduplication, ledger_store, new_values
 from warehouse import disk
 from warehouse.control import project_check
 from warehouse.errors import AgentsDamaged, NoData
@@ -80,6 +82,23 @@ def prepare_lake(settings: Settings) -> None:
             completeness.register_hot_log(hot, settings.lake)
         write_lake_files(settings)
     disk.sync(settings.data)
+
+
+def remember_values(settings: Settings, now: datetime, *, is_repair: bool = False) -> None:
+    """Add the values of the last seven days of the lake to the known values of beacons, if none is known or to repair.
+
+    Without them all pages of a site would be new after an upgrade or a loss, and those above the limit have no name.
+    """
+    from warehouse.maintenance import recovery  # noqa: PLC0415  # SQLAlchemy
+    from warehouse.query import engine  # noqa: PLC0415  # DuckDB takes 0.1 s to import
+
+    since, most = now.date() - timedelta(DEDUPLICATION_DAYS), DEDUPLICATION_DAYS * settings.new_values_per_day
+    spill, key = settings.run / "spill", secret(settings)
+    with closing(batches.connect(settings.hot_log)) as hot, closing(engine.connect(spill)) as database:
+        if new_values.has_values(hot) and not is_repair:
+            return
+        for values in recovery.recent_values(settings.lake, database, since, most):
+            new_values.add_values(hot, values, key)
 
 
 def secret(settings: Settings) -> bytes:

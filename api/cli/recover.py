@@ -92,6 +92,7 @@ def _accept(settings: Settings, losses: Sequence[Loss]) -> None:
         _accept_hot_log(settings)
     if stores - {str(settings.hot_log)}:
         recovery.accept_control(settings.database_url, settings.lake)
+    data_folder.remember_values(settings, datetime.now(UTC), is_repair=True)
 
 
 def _accept_hot_log(settings: Settings) -> None:

@@ -111,7 +111,7 @@ def _log_first_owner_link(settings: Settings, url: str) -> None:
 
 
 def lock_data_folder(settings: Settings) -> ServiceLock:
-    """Take the lock of the service and prepare the data folder.
+    """Take the lock of the service and prepare the data folder, with the known values of beacons.
 
     Raises:
         FolderInUse: another service runs on the data folder.
@@ -120,4 +120,5 @@ def lock_data_folder(settings: Settings) -> ServiceLock:
     lock = service_lock.acquire(settings.data, settings.run, LOG.warning)
     click.get_current_context().call_on_close(lock.release)
     data_folder.prepare(settings)
+    data_folder.remember_values(settings, datetime.now(UTC))
     return lock

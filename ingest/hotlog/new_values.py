@@ -1,7 +1,8 @@
 """Limit on the new paths, referring hosts and `utm_source`s that hits without a key add to a project in a day.
 
 Anybody can send such hits. Without the limit, a stranger could add millions of values, which reports group and sort. A
-value is new if no hit without a key had it in the last seven days. The further new values of a UTC day are stored as
+value is new if no hit without a key had it in the last seven days. A hot log without values starts with those of the
+lake, so that the pages of a site keep their names after an upgrade. The further new values of a UTC day are stored as
 `OTHER`, those that are not new keep their names.
 
 The values are in the hot log as keyed hashes, at most eight times the limit for each project and dimension. They are
@@ -10,8 +11,9 @@ written in the transaction that stores the rows: all processes and nodes share t
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from operator import itemgetter
 from typing import NamedTuple
 
 from cachetools import LRUCache
@@ -21,6 +23,7 @@ from ingest.hotlog.deduplication import DAY_S, STATEMENTS, project_prefix
 from warehouse.hotlog.connection import HotConnection
 from warehouse.plural import counted
 from warehouse.schema import HOT, SOURCE, Row
+from warehouse.transaction import transaction
 
 OTHER: Mapping[str, str] = {"path": "/(other)", "referrer_host": "(other)", "utm_source": "(other)"}
 """Text that is stored in place of a new value above the limit, by the column."""
@@ -51,7 +54,7 @@ class NewValues:
         """Return the rows with OTHER in place of new values above the limit, in the caller's transaction."""
         day = now_s // DAY_S
         hits = Counter(value for row in rows if is_bounded(row) for value in _values(row))
-        ids = {value: id for value in hits if self._stored_on.get(id := self._id(value)) != day}
+        ids = {value: id for value in hits if self._stored_on.get(id := _id(value, self._secret)) != day}
         if not ids:
             return rows
         stored = dict(STATEMENTS.rows_of_each(connection, "SEEN_VALUE", [{"id": id} for id in ids.values()]))
@@ -76,10 +79,17 @@ class NewValues:
             above.update(other)
         return above
 
-    def _id(self, value: Value) -> bytes:
-        """Return the prefix of the project, and a keyed hash of 64 bits."""
-        text = f"{value.column}\0{value.text}".encode()
-        return project_prefix(value.project) + hashlib.blake2b(text, digest_size=8, key=self._secret[:64]).digest()
+
+def has_values(connection: HotConnection) -> bool:
+    """Return whether a value is stored: not in a hot log that is new, or that an older release wrote."""
+    return connection.execute("SELECT 1 FROM seen_values LIMIT 1").fetchone() is not None
+
+
+def add_values(connection: HotConnection, values: Iterable[tuple[str, str, str, int]], secret: bytes) -> None:
+    """Add values of the lake: tuples of project, column, text and day in days since 1970. They do not count as new."""
+    rows = [{"id": _id(Value(*value), secret), "day": day} for *value, day in values]
+    with transaction(connection):
+        STATEMENTS.run_many(connection, "ADD_SEEN_VALUE", sorted(rows, key=itemgetter("id")))
 
 
 def is_bounded(row: Row) -> bool:
@@ -116,3 +126,9 @@ def _renamed(row: Row, above: set[Value]) -> Row:
         if value.column == "referrer_host":
             values[_REFERRER] = None
     return tuple(values)
+
+
+def _id(value: Value, secret: bytes) -> bytes:
+    """Return the prefix of the project, and a keyed hash of 64 bits."""
+    text = f"{value.column}\0{value.text}".encode()
+    return project_prefix(value.project) + hashlib.blake2b(text, digest_size=8, key=secret[:64]).digest()

@@ -4,17 +4,27 @@ import json
 import re
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
 
+from api import data_folder, settings
 from api.cli.main import main
+from ingest.hits.hit import Hit
+from ingest.hits.row import row as hit_row
+from ingest.hotlog import deduplication, new_values
+from ingest.hotlog.new_values import NewValues
 from tests.processes.running import PROJECT, new_key, readership_process
 from tests.stores.postgresql import new_database
-from tests.warehouse.site import ROOT
+from tests.warehouse.site import DAY, NOON, ROOT, view
 from warehouse.folder import sqlite_url
+from warehouse.hotlog import batches
+from warehouse.maintenance.load import load
+from warehouse.schema import HOT
 
 LOG = str(ROOT / "sample_data" / "access.log")
 WITHOUT_DATA = (
@@ -127,6 +137,38 @@ def test_classify_needs_no_data_folder(tmp_path: Path) -> None:
     status, out, _ = run("--data", tmp_path / "none", "classify", "GPTBot/1.3")
     assert (status, json.loads(out)["agent"]) == (0, "GPTBot")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_pages_of_the_last_days_keep_their_names_in_beacons_of_a_hot_log_without_values(
+    tmp_path: Path, database_url: str
+) -> None:
+    environ = {"READERSHIP_DATABASE_URL": database_url, "READERSHIP_NEW_VALUES_PER_DAY": "1"}
+    chosen = settings.read(environ, tmp_path / "data")
+    data_folder.prepare(chosen)
+    recent = [view(f"/{number}", NOON - number * DAY, utm_source="mail") for number in range(8)]
+    with closing(batches.connect(chosen.hot_log)) as hot:
+        old = NOON - 8 * DAY
+        rows = [*recent, *recent, view("/rare"), view("/0", old, utm_source="mail", project_id="another")]
+        batches.append(hot, pa.RecordBatch.from_pylist(rows, HOT), NOON.timestamp())
+        load(hot, chosen.lake, 60)
+        data_folder.remember_values(chosen, NOON)
+
+        def stored(*paths: str, project: str = "site") -> list[object]:
+            beacons = [
+                hit_row(project, Hit(path, 0, "", None, "mail", None, None, None), "beacon", 0) for path in paths
+            ]
+            with batches.transaction(hot):
+                bounded = NewValues(0, data_folder.secret(chosen)).bounded(hot, beacons, int(NOON.timestamp()))
+            return [row[HOT.names.index("path")] for row in bounded if row[HOT.names.index("utm_source")] == "mail"]
+
+        assert stored("/0", "/6", "/rare") == ["/0", "/6", "/(other)"]  # seven times the limit
+        assert stored("/0", project="another") == []  # its source is new, too
+        deduplication.delete_project(hot, "site")
+        new_values.add_values(hot, [("site", "path", "/new", 0)], b"")
+        data_folder.remember_values(chosen, NOON)  # a hot log with values needs none
+        assert stored("/0") == []
+        data_folder.remember_values(chosen, NOON, is_repair=True)
+        assert stored("/0") == ["/0"]
 
 
 def mode_of(folder: Path) -> str:

@@ -112,6 +112,8 @@ def test_hits_and_event_ids_after_a_loss_are_counted_once(
     assert running.stop() == 0
     damage(folder)
     folder.json("recover", "--accept-loss")
+    with closing(sqlite3.connect(folder.data / "hot.sqlite")) as hot:
+        assert hot.execute("SELECT count(*) FROM seen_values").fetchone() == (1,)  # the page that beacons may also have
     running.start()
     answer = running.post([{"path": "/a", "eventId": "one"}, {"path": "/a", "eventId": "three"}]).json()
     assert (answer["accepted"], answer["duplicates"]) == (1, 1)

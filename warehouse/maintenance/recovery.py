@@ -7,7 +7,8 @@ refusal: after an interruption the folder is still refused.
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -39,10 +40,20 @@ _EVENT_IDS = """
 SELECT project_id, source, event_id, epoch(max(received_at))::BIGINT AS seen_s FROM {files}
 WHERE event_id IS NOT NULL AND received_at > $since GROUP BY ALL
 """
-_EVENT_IDS_CHUNK = 10_000
+_VALUES = """
+SELECT project_id, name, text, max(date) - DATE '1970-01-01' AS day
+FROM (UNPIVOT (SELECT project_id, date, path, referrer_host, utm_source FROM {files} WHERE date >= $since)
+  ON path, referrer_host, utm_source INTO NAME name VALUE text)
+GROUP BY project_id, name, text
+QUALIFY row_number() OVER (PARTITION BY project_id, name ORDER BY count(*) DESC, text) <= $most
+"""
+_CHUNK = 10_000
+"""Number of rows that are read at once."""
 
 EventIds = Iterator[list[tuple[str, str, str, int]]]
 """Lists of project, source, event id, and time of the last hit with that id in seconds since 1970."""
+RecentValues = Iterator[list[tuple[str, str, str, int]]]
+"""Lists of project, column, text, and last day of a hit with that text in days since 1970."""
 
 _LOST_HOT_LOG = (
     "hits that were accepted and not yet loaded into the lake; the record of imported logs; Idempotency-Keys and the "
@@ -178,13 +189,23 @@ def _abandon_others(root: Root, node: str) -> None:
 
 def event_ids(root: Root, database: duckdb.DuckDBPyConnection, since: datetime) -> EventIds:
     """Yield the event ids of hits in the lake that were received after `since`."""
-    files = delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE)
-    if not files:
-        return
     with database.cursor() as cursor:
-        rows = cursor.execute(_EVENT_IDS.format(files=engine.parquet(files)), {"since": since})
-        while chunk := rows.fetchmany(_EVENT_IDS_CHUNK):
-            yield chunk
+        yield from _chunks(cursor.execute(_EVENT_IDS.format(files=_source(root, HITS_TABLE)), {"since": since}))
+
+
+def recent_values(root: Root, database: duckdb.DuckDBPyConnection, since: date, most: int) -> RecentValues:
+    """Yield the paths, referring hosts and `utm_source`s of hits in the lake since a day.
+
+    Each project has at most `most` texts of a column: those with most hits.
+    """
+    files = _source(root, HITS_TABLE, since)
+    with database.cursor() as cursor:
+        yield from _chunks(cursor.execute(_VALUES.format(files=files), {"since": since, "most": most}))
+
+
+def _chunks(rows: duckdb.DuckDBPyConnection) -> Iterator[list[Any]]:
+    while chunk := rows.fetchmany(_CHUNK):
+        yield chunk
 
 
 def _differing_days(root: Root, database: duckdb.DuckDBPyConnection) -> list[str]:
@@ -195,6 +216,8 @@ def _differing_days(root: Root, database: duckdb.DuckDBPyConnection) -> list[str
     return [str(day) for (day,) in rows]
 
 
-def _source(root: Root, spec: delta_table.Spec) -> str:
+def _source(root: Root, spec: delta_table.Spec, since: date = date.min) -> str:
+    """Return the subquery of the rows of a table, or, for a table of days, of those since a day."""
     files = delta_table.list_files(delta_table.open_table(root, spec), spec)
-    return engine.parquet(files) if files else engine.no_rows(spec)
+    recent = [file for file in files if file.partition >= f"{since}"]
+    return engine.rows(spec, recent) if recent else engine.no_rows(spec)
