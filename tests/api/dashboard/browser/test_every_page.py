@@ -3,14 +3,16 @@
 import hashlib
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, ViewportSize
+from playwright.sync_api import Browser, Error, ViewportSize
 
 from api.dashboard.pages_table import PAGES
 from tests.api.dashboard.browser.axe import AXE, COLOR_RULES, VENDOR, violations
 from tests.api.dashboard.browser.sample import LONG, Sample
+from tests.api.dashboard.browser.test_wrong_input import TESTED
 from tests.api.dashboard.browser.visiting import Visit, visiting
 from tests.processes.running import PROJECT
 
@@ -25,6 +27,8 @@ FILES = (".csv", ".parquet")
 """Ends of the paths of files."""
 SHOWN = [page for page in PAGES if page.method == "GET" and not page.path.endswith((*FRAGMENTS, *FILES))]
 EACH_PAGE = pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.path)
+FIELDS = """() => [...document.querySelectorAll("main form[method=post]")].flatMap(form => [...form.elements])
+    .filter(each => each.name && each.type !== "hidden" && !each.hidden).map(each => each.name)"""
 FOCUSABLE = """() => {
     window.focusable = [...document.querySelectorAll('*')].filter(each => each.tabIndex >= 0 && !each.disabled
         && each.checkVisibility({visibilityProperty: true}) && !each.matches('body, html'));
@@ -48,7 +52,7 @@ HIDDEN_CELLS = """width => [...document.querySelectorAll('td.number, td.text')].
 @pytest.fixture(scope="module")
 def shown(browser: Browser, filled: Sample) -> Iterator[Visit]:
     with visiting(browser, filled.url, None, viewport=WINDOW, color_scheme="light") as visit:
-        visit.page.route(UPDATES, lambda route: route.fulfill(status=204))
+        visit.page.context.route(UPDATES, lambda route: route.fulfill(status=204))
         yield visit
 
 
@@ -84,12 +88,14 @@ def test_page_is_accessible_fits_each_window_works_by_keyboard_and_has_no_error(
 
 
 @EACH_PAGE
-def test_page_without_javascript_has_no_error_asks_no_other_host_and_is_small(
+def test_page_without_javascript_has_no_error_asks_no_other_host_is_small_and_has_tested_fields(
     plain: Visit, filled: Sample, page: Any
 ) -> None:
     plain.become(filled.session_for(page))
     plain.open(filled.address(page))
     assert_is_complete(plain)
+    fields = set() if page.path == "/" else {(page.path, name) for name in plain.page.evaluate(FIELDS)}
+    assert fields <= TESTED
 
 
 def assert_is_complete(visit: Visit) -> None:
@@ -141,6 +147,15 @@ def test_axe_finds_violations(scripted: Visit) -> None:
     scripted.page.evaluate("document.querySelector('h1').style.color = '#eee'")
     assert {"label", "color-contrast"} <= {id for id, _, _ in violations(scripted.page)}
     assert {id for id, _, _ in violations(scripted.page, COLOR_RULES)} == {"color-contrast"}
+
+
+def test_page_that_crashes_fails_no_later_test(scripted: Visit) -> None:
+    """Check the check."""
+    with suppress(Error):
+        scripted.page.goto("chrome://crash")
+    scripted.become(None)
+    scripted.open("/sign-in")
+    assert (scripted.status, scripted.errors) == (200, [])
 
 
 def test_blocked_style_is_an_error(scripted: Visit) -> None:

@@ -15,7 +15,10 @@ from tests.api.dashboard.browser.sample import Sample
 from tests.api.dashboard.browser.visiting import Visit, visiting
 from tests.processes.running import PROJECT
 
-FORMS = [page for page in PAGES if page.method == "POST"]
+FORMS = [
+    page for page in PAGES if (page.method, page.path) in {("POST", "/projects"), ("POST", "/projects/{project}/keys")}
+]
+"""Two forms. `test_pages_table` has all forms, with the headers of other sites."""
 SEND = """<script>
     addEventListener("DOMContentLoaded", () => {{
         const form = Object.assign(document.createElement("form"), {{method: "post", action: {action}}});
@@ -31,7 +34,7 @@ def attacker() -> Iterator[Site]:
         yield site
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def victim(browser: Browser, filled: Sample) -> Iterator[Visit]:
     """Yield a page with the cookie of a session as the service sets it."""
     with visiting(browser, filled.url, None) as visit:

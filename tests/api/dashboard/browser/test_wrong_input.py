@@ -11,7 +11,6 @@ from ingest.hits.evidence import ACCEPT_CHARACTERS_MAX
 from ingest.hits.hit import USER_AGENT_CHARACTERS_MAX
 from tests.api.dashboard.browser.axe import violations
 from tests.api.dashboard.browser.sample import ATTACK, Sample
-from tests.api.dashboard.browser.test_every_page import SHOWN
 from tests.api.dashboard.browser.visiting import Visit, visiting
 
 LONG = "x" * 70_000
@@ -40,8 +39,8 @@ FORMS: list[tuple[str, Values, int]] = [
     ("/projects/{project}/share", {"name": ""}, 422),
 ]
 """Path of the page of each form, the values of its fields, of which the last one is wrong, and the status."""
-NOT_IN_FORMS = {("/projects/{project}/keys", "scope")}
-"""Page and name of each field that has no value of a visitor: a choice among radio buttons."""
+TESTED = {(path, name) for path, values, _ in FORMS for name in values} | {("/projects/{project}/keys", "scope")}
+"""Page and name of each field of FORMS, and of a choice among radio buttons, which has no other value."""
 SUBMIT = """values => {
     const fields = Object.keys(values).map(name => document.querySelector(`main form [name="${name}"]`));
     for (const field of fields) {
@@ -51,8 +50,6 @@ SUBMIT = """values => {
     }
     fields[0].form.submit();  // without the checks of the browser
 }"""
-FIELDS = """() => [...document.querySelectorAll("main form[method=post]")].flatMap(form => [...form.elements])
-    .filter(each => each.name && each.type !== "hidden" && !each.hidden).map(each => each.name)"""
 
 
 @pytest.fixture(scope="module")
@@ -78,14 +75,6 @@ def test_fault_is_at_its_field(visit: Visit, filled: Sample, path: str, values: 
     assert len(described.inner_text()) > 10
     assert violations(visit.page) == []
     assert visit.page.evaluate("window.attacked") is None
-
-
-@pytest.mark.parametrize("page", [page for page in SHOWN if page.path != "/"], ids=lambda page: page.path)
-def test_each_field_of_a_form_is_tested(visit: Visit, filled: Sample, page: Page) -> None:
-    visit.become(filled.session_for(page))
-    visit.open(filled.address(page))
-    tested = {(path, name) for path, values, _ in FORMS for name in values}
-    assert {(page.path, name) for name in visit.page.evaluate(FIELDS)} <= tested | NOT_IN_FORMS
 
 
 def page_at(path: str) -> Page:

@@ -22,8 +22,13 @@ class Visit:
     errors: list[str] = field(default_factory=list)
     foreign: list[str] = field(default_factory=list)
     responses: list[Response] = field(default_factory=list)
+    has_crashed: bool = False
 
     def __post_init__(self) -> None:
+        self._listen()
+
+    def _listen(self) -> None:
+        self.page.on("crash", self._on_crash)
         self.page.on("console", self._on_console)
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("request", self._on_request)
@@ -38,9 +43,12 @@ class Visit:
         return response
 
     def become(self, session: str | None) -> None:
-        """Replace the session of the browser profile, and clear all records."""
+        """Replace the session of the browser profile, and the page if it has crashed, and clear all records."""
         context = self.page.context
         context.clear_cookies()
+        if self.has_crashed:
+            self.page, self.has_crashed = context.new_page(), False
+            self._listen()
         if session is not None:
             context.add_cookies([{"name": "readership_session", "value": session, "url": self.url}])
         for records in (self.errors, self.foreign, self.responses):
@@ -49,6 +57,9 @@ class Visit:
     def size_bytes(self) -> int:
         """Return the size of all responses of the page, without compression and headers."""
         return sum(len(response.body()) for response in self.responses if response.ok)
+
+    def _on_crash(self, page: Page) -> None:
+        self.has_crashed = True
 
     def _on_response(self, response: Response) -> None:
         self.responses.append(response)

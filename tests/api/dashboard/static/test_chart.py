@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from babel import Locale
-from playwright.sync_api import Browser, Error, Page
+from playwright.sync_api import Browser, Page
 
 from api.dashboard.charts import time_chart
 from api.dashboard.charts.time_chart import Interval, Mark, TimeChart
@@ -27,25 +27,14 @@ SHOWN = """() => [...document.querySelectorAll("text.time")]
     .filter(text => getComputedStyle(text).display !== "none").length"""
 
 
-@pytest.fixture(scope="module")
-def tab(browser: Browser) -> Iterator[Page]:
-    with browser.new_context() as context:
-        yield context.new_page()
-
-
 @pytest.fixture
-def page(tab: Page) -> Iterator[Page]:
+def page(browser: Browser) -> Iterator[Page]:
     """Yield an empty page; fail if a script of it raised an error."""
     errors: list[str] = []
-
-    def append(error: Error) -> None:
-        errors.append(error.message)
-
-    tab.goto("about:blank")
-    tab.set_viewport_size({"width": 900, "height": 600})
-    tab.on("pageerror", append)
-    yield tab
-    tab.remove_listener("pageerror", append)
+    with browser.new_context(viewport={"width": 900, "height": 600}) as context:
+        page = context.new_page()
+        page.on("pageerror", lambda error: errors.append(error.message))
+        yield page
     assert errors == []
 
 
