@@ -8,12 +8,6 @@ import pytest
 
 from api.server import memory
 
-POOL = """
-from api.cli.main import Commands
-Commands().get_command(None, {command!r})
-import pyarrow
-print(pyarrow.default_memory_pool().backend_name)
-"""
 DECAY = """
 from api.cli.main import ALLOCATORS, Commands
 from api.server import memory
@@ -23,7 +17,7 @@ ALLOCATORS[{command!r}] = {{
 }}
 Commands().get_command(None, {command!r})
 import pyarrow
-pyarrow.default_memory_pool()
+print(pyarrow.default_memory_pool().backend_name)
 pyarrow.array(range(1000))
 """
 DELTA = """
@@ -41,21 +35,23 @@ libc = ctypes.CDLL(None)
 libc.malloc.restype, libc.mallinfo2.restype = ctypes.c_void_p, Info
 libc.malloc.argtypes, libc.free.argtypes = [ctypes.c_size_t], [ctypes.c_void_p]
 """
-MAPPED = f"""{LIBC}
-{{call}}
-libc.free(libc.malloc(16 << 20))
-before = libc.mallinfo2().hblks
-libc.malloc(memory.MAPPED_BYTES)
-print(libc.mallinfo2().hblks - before)
-"""
-FREED = f"""{LIBC}
+HEAPS = f"""{LIBC}
+def mapped():
+    libc.free(libc.malloc(16 << 20))
+    before = libc.mallinfo2().hblks
+    libc.malloc(memory.MAPPED_BYTES)
+    return libc.mallinfo2().hblks - before
+def is_returned():
+    blocks = [libc.malloc(200_000) for _ in range(20)]
+    size = libc.mallinfo2().arena
+    for block in blocks:
+        libc.free(block)
+    return (size - libc.mallinfo2().arena) > 1_000_000
+print(mapped())
 memory.limit_heaps()
-{{call}}
-blocks = [libc.malloc(200_000) for _ in range(20)]
-size = libc.mallinfo2().arena
-for block in blocks:
-    libc.free(block)
-print((size - libc.mallinfo2().arena) > 1_000_000)
+print(mapped(), is_returned())
+libc.mallopt(-1, 128 << 10)
+print(is_returned())
 """
 
 
@@ -66,17 +62,13 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="other builds of Arrow have no jemalloc")
-@pytest.mark.parametrize("command", ["serve", "import"])
-def test_arrow_of_a_server_and_of_an_import_uses_jemalloc(command: str) -> None:
-    assert run(POOL.format(command=command)).stdout == "jemalloc\n"
-
-
-@pytest.mark.long
-@pytest.mark.skipif(sys.platform != "linux", reason="other builds of Arrow have no jemalloc")
 @pytest.mark.parametrize(("command", "decay_ms"), [("import", 10_000), ("serve", 1_000)])
-def test_arrow_reuses_freed_memory_for_longer_in_an_import_than_in_a_server(command: str, decay_ms: int) -> None:
-    stats = run(DECAY.format(command=command)).stderr
-    assert [line.split()[1] for line in stats.splitlines() if "opt.dirty_decay_ms" in line] == [str(decay_ms)]
+def test_arrow_uses_jemalloc_which_reuses_memory_for_longer_in_an_import_than_in_a_server(
+    command: str, decay_ms: int
+) -> None:
+    done = run(DECAY.format(command=command))
+    assert done.stdout == "jemalloc\n"
+    assert [line.split()[1] for line in done.stderr.splitlines() if "opt.dirty_decay_ms" in line] == [str(decay_ms)]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other builds of Arrow have no jemalloc")
@@ -94,13 +86,6 @@ def test_delta_returns_freed_memory_at_once(call: str, is_printed: bool) -> None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs glibc")
-@pytest.mark.parametrize(("call", "mapped"), [("memory.limit_heaps()", 1), ("", 0)])
-def test_memory_is_mapped_after_larger_memory_was_freed(call: str, mapped: int) -> None:
-    """Check the size from which memory is mapped. By default glibc raises the size to that of freed memory."""
-    assert run(MAPPED.format(call=call)).stdout == f"{mapped}\n"
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="needs glibc")
-@pytest.mark.parametrize(("call", "is_returned"), [("", False), ("libc.mallopt(-1, 128 << 10)", True)])
-def test_heap_retains_the_memory_of_a_large_post(call: str, is_returned: bool) -> None:
-    assert run(FREED.format(call=call)).stdout == f"{is_returned}\n"
+def test_memory_is_mapped_after_larger_memory_was_freed_and_the_heap_retains_the_memory_of_a_large_post() -> None:
+    """Check limits that by default glibc changes: it maps only memory that is larger than all that was freed."""
+    assert run(HEAPS).stdout == "0\n1 False\nTrue\n"

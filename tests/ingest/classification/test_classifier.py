@@ -51,15 +51,14 @@ NAMED_LIKE_A_HOST = {
 any_text = st.text(st.characters(codec=None), max_size=3000)  # lone surrogates too
 
 
-@pytest.mark.parametrize("row", EXPECTED, ids=lambda row: f"{row.rule} {row.ua[:40]}")
-def test_user_agent_gets_its_traffic_agent_and_rule(row: Expected) -> None:
-    expected = Classification(row.traffic, row.agent, row.operator, row.purpose, row.rule)
-    assert classifier.classify(row.ua) == expected
+def test_user_agent_gets_its_traffic_agent_and_rule() -> None:
+    for row in EXPECTED:
+        expected = Classification(row.traffic, row.agent, row.operator, row.purpose, row.rule)
+        assert classifier.classify(row.ua) == expected, row.ua
 
 
-@pytest.mark.parametrize("row", SAMPLE, ids=lambda row: row.ua[:60])
-def test_user_agent_of_the_labelled_sample_gets_its_label(row: Labelled) -> None:
-    assert classifier.classify(row.ua).traffic == row.label
+def test_user_agent_of_the_labelled_sample_gets_its_label() -> None:
+    assert [row for row in SAMPLE if classifier.classify(row.ua).traffic != row.label] == []
 
 
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36"
@@ -73,9 +72,9 @@ def test_request_for_markdown_without_the_name_of_an_agent_is_ai(user_agent: str
     assert classifier.classify(user_agent).traffic != "ai"
 
 
-@pytest.mark.parametrize("row", [row for row in EXPECTED if row.agent], ids=lambda row: row.ua[:40])
-def test_named_agent_or_bot_has_its_own_rule_when_it_asks_for_markdown(row: Expected) -> None:
-    assert classifier.classify(row.ua, "text/markdown").rule == row.rule
+def test_named_agent_or_bot_has_its_own_rule_when_it_asks_for_markdown() -> None:
+    named = [row for row in EXPECTED if row.agent]
+    assert [row for row in named if classifier.classify(row.ua, "text/markdown").rule != row.rule] == []
 
 
 def test_every_token_of_every_agent_has_a_row() -> None:
