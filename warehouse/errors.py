@@ -137,6 +137,10 @@ class StagedTooLong(WarehouseError):
     """Staged files are so old that a vacuum may have deleted them before a batch named them."""
 
 
+class SlowReport(WarehouseError):
+    """The report takes long, and its caller accepts only a fast one."""
+
+
 class BlockTooLarge(WarehouseError):
     """The paths of a project do not fit into memory, and are counted from `hits` instead."""
 

@@ -7,11 +7,12 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import BoundedSemaphore
+from threading import BoundedSemaphore, Lock
 
 import duckdb
 import pyarrow as pa
@@ -36,6 +37,38 @@ _OWNER = re.compile(r"(?:duckdb_temp|worker)_(\d+)_")
 """Start of the name of a spill file or folder, with the process that owns it."""
 _PATTERN = re.compile(r"([*?\[])")
 _READS = BoundedSemaphore(READS_AT_ONCE)
+
+
+class Caller:
+    """The caller of a report: whether it accepts a slow one, and the queries that end when it leaves."""
+
+    def __init__(self, accepts_slow: bool) -> None:
+        self.accepts_slow, self._has_left = accepts_slow, False
+        self._cursors, self._lock = list[duckdb.DuckDBPyConnection](), Lock()
+
+    @contextmanager
+    def wait_for(self, cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
+        """Run queries of a cursor, which `leave` interrupts."""
+        with self._lock:
+            if self._has_left:
+                raise duckdb.InterruptException
+            self._cursors.append(cursor)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._cursors.remove(cursor)
+
+    def leave(self) -> None:
+        """Interrupt the queries. Repeat the call: DuckDB ignores an interrupt just before a query begins."""
+        with self._lock:
+            self._has_left = True
+            for cursor in self._cursors:
+                cursor.interrupt()
+
+
+CALLER: ContextVar[Caller | None] = ContextVar("CALLER", default=None)
+"""The caller of the report that this thread computes; None if it accepts a slow report and stays."""
 
 
 def connect(spill: Path, memory_limit: str = MEMORY_LIMIT, threads: int | None = None) -> duckdb.DuckDBPyConnection:
@@ -113,8 +146,21 @@ def reader(database: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConne
 
     At most READS_AT_ONCE of them are open in a process; further ones wait. The queries share one memory limit.
     """
-    with _READS, database.cursor() as cursor:
+    with _READS, interruptible_cursor(database) as cursor:
         yield cursor
+
+
+@contextmanager
+def interruptible_cursor(database: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Yield a cursor whose queries end when their caller leaves, and close it."""
+    with database.cursor() as cursor, interruptible(cursor):
+        yield cursor
+
+
+def interruptible(cursor: duckdb.DuckDBPyConnection) -> AbstractContextManager[None]:
+    """Return a context in which the queries of a cursor end when their caller leaves."""
+    caller = CALLER.get()
+    return nullcontext() if caller is None else caller.wait_for(cursor)
 
 
 def lock(database: duckdb.DuckDBPyConnection, files: Iterable[File]) -> None:

@@ -225,7 +225,7 @@ def valid_days(coverage: Coverage, time_range: TimeRange) -> tuple[RollupDays, .
 
 def count_rows(database: duckdb.DuckDBPyConnection, hot: pa.Table, scope: Scope, grouping: Grouping) -> pa.Table:
     """Return counts of hot rows, in the columns of `count_files`."""
-    with database.cursor() as cursor:
+    with engine.interruptible_cursor(database) as cursor:
         cursor.register("hot", hot)
         return _count_hits(cursor, "hot", scope, grouping)
 
@@ -242,7 +242,7 @@ def count_hits_in(
     database: duckdb.DuckDBPyConnection, files: Sequence[File], scope: Scope, grouping: Grouping
 ) -> pa.Table:
     """Return counts of the hits in files, in the columns of `count_files`, from `hits` alone."""
-    with database.cursor() as cursor:
+    with engine.interruptible_cursor(database) as cursor:
         return _count_hits(cursor, _rows_of(files), scope, grouping)
 
 

@@ -86,7 +86,7 @@ def first_and_last_in_files(
     read = {day.isoformat() for of_source in people_by_day(days).values() for day in (min(of_source), max(of_source))}
     files = [file for file in files if file.partition in read]
     rows = engine.rows(HITS_TABLE, files) if files else engine.no_rows(HITS_TABLE)
-    with database.cursor() as cursor:
+    with engine.interruptible_cursor(database) as cursor:
         return cursor.sql(_FIRST_AND_LAST.format(rows=rows), params={"project": project}).to_arrow_table()
 
 

@@ -84,7 +84,7 @@ def _endpoint(pages: Mapping[str, Page]) -> Callable[[Request], object]:
             visit = await run_in_threadpool(lambda: authorise(_visit(request, form), page.access))
             if page.limit is None:
                 return await run_in_threadpool(page.respond, visit)
-            return await threads.run(page.limit, page.respond, visit)
+            return await threads.run(page.limit, request.receive, page.respond, visit)
         except SignInRequired:
             return _to_sign_in(_visit(request))
 

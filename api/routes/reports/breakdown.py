@@ -49,7 +49,7 @@ async def break_down(request: Request) -> Response:
     await auth.key_for(request, state_of(request).keyring, project, "read")
     query = report_parameters.breakdown_query(request)
     media_type = accepted(request, responses.MEDIA_TYPES, "the breakdown")
-    return await threads.run(threads.REPORTS, _respond, request, project, query, media_type)
+    return await threads.run(threads.REPORTS, request.receive, _respond, request, project, query, media_type)
 
 
 def _respond(request: Request, project: str, query: BreakdownQuery, media_type: str) -> Response:

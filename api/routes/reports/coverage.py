@@ -108,7 +108,7 @@ async def cover(request: Request) -> Response:
     await auth.key_for(request, state_of(request).keyring, project, "read")
     moment = report_parameters.coverage_query(request)
     media_type = accepted(request, responses.MEDIA_TYPES, "the coverage")
-    return await threads.run(threads.REPORTS, _respond, request, project, moment, media_type)
+    return await threads.run(threads.REPORTS, request.receive, _respond, request, project, moment, media_type)
 
 
 def _respond(request: Request, project: str, as_of: Moment | None, media_type: str) -> Response:

@@ -69,7 +69,7 @@ async def list_errors(request: Request) -> Response:
     await auth.key_for(request, state_of(request).keyring, project, "read")
     page = report_parameters.errors_page(request, project)
     media_type = accepted(request, responses.MEDIA_TYPES, "the errors")
-    return await threads.run(threads.REPORTS, _respond, request, page, media_type)
+    return await threads.run(threads.REPORTS, request.receive, _respond, request, page, media_type)
 
 
 def _respond(request: Request, page: ErrorsPage, media_type: str) -> Response:

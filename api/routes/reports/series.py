@@ -47,7 +47,7 @@ async def count_series(request: Request) -> Response:
     await auth.key_for(request, state_of(request).keyring, project, "read")
     query = report_parameters.series_query(request)
     media_type = accepted(request, responses.MEDIA_TYPES, "the series")
-    return await threads.run(threads.REPORTS, _respond, request, project, query, media_type)
+    return await threads.run(threads.REPORTS, request.receive, _respond, request, project, query, media_type)
 
 
 def _respond(request: Request, project: str, query: SeriesQuery, media_type: str) -> Response:

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -26,6 +26,7 @@ https://owasp.org/www-community/attacks/CSV_Injection
 BATCH_ROWS = 10_000
 """Number of rows of a batch, which is one chunk of a table and one row group of Parquet."""
 
+Chunks = Generator[bytes, None, None]
 Batches = Iterable[pa.RecordBatch]
 
 
@@ -69,10 +70,10 @@ class Format:
     """A format of tables: the suffix of its file name, and the function that yields the chunks of the file."""
 
     suffix: str
-    chunks: Callable[[pa.Schema, Batches], Iterator[bytes]]
+    chunks: Callable[[pa.Schema, Batches], Chunks]
 
 
-def _csv(schema: pa.Schema, batches: Batches) -> Iterator[bytes]:
+def _csv(schema: pa.Schema, batches: Batches) -> Chunks:
     """Yield the chunks of a CSV file (RFC 4180) with a header line. A null is an empty cell."""
     text = io.StringIO()
     writer = csv.writer(text)
@@ -98,14 +99,14 @@ def _csv_cells(column: pa.Array) -> list[Any]:
     return [" ".join(cell) for cell in cells] if pa.types.is_list(column.type) else cells
 
 
-def _ndjson(schema: pa.Schema, batches: Batches) -> Iterator[bytes]:
+def _ndjson(schema: pa.Schema, batches: Batches) -> Chunks:
     """Yield lines of JSON, one for each row."""
     encoder = msgspec.json.Encoder()
     for batch in batches:
         yield encoder.encode_lines(batch.to_pylist())
 
 
-def _parquet(schema: pa.Schema, batches: Batches) -> Iterator[bytes]:
+def _parquet(schema: pa.Schema, batches: Batches) -> Chunks:
     """Yield the chunks of a Parquet file, with a row group for each batch."""
     sink = _Sink()
     with pq.ParquetWriter(sink, schema) as writer:

@@ -54,7 +54,7 @@ async def export(request: Request) -> Response:
     await auth.key_for(request, state_of(request).keyring, project, "read")
     query = report_parameters.views_query(request)
     media_type = accepted(request, responses.MEDIA_TYPES, "the report")
-    return await threads.run(threads.REPORTS, _respond, request, project, query, media_type)
+    return await threads.run(threads.REPORTS, request.receive, _respond, request, project, query, media_type)
 
 
 def _respond(request: Request, project: str, query: ViewsQuery, media_type: str) -> Response:

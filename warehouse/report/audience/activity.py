@@ -114,11 +114,11 @@ class Activity:
         return self._read(sql, values | {"dimension": "total"})
 
     def _read(self, sql: str, values: Values) -> pa.Table:
-        with self._database.cursor() as cursor:
+        with engine.interruptible_cursor(self._database) as cursor:
             return cursor.sql(sql, params=values).to_arrow_table()
 
     def _read_hot(self, sql: str, hot: pa.Table, values: Values) -> pa.Table:
-        with self._database.cursor() as cursor:
+        with engine.interruptible_cursor(self._database) as cursor:
             cursor.register("hot", hot)
             return cursor.sql(sql, params=values).to_arrow_table()
 

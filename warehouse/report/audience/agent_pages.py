@@ -182,11 +182,11 @@ class AgentPages:
         return self._cached(_files_key(files, scope, block), read, key, evict_first=True)
 
     def _read_files(self, files: Sequence[File], scope: Scope, block: ProjectBlock) -> Reads:
-        with self._database.cursor() as cursor:
+        with engine.interruptible_cursor(self._database) as cursor:
             return _read(cursor, engine.rows(HITS_TABLE, files) if files else engine.no_rows(HITS_TABLE), scope, block)
 
     def _read_hot(self, hot: pa.Table, scope: Scope, block: ProjectBlock) -> Reads:
-        with self._database.cursor() as cursor:
+        with engine.interruptible_cursor(self._database) as cursor:
             cursor.register("hot", hot)
             return _read(cursor, "hot", scope, block)
 

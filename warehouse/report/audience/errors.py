@@ -123,7 +123,7 @@ class ErrorReports:
             **query.filters,
             **more,
         }
-        with self._database.cursor() as cursor:
+        with engine.interruptible_cursor(self._database) as cursor:
             cursor.register("hot", daily_count.count_errors(snapshot.hot))
             chosen = _CHOSEN.format(files=_files(snapshot, query), filters=conditions)
             return cursor.sql(chosen + sql, params=values).to_arrow_table()

@@ -93,13 +93,13 @@ class FirstDays:
         sql = _IN_ROLLUPS.format(
             files=engine.parquet_at(str(part.rollup.days) for part in parts), days=hit_counts.in_days(valid)
         )
-        with self._database.cursor() as cursor:
+        with engine.interruptible_cursor(self._database) as cursor:
             cursor.register("wanted", wanted)
             yield cursor.sql(sql, params={"project": project}).to_arrow_table()
 
     def _in_hits(self, rows: str, project: str, paths: tuple[str, ...], hot: pa.Table) -> pa.Table:
         values = {"project": project, "paths": list(paths)}
-        with self._database.cursor() as cursor:
+        with engine.interruptible_cursor(self._database) as cursor:
             cursor.register("hot", hot)
             return cursor.sql(_IN_HITS.format(rows=rows), params=values).to_arrow_table()
 

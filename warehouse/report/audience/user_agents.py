@@ -3,6 +3,7 @@
 import duckdb
 import pyarrow as pa
 
+from warehouse.query import engine
 from warehouse.report.grouping import Grouping
 
 DAYS = 7
@@ -26,6 +27,6 @@ def rank(database: duckdb.DuckDBPyConnection, counts: pa.Table, traffic: str | N
     `counts` are counts by USER_AGENTS. User agents with equal views are in byte order. A user agent whose rule changed
     has a row for each rule.
     """
-    with database.cursor() as cursor:
+    with engine.interruptible_cursor(database) as cursor:
         cursor.register("counts", counts)
         return cursor.sql(_RANK.format(views=_COLUMNS[traffic]), params={"limit": limit}).to_arrow_table()

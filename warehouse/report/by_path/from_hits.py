@@ -1,6 +1,7 @@
 """Reports by path of projects whose paths do not fit into memory: counted from `hits` by DuckDB, which spills.
 
-They have a database of their own, and run one at a time: no other report takes their memory.
+They have a database of their own, and run one at a time: no other report takes their memory. They raise SlowReport for
+a caller that accepts only fast reports.
 """
 
 import threading
@@ -14,6 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from warehouse.blocks.listing import Audience, Listing, Order
+from warehouse.errors import SlowReport
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.plural import counted
 from warehouse.query import edge_rows, engine
@@ -110,7 +112,14 @@ class FromHits:
 
     @contextmanager
     def _alone(self, project: str) -> Iterator[None]:
-        """Run a query while others wait."""
+        """Run a query while others wait.
+
+        Raises:
+            SlowReport
+        """
+        caller = engine.CALLER.get()
+        if caller is not None and not caller.accepts_slow:
+            raise SlowReport(project)
         with self._lock:
             try:
                 yield
@@ -126,7 +135,7 @@ class FromHits:
         """Return the rows of a query, from the cache if possible."""
 
         def read() -> pa.Table:
-            with self._alone(scope.project), self._database.cursor() as cursor:
+            with self._alone(scope.project), engine.interruptible_cursor(self._database) as cursor:
                 return _run(cursor, snapshot, scope, sql, values).to_arrow_table()
 
         return self._cached((scope, sql, *values.items(), snapshot.rows_key), read, evict_first=True)
@@ -134,10 +143,10 @@ class FromHits:
     def _batches(self, snapshot: HitsSnapshot, scope: Scope, batch_rows: int, sql: str) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a query from a temporary table, which spills: open results of sorts fill the memory."""
         with self._database.cursor() as cursor:
-            with self._alone(scope.project):
+            with self._alone(scope.project), engine.interruptible(cursor):
                 _run(cursor, snapshot, scope, f"CREATE TEMP TABLE report AS {sql}", {})
             for start in count(step=batch_rows):
-                with self._alone(scope.project):
+                with self._alone(scope.project), engine.interruptible(cursor):
                     rows = cursor.sql(_BATCH, params=[start, start + batch_rows]).to_arrow_table()
                 if not rows.num_rows:
                     return

@@ -2,17 +2,31 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from pathlib import Path
 
 import pytest
+from anyio import CapacityLimiter
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
 from starlette.responses import StreamingResponse
-from starlette.types import Message
+from starlette.types import Message, Receive, Scope, Send
 
 from api.routes.reports import threads
+from api.routes.reports.tables import Chunks
+from api.server.connections import Connection
 from ingest.errors import Overloaded
+from tests.api.server.test_connections import GET, served
+from warehouse.errors import SlowReport
+from warehouse.query import engine
 
 READERS = 100
+
+
+async def stay() -> Message:
+    """Receive nothing from a client that stays."""
+    return await asyncio.Future[Message]()
 
 
 class Blocked:
@@ -27,11 +41,18 @@ class Blocked:
         self.may_end.wait()
         return "report"
 
+    def slow(self) -> str:
+        """Return the report to a caller that accepts a slow one."""
+        caller = engine.CALLER.get()
+        if caller is None or not caller.accepts_slow:
+            raise SlowReport
+        return self()
+
 
 async def beside(report: Blocked, work: Callable[[], Awaitable[None]]) -> None:
     """Do some work beside READERS blocked reports of each limit; then let the reports end."""
     limits = (threads.REPORTS, threads.SHARED)
-    readers = [asyncio.ensure_future(threads.run(limit, report)) for limit in limits for _ in range(READERS)]
+    readers = [asyncio.ensure_future(threads.run(limit, stay, report)) for limit in limits for _ in range(READERS)]
     try:
         await asyncio.sleep(0)
         await work()
@@ -54,11 +75,27 @@ def test_report_of_a_key_does_not_wait_for_those_of_share_links() -> None:
     report = Blocked()
 
     async def use() -> None:
-        shared = [asyncio.ensure_future(threads.run(threads.SHARED, report)) for _ in range(READERS)]
+        shared = [asyncio.ensure_future(threads.run(threads.SHARED, stay, report)) for _ in range(READERS)]
         await asyncio.sleep(0)
-        assert await threads.run(threads.REPORTS, lambda: "mine") == "mine"
+        assert await threads.run(threads.REPORTS, stay, lambda: "mine") == "mine"
         report.may_end.set()
         await asyncio.gather(*shared)
+
+    asyncio.run(asyncio.wait_for(use(), 60))
+
+
+@pytest.mark.parametrize("limit", [threads.REPORTS, threads.SHARED])
+def test_report_does_not_wait_for_two_slow_ones(limit: CapacityLimiter) -> None:
+    report = Blocked()
+
+    async def use() -> None:
+        slow = [asyncio.ensure_future(threads.run(limit, stay, report.slow)) for _ in range(2)]
+        while not threads.SLOW[limit].statistics().tasks_waiting:
+            await asyncio.sleep(0)
+        assert await threads.run(limit, stay, lambda: "fast") == "fast"
+        assert (limit.borrowed_tokens, report.running) == (0, 1)
+        report.may_end.set()
+        assert await asyncio.gather(*slow) == ["report"] * 2
 
     asyncio.run(asyncio.wait_for(use(), 60))
 
@@ -67,9 +104,10 @@ def test_report_is_refused_if_too_many_wait() -> None:
     report = Blocked()
 
     async def more() -> None:
-        readers = [asyncio.ensure_future(threads.run(threads.REPORTS, report)) for _ in range(threads.WAITING_MAX)]
-        await asyncio.sleep(0)
-        refused = asyncio.ensure_future(threads.run(threads.REPORTS, report))
+        readers = [asyncio.ensure_future(threads.run(threads.REPORTS, stay, report)) for _ in range(threads.WAITING_MAX)]
+        while threads.REPORTS.statistics().tasks_waiting < threads.WAITING_MAX:
+            await asyncio.sleep(0)
+        refused = asyncio.ensure_future(threads.run(threads.REPORTS, stay, report))
         with pytest.raises(Overloaded):
             await refused
         for each in readers:
@@ -82,7 +120,7 @@ def test_report_is_refused_if_too_many_wait() -> None:
 def test_client_that_leaves_a_stream_releases_its_thread_and_ends_the_report() -> None:
     ended = threading.Event()
 
-    def endless() -> Iterator[bytes]:
+    def endless() -> Chunks:
         try:
             while True:
                 yield b"x" * 65_536
@@ -113,8 +151,47 @@ def test_client_that_leaves_a_stream_releases_its_thread_and_ends_the_report() -
     assert ended.is_set()
 
 
+ENDLESS = "SELECT sum(hash(one.range + other.range)) FROM range(10_000_000) AS one, range(10_000_000) AS other"
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_client_that_closes_its_connection_ends_the_query_and_releases_its_thread(
+    is_streamed: bool, tmp_path: Path
+) -> None:
+    begun, statuses = threading.Event(), list[object]()
+
+    def count() -> Chunks:
+        with closing(engine.connect(tmp_path)) as database, engine.interruptible_cursor(database) as cursor:
+            begun.set()
+            yield str(cursor.sql(ENDLESS).fetchall()).encode()
+
+    async def respond(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            if is_streamed:
+                chunks = threads.streamed(threads.REPORTS, count())
+                await StreamingResponse(chunks)(scope, receive, send)
+            else:
+                await threads.run(threads.REPORTS, receive, next, count())
+        except ClientDisconnect as error:
+            statuses.append(type(error))
+
+    async def use() -> None:
+        async with served(Connection, respond) as connect:
+            _, writer = await connect()
+            writer.write(GET)
+            await asyncio.to_thread(begun.wait)
+            writer.close()
+            for borrower in range(int(threads.REPORTS.total_tokens)):  # until all threads are released
+                await threads.REPORTS.acquire_on_behalf_of(borrower)
+            for borrower in range(int(threads.REPORTS.total_tokens)):
+                threads.REPORTS.release_on_behalf_of(borrower)
+
+    asyncio.run(use())
+    assert statuses == ([] if is_streamed else [ClientDisconnect])
+
+
 def test_stream_has_all_chunks_and_occupies_no_thread_between_them() -> None:
-    def chunks() -> Iterator[bytes]:
+    def chunks() -> Chunks:
         yield from (b"a", b"", b"c")
 
     async def use() -> None:

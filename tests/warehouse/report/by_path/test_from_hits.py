@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from contextvars import copy_context
 from dataclasses import replace
 from datetime import date
 from itertools import product
@@ -16,9 +17,9 @@ from tests.warehouse.site import DAY, NOON, Site, some_rows, view
 from warehouse.blocks import project
 from warehouse.blocks.listing import Audience, Listing, Order
 from warehouse.control.policy import Period, Periods
-from warehouse.errors import BlockTooLarge
+from warehouse.errors import BlockTooLarge, SlowReport
 from warehouse.lake.delta_table import HITS_TABLE
-from warehouse.query import edge_rows
+from warehouse.query import edge_rows, engine
 from warehouse.query.time_range import FIRST, LAST
 from warehouse.report.by_path import from_hits
 from warehouse.report.filters import Filters, Query
@@ -127,6 +128,30 @@ def test_large_project_is_a_warning_until_it_fits_and_a_failed_one_until_its_nex
     with closing(site.reports()) as reports:
         assert reports.views(reports.take(), long, 0, 10).rows.num_rows == 5
         assert reports.warning == "the paths of 1 project do not fit into memory: their reports are slow"
+
+
+def test_caller_of_fast_reports_gets_only_slow_ones_that_are_cached(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(project, "PATHS_BYTES_MAX", 0)
+    long = replace(QUERIES[0], filters=Filters(path="/long*"))
+    fast = copy_context()
+    fast.run(engine.CALLER.set, engine.Caller(accepts_slow=False))
+    with closing(site.reports()) as reports:
+        snapshot = reports.take()
+        for read in (
+            lambda: reports.views(snapshot, long, 0, 10).rows,
+            lambda: reports.all_views(snapshot, long),
+            lambda: reports.views_of(snapshot, long, ["/1"]),
+            lambda: reports.agent_pages(snapshot, long),
+            lambda: reports.first_ai_days(snapshot, long, ["/1"]),
+            lambda: reports.breakdown(snapshot, long, "agent", 0, 10).rows,
+        ):
+            with pytest.raises(SlowReport):
+                fast.run(read)
+        rows = reports.views(snapshot, long, 0, 10).rows
+        assert fast.run(reports.views, snapshot, long, 0, 10).rows == rows
+        fast.run(reports.source_coverage, snapshot, "site")
 
 
 def test_exports_whose_clients_do_not_read_on_leave_memory_for_other_reports(
