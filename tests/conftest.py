@@ -11,7 +11,7 @@ from hypothesis import core, settings
 
 from tests import shared_tls
 from tests.processes.running import Running
-from tests.programs import pytest_runtest_setup, pytest_sessionfinish, require, skip  # noqa: F401  # two are hooks
+from tests.programs import pytest_runtest_setup, pytest_terminal_summary, require, skip  # noqa: F401  # two are hooks
 from tests.rounds import SEED
 from tests.stores import object_store as object_store_server
 from tests.stores import postgresql as postgresql_server

@@ -1,8 +1,8 @@
 """External programs that tests need, and the Debian packages that contain them.
 
 A test that needs a program calls `require("strace")` or has the marker `@pytest.mark.needs("strace")`. Without the
-program the test is skipped, and the last line of the run counts these skips and names the command that installs the
-packages. With $CI set the test fails instead.
+program the test is skipped, and the line before the last of the run counts these skips and names the command that
+installs the packages. With $CI set the test fails instead.
 
 `python -m tests.programs` prints the packages that are missing on this machine, with those of PREFERRED, for `.ci/run`.
 """
@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
 
@@ -92,16 +92,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         require(*marker.args)
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
-    """Print the line of `shortfall` after everything that pytest prints. Workers of pytest-xdist print nothing."""
-    yield
-    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
-    if terminal is None:
-        return
-    line = shortfall(report.longrepr[2] for report in terminal.stats.get("skipped", ()))
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the line of `shortfall`. The count of all tests follows, as the last line of the run."""
+    line = shortfall(report.longrepr[2] for report in terminalreporter.stats.get("skipped", ()))
     if line is not None:
-        terminal.write_line(line, yellow=True)
+        terminalreporter.write_line(line, yellow=True)
 
 
 if __name__ == "__main__":
