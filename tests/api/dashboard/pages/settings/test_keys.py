@@ -9,7 +9,7 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
-from api import cache, keys
+from api import keys
 from tests.api.cli.console import KEY
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.site import Dashboard, post
@@ -50,9 +50,7 @@ def test_key_works_until_it_is_revoked(dashboard: Dashboard) -> None:
     id = keys.find_valid(dashboard.engine, token, PROJECT, time.time()).id
     revoked = post(owner, f"{PATH}/{id}/revoke")
     assert revoked.status_code == 303
-    began = time.monotonic()
     until(lambda: status(dashboard, token) == 401)
-    assert time.monotonic() - began < cache.TTL_S + 1
     assert "The key was revoked" in owner.get(revoked.headers["location"]).text
 
 
