@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import core, settings
 
-from tests import shared_tls
-from tests.processes.running import Running
-from tests.programs import pytest_runtest_setup, pytest_terminal_summary, require, skip  # noqa: F401  # two are hooks
+from tests import programs, shared_tls
+from tests.processes import ending
+from tests.processes.ports import held_port
+from tests.processes.running import Running, services
+from tests.programs import require, skip
 from tests.rounds import SEED
 from tests.stores import object_store as object_store_server
 from tests.stores import postgresql as postgresql_server
@@ -74,7 +76,9 @@ On a disk an fsync takes 2 ms, and a test of the lake calls it a hundred times.
 """
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    ending.watch()
+    config.pluginmanager.register(programs)
     # By default, 0.2 s of an example fail its test, and each run has other random numbers.
     settings.register_profile("any machine", deadline=None, derandomize=not SEED)
     settings.load_profile("any machine")
@@ -93,6 +97,23 @@ def pytest_collection_finish() -> None:
     """Exempt the 400,000 objects of collected tests from garbage collection, to save 2 % of the processor time."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    """Kill the services that the body of a test has started and did not stop, because it failed."""
+    before = len(services)
+    try:
+        yield
+    finally:
+        while len(services) > before:
+            services.pop().kill_if_running()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    seed = terminalreporter.config.getoption("randomly_seed", None)
+    if seed is not None:
+        terminalreporter.write_line(f"Random order of the tests; repeated by --randomly-seed={seed}")
 
 
 def pytest_unconfigure() -> None:
@@ -123,6 +144,13 @@ def object_store() -> Iterator[str]:
     """Yield the URL of an S3 server."""
     with object_store_server.server() as url:
         yield url
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """Yield a port of 127.0.0.1 at which connections are refused."""
+    with held_port() as port:
+        yield port
 
 
 @pytest.fixture
@@ -157,14 +185,12 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
     started: list[Running] = []
 
     def make(processes: int = 1, **environ: str) -> Running:
-        running = Running(tmp_path / f"data{len(started)}", processes, environ)
-        started.append(running)
-        return running.start()
+        started.append(Running(tmp_path / f"data{len(started)}", processes, environ))
+        return started[-1].start()
 
     yield make
     for running in started:
-        if running.process is not None and running.process.poll() is None:
-            running.kill()
+        running.kill_if_running()
 
 
 @pytest.fixture

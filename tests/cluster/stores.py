@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import psycopg
 
+from tests.processes.ports import held_port
 from tests.stores import object_store
-from tests.stores.object_store import free_port
 from tests.stores.outage import Way
 from tests.stores.postgresql import Server, new_database
 
@@ -73,7 +73,7 @@ def running(folder: Path, *, is_remote: bool) -> Iterator[Stores]:
         address = urlsplit(store)
         assert address.hostname is not None
         assert address.port is not None
-        port = free_port()
+        port = stack.enter_context(held_port())
         way = Way((address.hostname, address.port), ("127.0.0.1", port))
         way.restore()
         stack.callback(way.cut)

@@ -17,7 +17,6 @@ from api.cli.main import main
 from tests.processes.running import Running
 from tests.processes.waiting import until
 from tests.programs import find
-from tests.stores.object_store import free_port
 from tests.stores.postgresql import new_database
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -42,11 +41,11 @@ def nodes(bucket: str, postgresql: str, tmp_path: Path) -> Iterator[list[Running
 
 
 @pytest.fixture
-def proxy(nodes: list[Running], tmp_path: Path) -> Iterator[str]:
+def proxy(nodes: list[Running], closed_port: int, tmp_path: Path) -> Iterator[str]:
     """Yield the URL of nginx with the configuration of the deployment, without TLS."""
     tmp_path.chmod(0o755)
-    port = free_port()
-    text = (DEPLOY / "nginx.conf").read_text().replace("listen 443 ssl", f"listen 127.0.0.1:{port}")
+    listen = f"listen 127.0.0.1:{closed_port} reuseport"
+    text = (DEPLOY / "nginx.conf").read_text().replace("listen 443 ssl", listen)
     for number, node in enumerate(nodes, start=1):
         text = text.replace(f"node{number}.internal:8000", node.url.removeprefix("http://"))
     text = re.sub(r"\n *ssl_\w+ .*;", "", text)
@@ -59,7 +58,7 @@ def proxy(nodes: list[Running], tmp_path: Path) -> Iterator[str]:
         f"{user} daemon off; pid {tmp_path}/nginx.pid; events {{}} http {{ access_log off; {temporary} {text} }}"
     )
     with subprocess.Popen([str(find("nginx")), "-c", str(configuration), "-e", str(log)]) as process:
-        url = f"http://127.0.0.1:{port}"
+        url = f"http://127.0.0.1:{closed_port}"
         try:
             until(lambda: answers(url))
             yield url

@@ -23,7 +23,6 @@ from ingest.imports import source
 from ingest.imports.importer import import_logs
 from tests.ingest.formats.test_clf import line
 from tests.programs import skip
-from tests.stores.object_store import free_port
 from tests.warehouse.batch.tasks import DieOnce, divide, fail, process_id, square
 from tests.warehouse.rollups.counted import cells, stored_cells
 from tests.warehouse.site import DAY, NOON, ROOT, SECRET, Site, some_rows, view
@@ -38,6 +37,8 @@ from warehouse.rollups import coverage
 
 pytestmark = [pytest.mark.long, pytest.mark.installed]
 
+CLIENT_PORTS = range(20_000, 32_000)
+"""Ports that Linux gives to no socket that asks for any port. Ray takes the number of a port, and shares none."""
 CLIENT = "CLIENT"
 """Name of the address of the cluster's client server in the fixture `ray`."""
 EXPECTED = json.loads((ROOT / "sample_data" / "expected_views.json").read_text())
@@ -48,7 +49,7 @@ def ray() -> Iterator[Mapping[str, str]]:
     """Yield the environment of a cluster, which this process has, too."""
     if find_spec("ray") is None:
         skip("Ray", "make .venv/.ray")
-    port = free_port()
+    port = CLIENT_PORTS[os.getpid() % len(CLIENT_PORTS)]
     with cluster(port) as environ, pytest.MonkeyPatch.context() as patch:
         for name, value in environ.items():
             if not name.startswith("READERSHIP_"):
@@ -220,7 +221,7 @@ def test_machine_that_does_not_see_the_lake_is_named(ray: Mapping[str, str], tmp
         os.close(folder)
 
 
-def test_cluster_that_does_not_answer_is_an_error(ray: Mapping[str, str], tmp_path: Path) -> None:
-    address = f"127.0.0.1:{free_port()}"
+def test_cluster_that_does_not_answer_is_an_error(ray: Mapping[str, str], closed_port: int, tmp_path: Path) -> None:
+    address = f"127.0.0.1:{closed_port}"
     with pytest.raises(ClusterUnusable, match=address), ray_tasks(address, 1, tmp_path, 1):
         pass

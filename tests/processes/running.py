@@ -28,6 +28,9 @@ COMMAND = str(Path(sys.executable).parent / "readership")
 SERVING = {"serve", "worker", "demo"}
 """Commands that do not end by themselves."""
 
+services: list["Running"] = []
+"""The services of this process, in the order of their first starts."""
+
 
 @dataclass
 class Running:
@@ -68,6 +71,8 @@ class Running:
         else:
             with self.log.open("a") as log:
                 self.process = subprocess.Popen([COMMAND, *arguments], stderr=log, env=environ, start_new_session=True)
+        if not any(each is self for each in services):
+            services.append(self)
         self._wait()
         return self
 
@@ -92,6 +97,11 @@ class Running:
         assert self.process is not None
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(READY_S)
+
+    def kill_if_running(self) -> None:
+        """Send SIGKILL to all processes of the service, unless it has ended."""
+        if self.process is not None and self.process.poll() is None:
+            self.kill()
 
     def run(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
         """Run a command over the data folder, in a process of its own if it serves or has options of `subprocess`."""

@@ -1,13 +1,15 @@
 """S3 servers on loopback: moto's, and one that lets every writer create an object."""
 
-import socket
+import re
 import subprocess
 import sys
+import tempfile
 import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import httpx
 
@@ -30,12 +32,18 @@ def environ(url: str) -> dict[str, str]:
 @contextmanager
 def server() -> Iterator[str]:
     """Yield the URL of a new moto server, which keeps its objects in memory."""
-    url = f"http://127.0.0.1:{free_port()}"
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", url.rpartition(":")[2]]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        until(lambda: _answers(url))
+    with tempfile.TemporaryDirectory() as folder, logging_server(Path(folder) / "log") as url:
         yield url
+
+
+@contextmanager
+def logging_server(log: Path) -> Iterator[str]:
+    """Yield the URL of a new moto server that writes its requests to `log`."""
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
+    with log.open("w") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=file)
+    try:
+        yield until(lambda: re.search(r"Running on (http://[\d.:]+)", log.read_text()))[1]
     finally:
         process.terminate()
         process.wait()
@@ -46,21 +54,6 @@ def new_bucket(url: str) -> str:
     name = f"lake-{uuid.uuid4().hex[:12]}"
     assert httpx.put(f"{url}/{name}").status_code == 200
     return f"s3://{name}"
-
-
-def free_port() -> int:
-    """Return a port at which nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _answers(url: str) -> bool:
-    try:
-        return httpx.get(url).status_code == 200
-    except httpx.TransportError:
-        return False
 
 
 class _Forwarding(BaseHTTPRequestHandler):

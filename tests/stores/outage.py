@@ -14,7 +14,7 @@ PIECE_BYTES = 65_536
 
 
 Address = str | tuple[str, int]
-"""Path of a Unix socket, or host and port."""
+"""Path of a Unix socket, or host and port. A port at which a `Way` listens is one of `held_port`."""
 
 
 class Way:
@@ -50,7 +50,9 @@ class Way:
         self._flowing.set()
         if self._listener is None:
             self._listener = _new_socket(self._here)
-            self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if not isinstance(self._here, str):
+                for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+                    self._listener.setsockopt(socket.SOL_SOCKET, option, 1)
             self._listener.bind(self._here)
             self._listener.listen()
             if isinstance(self._here, str):

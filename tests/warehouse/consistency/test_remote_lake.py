@@ -10,7 +10,6 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from tests.stores.object_store import free_port
 from tests.stores.outage import Way
 from tests.warehouse.site import DAY, NOON, Site, hits_of, rank, some_rows, view
 from warehouse import doctor
@@ -210,9 +209,9 @@ def test_error_of_the_store_is_no_fault_of_the_table(remote: Site, message: str)
 
 
 def test_nothing_is_lost_while_the_store_is_unreachable(
-    object_store: str, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    object_store: str, bucket: str, closed_port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = ("127.0.0.1", free_port())
+    here = ("127.0.0.1", closed_port)
     way = Way(("127.0.0.1", int(object_store.rpartition(":")[2])), here)
     way.restore()
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{here[0]}:{here[1]}")

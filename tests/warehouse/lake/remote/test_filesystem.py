@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.stores.object_store import environ, free_port
+from tests.stores.object_store import environ
 from warehouse.errors import is_unreachable
 from warehouse.lake.delta_table import File
 from warehouse.lake.remote import object_path
@@ -57,8 +57,10 @@ def test_missing_object_is_an_error_of_the_file(lake: ObjectPath, tmp_path: Path
         database.sql(f"SELECT count(*) FROM {engine.parquet([missing])}").fetchall()
 
 
-def test_error_of_duckdb_names_an_unreachable_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in environ(f"http://127.0.0.1:{free_port()}").items():
+def test_error_of_duckdb_names_an_unreachable_store(
+    closed_port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environ(f"http://127.0.0.1:{closed_port}").items():
         monkeypatch.setenv(name, value)
     lake = object_path.open_lake("s3://away", tmp_path, 0)
     with closing(engine.connect(tmp_path / "spill")) as database:

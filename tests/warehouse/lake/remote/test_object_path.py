@@ -76,8 +76,10 @@ def test_path_is_found_by_its_uri_in_another_process(lake: ObjectPath) -> None:
     assert object_path.find("/data/lake/hits/a") is None
 
 
-def test_unreachable_store_is_an_error_without_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in object_store.environ(f"http://127.0.0.1:{object_store.free_port()}").items():
+def test_unreachable_store_is_an_error_without_credentials(
+    closed_port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in object_store.environ(f"http://127.0.0.1:{closed_port}").items():
         monkeypatch.setenv(name, value)
     lake = object_path.open_lake("s3://unreachable/lake", tmp_path, 0)
     with pytest.raises(LakeUnreachable, match="s3://unreachable/lake/a") as raised:

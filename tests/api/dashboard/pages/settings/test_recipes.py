@@ -9,10 +9,9 @@ import time
 import tomllib
 from collections.abc import Iterator
 from configparser import ConfigParser
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from socket import socket
 from threading import Thread
 
 import httpx
@@ -121,13 +120,6 @@ def verified(body: bytes) -> tuple[object, ...]:
 
 
 BY_SIGNATURE = ("Google-Agent", "ai:signed:Google-Agent", "signed_known_key", f"key:{HOST}", None)
-
-
-def free_port() -> int:
-    with closing(socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def answers(url: str) -> bool:
@@ -279,9 +271,9 @@ def test_import_commands_name_the_program_the_folder_and_the_account_of_the_serv
 
 @pytest.mark.needs("nginx", "curl")
 def test_nginx_writes_pages_and_the_script_posts_each_once(
-    service: Running, shown: Recipes, environ: dict[str, str], tmp_path: Path
+    service: Running, shown: Recipes, environ: dict[str, str], closed_port: int, tmp_path: Path
 ) -> None:
-    port, log = free_port(), tmp_path / "readership.ndjson"
+    port, log = closed_port, tmp_path / "readership.ndjson"
     tmp_path.chmod(0o755)
     html = tmp_path / "html"
     html.mkdir()
@@ -294,7 +286,7 @@ def test_nginx_writes_pages_and_the_script_posts_each_once(
         " events {} http { client_body_temp_path %s/b; proxy_temp_path %s/p; fastcgi_temp_path %s/f;"
         " uwsgi_temp_path %s/u; scgi_temp_path %s/s;"
         % ((tmp_path,) * 5)
-        + f"\n{configuration}\nserver {{ listen 127.0.0.1:{port}; root {html}; }} }}"
+        + f"\n{configuration}\nserver {{ listen 127.0.0.1:{port} reuseport; root {html}; }} }}"
     )
     nginx = [str(find("nginx")), "-c", str(tmp_path / "nginx.conf"), "-e", str(tmp_path / "error.log")]
     programs = tmp_path / "bin"
@@ -335,8 +327,8 @@ def test_nginx_writes_pages_and_the_script_posts_each_once(
 
 
 @pytest.mark.needs("caddy")
-def test_log_of_caddy_is_imported(service: Running, shown: Recipes, tmp_path: Path) -> None:
-    port, log = free_port(), tmp_path / "access.log"
+def test_log_of_caddy_is_imported(service: Running, shown: Recipes, closed_port: int, tmp_path: Path) -> None:
+    port, log = closed_port, tmp_path / "access.log"
     block = shown.text("caddyfile").replace("/var/log/caddy/access.log", str(log))
     (tmp_path / "Caddyfile").write_text(f"{{\n\tadmin off\n}}\nhttp://127.0.0.1:{port} {{\n{block}\n\trespond ok\n}}\n")
     command = [str(find("caddy")), "run", "--config", str(tmp_path / "Caddyfile"), "--adapter", "caddyfile"]
