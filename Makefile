@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # By default uv trusts only its own list of certificate authorities, not one that the machine needs for a mirror or proxy.
 export UV_SYSTEM_CERTS ?= 1
 
-.PHONY: install run check test format bench lock clean
+.PHONY: install run check test clock format bench lock clean
 
 # Create the environment with the program `.venv/bin/readership`, and start nothing. The bytecode of the program is cached here, because
 # the account of a service may have no permission to write it, and would compile the modules at each start.
@@ -33,6 +33,14 @@ TESTS = $(if $(CI),not night,not long and not night)
 # Four processes for two cores: a test that waits for a server or a lock leaves its core to another.
 test: $(VENV)/.test style
 	$(VENV)/bin/pytest -n 4 --dist loadfile --no-loadscope-reorder -m "$(TESTS)"
+
+# The same tests with the clock moved by DAYS days, in all their processes: make clock DAYS=45. It needs a C compiler.
+DAYS ?= 45
+FILES ?= tests
+clock: $(VENV)/.test
+	cc -O2 -shared -fPIC -o $(VENV)/moved_clock.so tests/moved_clock.c -ldl
+	READERSHIP_TEST_CLOCK_DAYS=$(DAYS) LD_PRELOAD=$(CURDIR)/$(VENV)/moved_clock.so \
+		$(VENV)/bin/pytest -n 4 --dist loadfile --no-loadscope-reorder -m "$(TESTS)" $(FILES)
 
 .PHONY: style
 style: $(VENV)/.test
