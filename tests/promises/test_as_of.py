@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -111,12 +111,15 @@ def load(running: Running) -> Iterator[tuple[Poster, Compactions, list[Future[No
 
 def get(running: Running, operation: str, **parameters: str | int) -> httpx.Response:
     """Return a report, requested on a connection of its own; again if the process that got the request was killed."""
-    while True:
-        try:
-            url = f"{running.url}/v1/analytics/{PROJECT}/{operation}"
+    url = f"{running.url}/v1/analytics/{PROJECT}/{operation}"
+
+    def response() -> httpx.Response | None:
+        with suppress(httpx.TransportError):
             return httpx.get(url, params=parameters, headers=running.auth, timeout=60)
-        except httpx.TransportError:
-            continue
+        return None
+
+    got = until(lambda: (got := response()) is not None and (got,))
+    return got[0]
 
 
 def read_moment(running: Running, as_of: str, totals: dict[str, int], between: Callable[[int], None]) -> None:

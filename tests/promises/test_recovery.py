@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from tests.processes.running import PROJECT, Running
+from tests.processes.waiting import until
 from tests.promises.lost_stores import COUNT, LINE, Folder
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.errors import DataIncomplete, HotLogBehind
@@ -203,8 +204,8 @@ def test_running_service_reports_a_lake_that_became_newer_and_logs_it_once(folde
     running.post({"path": "/a"})
     answer = httpx.get(running.views, headers=running.auth)
     assert (answer.status_code, answer.json()["type"]) == (503, "/docs#data-incomplete")
-    while 'readership_loads_total{outcome="failed"} 3' not in httpx.get(f"{running.url}/metrics").text:
-        ready = httpx.get(f"{running.url}/readyz")
+    until(lambda: 'readership_loads_total{outcome="failed"} 3' in httpx.get(f"{running.url}/metrics").text)
+    ready = httpx.get(f"{running.url}/readyz")
     assert ready.status_code == 503
     assert "is older than the lake" in ready.json()["checks"]["hotLog"]
     log = running.log.read_text()

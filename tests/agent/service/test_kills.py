@@ -131,7 +131,9 @@ def test_job_continues_on_another_machine_and_has_one_pull_request(postgresql: s
 
 def _fill_slots(site: Site, jobs: list[str]) -> None:
     """Create jobs until AT_ONCE are active; every third one gets a follow-up."""
-    while site.active() < AT_ONCE:
+    for _ in range(AT_ONCE):
+        if site.active() >= AT_ONCE:
+            break
         jobs.append(site.create(f"Write page {len(jobs)}"))
         if len(jobs) % 3 == 0:
             site.message(jobs[-1], "And another")
