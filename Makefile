@@ -42,6 +42,11 @@ clock: $(VENV)/.test
 	READERSHIP_TEST_CLOCK_DAYS=$(DAYS) LD_PRELOAD=$(CURDIR)/$(VENV)/moved_clock.so \
 		$(VENV)/bin/pytest -n 4 --dist loadfile --no-loadscope-reorder -m "$(TESTS)" $(FILES)
 
+# The long checks that no change waits for, several hours together: make night STEPS="soak fuzzing"
+.PHONY: night
+night: $(VENV)/.ray $(VENV)/.night
+	$(VENV)/bin/python -m tests.night $(STEPS)
+
 .PHONY: style
 style: $(VENV)/.test
 	$(VENV)/bin/ruff format --check .
@@ -63,6 +68,7 @@ lock: $(VENV)/.uv
 	$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --extra test -c .locks/run.txt pyproject.toml -o .locks/test.txt
 	$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --extra ray -c .locks/test.txt pyproject.toml -o .locks/ray.txt
 	cd .locks && echo 'pandas' | ../$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header - -o notebook.txt
+	cd .locks && printf 'atheris==3.0.0; python_version < "3.12"\natheris; python_version >= "3.12"\n' | ../$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header - -o night.txt
 	cd .locks && echo 'chdb' | ../$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header - -o peers.txt
 
 $(VENV)/.uv: .locks/uv.txt
@@ -87,6 +93,11 @@ $(VENV)/.test: $(VENV)/.run .locks/test.txt .locks/notebook.txt
 # Ray, for the tests of `--on ray`, which are skipped without it. It takes 220 MB.
 $(VENV)/.ray: $(VENV)/.test .locks/ray.txt
 	$(UV) pip install --quiet --python $(VENV)/bin/python --require-hashes -r .locks/ray.txt
+	@touch $@
+
+# The fuzzer of `tests/fuzzing`, in a folder of its own: it takes 60 MB, and only `make night` needs it.
+$(VENV)/.night: $(VENV)/.test .locks/night.txt
+	$(UV) pip install --quiet --python $(VENV)/bin/python --target $(VENV)/night --require-hashes -r .locks/night.txt
 	@touch $@
 
 # The program that `benchmarks/peers/clickhouse.py` compares with. It has its own environment: it takes 900 MB and needs pandas.

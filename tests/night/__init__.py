@@ -1,0 +1,6 @@
+"""The long checks that no change waits for: `make night`, or `make night STEPS="soak fuzzing"`.
+
+- `__main__`: runs the steps one after another, and prints what each found.
+- `soak`: a service under a constant mixed load for an hour.
+- `slower`: names the figures of the benchmarks that became worse by a fifth since the run before.
+"""
