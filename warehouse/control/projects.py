@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 import sqlalchemy as sa
 
-from warehouse.control.database import METADATA
+from warehouse.control import audit
+from warehouse.control.database import METADATA, transaction
 from warehouse.errors import InvalidProject, ProjectExists, ProjectGone, ProjectNotFound
 
 ID = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
@@ -107,13 +108,33 @@ def list_all(engine: sa.Engine) -> list[Project]:
     return [_project(row) for row in rows]
 
 
-def set_origins(engine: sa.Engine, id: str, origins: tuple[str, ...]) -> None:
-    """Replace the origins whose beacons a project accepts. Raises ProjectNotFound or InvalidProject."""
+def set_origins(engine: sa.Engine, id: str, origins: tuple[str, ...], by: str | None = None) -> None:
+    """Replace the origins whose beacons a project accepts. `by`: see `who` of `audit.Entry`.
+
+    Raises:
+        ProjectNotFound, InvalidProject
+    """
     checked = [normalized_origin(origin) for origin in origins]
-    with engine.begin() as connection:
-        changed = connection.execute(PROJECTS.update().where(PROJECTS.c.id == id, _IN_USE).values(origins=checked))
-    if changed.rowcount == 0:
-        raise ProjectNotFound(id)
+    with transaction(engine) as connection:
+        lock(connection, id)
+        connection.execute(PROJECTS.update().where(PROJECTS.c.id == id).values(origins=checked))
+        audit.record(connection, by, "set the allowed sites", id, ", ".join(checked) or "none")
+
+
+def allow_origin(engine: sa.Engine, id: str, origin: str, by: str | None = None) -> None:
+    """Add an origin whose beacons a project accepts, unless the project has it. `by`: see `who` of `audit.Entry`.
+
+    Raises:
+        ProjectNotFound, InvalidProject
+    """
+    checked = normalized_origin(origin)
+    with transaction(engine) as connection:
+        lock(connection, id)
+        this = PROJECTS.c.id == id
+        origins = connection.execute(sa.select(PROJECTS.c.origins).where(this)).scalar_one()
+        if checked not in origins:
+            connection.execute(PROJECTS.update().where(this).values(origins=[*origins, checked]))
+            audit.record(connection, by, "allowed a site", id, checked)
 
 
 def internal_id_of(engine: sa.Engine, id: str) -> str:

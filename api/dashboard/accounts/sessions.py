@@ -32,10 +32,10 @@ SESSIONS = sa.Table(
 )
 
 
-def start(engine: sa.Engine, user_id: str, now_s: int, action: Action = "signed in") -> str:
+def start(engine: sa.Engine, user_id: str, now_s: int, action: Action | None = "signed in") -> str:
     """Start a session and return its token, which is not stored. Delete expired sessions of all users.
 
-    `action` is its name in the audit log.
+    `action` is its name in the audit log; without one, it has no entry.
 
     Raises:
         UserNotFound: the user was removed.
@@ -47,8 +47,9 @@ def start(engine: sa.Engine, user_id: str, now_s: int, action: Action = "signed 
         values = {"sha256": tokens.sha256(token), "user_id": user_id, "epoch": epoch, "renewed_s": now_s}
         connection.execute(SESSIONS.insert().values(values))
         connection.execute(USERS.update().where(USERS.c.id == user_id).values(last_seen_s=now_s))
-        name = connection.execute(sa.select(USERS.c.name).where(USERS.c.id == user_id)).scalar_one()
-        audit.record(connection, name, action)
+        if action is not None:
+            name = connection.execute(sa.select(USERS.c.name).where(USERS.c.id == user_id)).scalar_one()
+            audit.record(connection, name, action)
     return token
 
 

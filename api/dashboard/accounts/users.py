@@ -13,6 +13,8 @@ import sqlalchemy as sa
 
 from api.dashboard.accounts import passwords
 from api.errors import InvalidName, InvalidRole, LastOwner, UserExists, UserNotFound
+from warehouse.control import audit
+from warehouse.control.audit import Failure
 from warehouse.control.database import METADATA, transaction
 
 NAME_CHARACTERS_MAX = 100
@@ -56,8 +58,10 @@ def create(engine: sa.Engine, name: str, role: Role, password: str | None, now_s
     return create_with_hash(engine, name, role, None if password is None else passwords.hashed(password), now_s)
 
 
-def create_with_hash(engine: sa.Engine, name: str, role: Role, password_hash: str | None, now_s: int) -> User:
-    """Create a user with the hash of a password: see `create`.
+def create_with_hash(
+    engine: sa.Engine, name: str, role: Role, password_hash: str | None, now_s: int, by: str | None = None
+) -> User:
+    """Create a user with the hash of a password: see `create`. `by`: see `who` of `audit.Entry`.
 
     Raises:
         InvalidName, InvalidRole
@@ -79,6 +83,7 @@ def create_with_hash(engine: sa.Engine, name: str, role: Role, password_hash: st
     try:
         with engine.begin() as connection:
             connection.execute(USERS.insert().values(values))
+            audit.record(connection, by, "added a user", detail=f"{name} ({role})")
     except sa.exc.IntegrityError:
         raise UserExists(f"there is a user {name!r} already") from None
     return user
@@ -142,25 +147,28 @@ def count(engine: sa.Engine) -> int:
         return connection.execute(sa.select(sa.func.count()).select_from(USERS)).scalar_one()
 
 
-def set_password(engine: sa.Engine, id: str, password: str | None) -> None:
+def set_password(engine: sa.Engine, id: str, password: str | None, by: str | None = None) -> None:
     """Replace the password of a user, and end the user's sessions and one-time links.
 
-    With None the user has no password until a one-time link is used.
+    With None the user has no password until a one-time link is used. `by`: see `who` of `audit.Entry`.
 
     Raises:
         UserNotFound, InvalidPassword
     """
-    set_hash(engine, id, None if password is None else passwords.hashed(password))
+    set_hash(engine, id, None if password is None else passwords.hashed(password), by)
 
 
-def set_hash(engine: sa.Engine, id: str, password_hash: str | None) -> None:
+def set_hash(engine: sa.Engine, id: str, password_hash: str | None, by: str | None = None) -> None:
     """Replace the hash of a user's password, and end the user's sessions and one-time links. Raises UserNotFound."""
-    _update(engine, id, {"password_hash": password_hash, "epoch": USERS.c.epoch + 1})
+    with transaction(engine) as connection:
+        name = _update(connection, id, {"password_hash": password_hash, "epoch": USERS.c.epoch + 1})
+        audit.record(connection, by, "reset the password" if password_hash is None else "set the password", detail=name)
 
 
 def end_epoch(engine: sa.Engine, id: str) -> None:
     """End the sessions and one-time links of a user. Raises UserNotFound."""
-    _update(engine, id, {"epoch": USERS.c.epoch + 1})
+    with transaction(engine) as connection:
+        _update(connection, id, {"epoch": USERS.c.epoch + 1})
 
 
 def set_role(engine: sa.Engine, id: str, role: Role) -> None:
@@ -175,8 +183,8 @@ def set_role(engine: sa.Engine, id: str, role: Role) -> None:
     with transaction(engine) as connection:
         if role != "owner":
             _require_other_owner(connection, id)
-        changed = connection.execute(USERS.update().where(USERS.c.id == id).values(role=role))
-        _require_user(changed, id)
+        name = _update(connection, id, {"role": role})
+        audit.record(connection, None, "changed a role", detail=f"{name} ({role})")
 
 
 def remove(engine: sa.Engine, id: str) -> None:
@@ -188,7 +196,15 @@ def remove(engine: sa.Engine, id: str) -> None:
     """
     with transaction(engine) as connection:
         _require_other_owner(connection, id)
-        _require_user(connection.execute(USERS.delete().where(USERS.c.id == id)), id)
+        name = connection.execute(USERS.delete().where(USERS.c.id == id).returning(USERS.c.name)).scalar_one_or_none()
+        audit.record(connection, None, "removed a user", detail=_required(name, id))
+
+
+def record_failure(engine: sa.Engine, name: str, failure: Failure) -> None:
+    """Record a wrong password in the audit log, with the name only if a user has it: others may be passwords, too."""
+    row = _row_by_name(engine, name)
+    with transaction(engine) as connection:
+        audit.record(connection, None if row is None else row.name, failure)
 
 
 def from_row(row: sa.Row[Any]) -> User:
@@ -229,14 +245,16 @@ def _replace_hash(engine: sa.Engine, id: str, old: str, new: str) -> None:
         connection.execute(USERS.update().where(unchanged).values(password_hash=new))
 
 
-def _update(engine: sa.Engine, id: str, values: dict[str, Any]) -> None:
-    with engine.begin() as connection:
-        _require_user(connection.execute(USERS.update().where(USERS.c.id == id).values(values)), id)
+def _update(connection: sa.Connection, id: str, values: dict[str, Any]) -> str:
+    """Change a user, and return the user's name. Raises UserNotFound."""
+    change = USERS.update().where(USERS.c.id == id).values(values).returning(USERS.c.name)
+    return _required(connection.execute(change).scalar_one_or_none(), id)
 
 
-def _require_user(changed: sa.CursorResult[Any], id: str) -> None:
-    if changed.rowcount == 0:
+def _required(name: str | None, id: str) -> str:
+    if name is None:
         raise _not_found(id)
+    return name
 
 
 def _not_found(id: str) -> UserNotFound:

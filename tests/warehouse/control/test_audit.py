@@ -8,8 +8,8 @@ import pytest
 import sqlalchemy as sa
 
 from warehouse.control import audit, database, projects, source_policies
-from warehouse.control.audit import AUDIT, ENTRIES_MAX, RETENTION_DAYS
-from warehouse.errors import ProjectNotFound
+from warehouse.control.audit import AUDIT, ENTRIES_MAX, FAILURES_MAX, RETENTION_DAYS
+from warehouse.errors import InvalidProject, ProjectNotFound
 
 
 @pytest.fixture
@@ -41,6 +41,31 @@ def test_policy_is_recorded_in_the_transaction_that_sets_it_and_deleted_with_its
     assert audit.entries(engine, 1, 1) == [oldest]
     projects.delete(engine, "site")
     assert audit.entries(engine, 0, 10) == [newest]
+
+
+def test_origins_are_recorded_and_two_owners_who_allow_a_site_each_allow_both(engine: sa.Engine) -> None:
+    projects.set_origins(engine, "site", ("https://A.example/",), "ada")
+    for by in ("bob", "ada", None):
+        projects.allow_origin(engine, "site", "https://b.example" if by else "https://c.example", by)
+    with pytest.raises(InvalidProject):
+        projects.allow_origin(engine, "site", "d", "ada")
+    with pytest.raises(ProjectNotFound):
+        projects.set_origins(engine, "nowhere", (), "ada")
+    assert projects.find(engine, "site").origins == ("https://a.example", "https://b.example", "https://c.example")
+    assert [(entry.who, entry.action, entry.detail) for entry in audit.entries(engine, 0, 10)] == [
+        (None, "allowed a site", "https://c.example"),
+        ("bob", "allowed a site", "https://b.example"),
+        ("ada", "set the allowed sites", "https://a.example"),
+    ]
+
+
+def test_strangers_who_fail_to_sign_in_displace_only_entries_of_failures(engine: sa.Engine) -> None:
+    projects.set_origins(engine, "site", ())
+    with database.transaction(engine) as connection:
+        for _ in range(FAILURES_MAX + 5):
+            audit.record(connection, None, "failed to sign in")
+    assert audit.count(engine) == FAILURES_MAX + 1
+    assert audit.entries(engine, FAILURES_MAX, 1)[0].detail == "none"
 
 
 def test_failed_change_has_no_entry(engine: sa.Engine) -> None:

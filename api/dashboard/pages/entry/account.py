@@ -28,16 +28,18 @@ def change_password(visit: Visit) -> Response:
     if form.faults:
         return _page(visit, 422)
     try:
-        is_right = not user.has_password or authenticate(visit, user.name, form.values.get("password", ""))
+        is_right = not user.has_password or authenticate(
+            visit, user.name, form.values.get("password", ""), "entered a wrong password"
+        )
     except TooManyAttempts as refused:
         form.fault("password", refused.advice)
         return _page(visit, 429, refused.headers)
     if not is_right:
         form.fault("password", "This is not your password.")
         return _page(visit, 422)
-    users.set_password(visit.state.control, user.id, password)
+    users.set_password(visit.state.control, user.id, password, user.name)
     response = render.redirect(visit, ACCOUNT, notice="password")
-    return browser_session.start(visit, user.id, response, "set the password")
+    return browser_session.start(visit, user.id, response, action=None)
 
 
 def sign_out_everywhere(visit: Visit) -> Response:

@@ -10,6 +10,7 @@ from api.dashboard.accounts.attempts import Attempt, AttemptKey
 from api.dashboard.accounts.users import User
 from api.dashboard.web.visit import Visit
 from ingest.errors import Overloaded
+from warehouse.control.audit import Failure
 from warehouse.database_errors import Cause, cause_of, reason_of
 
 LOG = logging.getLogger("readership.accounts")
@@ -34,8 +35,8 @@ class TooManyAttempts(Exception):
         return {"Retry-After": str(self.wait_s)}
 
 
-def authenticate(visit: Visit, name: str, password: str) -> User | None:
-    """Return the user with this name and password, or None.
+def authenticate(visit: Visit, name: str, password: str, failure: Failure = "failed to sign in") -> User | None:
+    """Return the user with this name and password, or None; `failure` is then in the audit log.
 
     Raises:
         TooManyAttempts
@@ -48,7 +49,9 @@ def authenticate(visit: Visit, name: str, password: str) -> User | None:
         raise TooManyAttempts(attempt.wait_s)
     try:
         user = users.authenticate(control, name, password)
-        if user is not None:
+        if user is None:
+            users.record_failure(control, name, failure)
+        else:
             attempts.passed(control, key, now_s)
     except (Overloaded, sa.exc.DBAPIError):
         _withdraw(control, key, attempt)

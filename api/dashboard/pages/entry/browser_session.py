@@ -8,7 +8,7 @@ from api.dashboard.web.visit import Visit
 from warehouse.control.audit import Action
 
 
-def start(visit: Visit, user_id: str, response: Response, action: Action = "signed in") -> Response:
+def start(visit: Visit, user_id: str, response: Response, action: Action | None = "signed in") -> Response:
     """Start a session, end the earlier one of the browser, and return the response with the new cookie.
 
     The token is always a new one: a token that someone else planted in the browser signs in nobody.

@@ -81,9 +81,10 @@ def _apply(visit: Visit, link: OneTimeLink, password_hash: str | None) -> User:
     """Create the first owner or set the password, depending on the purpose of the link, and return the user."""
     control = visit.state.control
     if link.user is None:
-        return users.create_with_hash(control, visit.form.values["name"], "owner", password_hash, _now_s(visit))
+        name = visit.form.values["name"]
+        return users.create_with_hash(control, name, "owner", password_hash, _now_s(visit), users.checked_name(name))
     if link.purpose == "password":
-        users.set_hash(control, link.user.id, password_hash)
+        users.set_hash(control, link.user.id, password_hash, link.user.name)
     return link.user
 
 

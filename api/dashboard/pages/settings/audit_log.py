@@ -1,4 +1,4 @@
-"""The audit log: who signed in, and who changed keys, share links and source policies."""
+"""The audit log: who signed in or failed to, and who changed what."""
 
 from starlette.responses import Response
 
@@ -27,6 +27,8 @@ def show(visit: Visit) -> Response:
         path=PATH,
         days=audit.RETENTION_DAYS,
         maximum=audit.ENTRIES_MAX,
+        failures=audit.FAILURES,
+        failures_maximum=audit.FAILURES_MAX,
     )
 
 

@@ -92,22 +92,26 @@ def send_test_view(visit: Visit) -> Response:
 
 
 def set_origins(visit: Visit) -> Response:
-    """Replace the origins of the project."""
+    """Replace the origins of the project, or add the one that the form names as `allowed`."""
     assert visit.project is not None
-    form = visit.form
-    origins = tuple(form.values.get("origins", "").split())
+    form, control, id = visit.form, visit.state.control, visit.project.id
+    allowed = form.values.get("allowed")
+    origins = (*visit.project.origins, allowed) if allowed else tuple(form.values.get("origins", "").split())
     if len(origins) > ORIGINS_MAX:
         form.fault("origins", f"Use at most {ORIGINS_MAX} origins, not {len(origins):,}.")
     elif any(len(origin) > ORIGIN_CHARACTERS_MAX for origin in origins):
         form.fault("origins", f"An origin has at most {ORIGIN_CHARACTERS_MAX} characters.")
     else:
         try:
-            projects.set_origins(visit.state.control, visit.project.id, origins)
+            if allowed:
+                projects.allow_origin(control, id, allowed, visit.user_name)
+            else:
+                projects.set_origins(control, id, origins, visit.user_name)
         except InvalidProject as error:
             form.fault("origins", f"{str(error)[0].upper()}{str(error)[1:]}.")
     if form.faults:
         return _page(visit, form)
-    response = render.redirect(visit, f"/projects/{visit.project.id}/setup", notice="origins")
+    response = render.redirect(visit, f"/projects/{id}/setup", notice="origins")
     response.headers["location"] += "#sites"
     return response
 

@@ -12,7 +12,7 @@ from api import keys
 from api.dashboard.pages.settings.audit_log import PAGE_ENTRIES
 from tests.api.cli.console import KEY, call, result
 from tests.api.dashboard.html import Html
-from tests.api.dashboard.pages.entry.people import add_user, sign_in
+from tests.api.dashboard.pages.entry.people import PASSWORD, add_user, sign_in
 from tests.api.dashboard.site import Dashboard, opened, post
 from tests.processes.running import PROJECT
 from warehouse.control import audit, database
@@ -47,14 +47,19 @@ def test_each_action_has_its_user(own: Dashboard) -> None:
     for _ in range(2):
         post(client, f"{BASE}/share/{link[1]}/revoke")
     post(client, f"{BASE}/setup/policy", policy="all")
+    post(client, f"{BASE}/setup/origins", allowed="https://b.example")
+    post(client, f"{BASE}/setup/origins", origins="https://a.example")
     shown = f"www (ingest, {token[0][: len('rdr_ingest_') + 4]}…)"
-    assert log(client)[:6] == [
+    assert log(client)[:9] == [
+        [user.name, "set the allowed sites", "https://a.example", PROJECT],
+        [user.name, "allowed a site", "https://b.example", PROJECT],
         [user.name, "set the source policy", "all for all days", PROJECT],
         [user.name, "revoked a share link", "press", PROJECT],
         [user.name, "created a share link", "press", PROJECT],
         [user.name, "revoked an API key", shown, PROJECT],
         [user.name, "created an API key", shown, PROJECT],
         [user.name, "signed in", "", ""],
+        ["Command line", "added a user", f"{user.name} (owner)", ""],
     ]
     assert token[0] not in client.get("/account/audit").text
 
@@ -63,12 +68,49 @@ def test_command_line_has_no_user(own: Dashboard) -> None:
     call(own.data, "key", "create", PROJECT, "--name", "ci", "--scope", "read")
     result(call(own.data, "key", "revoke", "ci", "--project", PROJECT))
     result(call(own.data, "project", "policy", PROJECT, "beacon_only", "--from", "2026-09-01"))
-    rows = log(own.visitor("owner"))[1:4]
+    rows = log(own.visitor("owner"))[2:5]
     assert [row[:2] for row in rows] == [
         ["Command line", "set the source policy"],
         ["Command line", "revoked an API key"],
         ["Command line", "created an API key"],
     ]
+
+
+def test_changes_of_users_are_recorded(own: Dashboard) -> None:
+    owner = own.visitor("owner")
+    call(own.data, "user", "add", "bob")
+    call(own.data, "user", "role", "bob", "owner")
+    link = call(own.data, "user", "reset", "Bob").out.strip()
+    client = own.visitor(None)
+    post(client, link, new_password=PASSWORD, repeated=PASSWORD)
+    post(client, "/account", password=PASSWORD, new_password="another word", repeated="another word")
+    call(own.data, "user", "remove", "bob")
+    assert [row[:3] for row in log(owner)[:7]] == [
+        ["Command line", "removed a user", "bob"],
+        ["bob", "set the password", "bob"],
+        ["bob", "signed in with a link", ""],
+        ["bob", "set the password", "bob"],
+        ["Command line", "reset the password", "bob"],
+        ["Command line", "changed a role", "bob (owner)"],
+        ["Command line", "added a user", "bob (viewer)"],
+    ]
+
+
+def test_wrong_password_has_the_name_of_an_existing_user_only(own: Dashboard) -> None:
+    owner, client, user = own.visitor("owner"), own.visitor(None), add_user(own)
+    for name in (user.name.upper(), "correct horse battery", "a\0b"):
+        assert post(client, "/sign-in", name=name, password="not the password").status_code == 422
+    sign_in(client, user)
+    post(client, "/account", password="not the password", new_password="another word", repeated="another word")
+    assert [row[:3] for row in log(owner)[:5]] == [
+        [user.name, "entered a wrong password", ""],
+        [user.name, "signed in", ""],
+        ["Unknown name", "failed to sign in", ""],
+        ["Unknown name", "failed to sign in", ""],
+        [user.name, "failed to sign in", ""],
+    ]
+    for file in own.data.glob("control.sqlite*"):
+        assert not any(word in file.read_bytes() for word in (b"battery", b"not the password", b"testclient"))
 
 
 def test_only_owners_see_the_log_and_the_link_to_it(own: Dashboard) -> None:

@@ -58,9 +58,9 @@ def test_refused_site_is_shown_and_an_owner_allows_it(tmp_path: Path) -> None:
         owner = dashboard.visitor("owner")
         text = owner.get(f"{PATH}/arrivals").text
         assert row.search(text)
-        [origins] = re.findall(r'name="origins" value="([^"]*)"><button[^>]*>Allow<', text)
-        assert post(dashboard.visitor("viewer"), f"{PATH}/origins", origins=origins).status_code == 403
-        assert post(owner, f"{PATH}/origins", origins=origins).status_code == 303
+        [origin] = re.findall(r'name="allowed" value="([^"]*)"><button[^>]*>Allow<', text)
+        assert post(dashboard.visitor("viewer"), f"{PATH}/origins", allowed=origin).status_code == 403
+        assert post(owner, f"{PATH}/origins", allowed=origin).status_code == 303
         assert projects.find(dashboard.engine, PROJECT).origins == ("https://old.example", "https://new.example")
         assert not row.search(owner.get(PATH).text)
 
