@@ -3,6 +3,7 @@
 A reference to a secret is `env:NAME` or `file:/path`. The worker reads the secret when it uses it; no secret is stored.
 """
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict
 from urllib.parse import urlsplit
@@ -108,7 +109,8 @@ def changed(configuration: Configuration, changes: Changes) -> Configuration:
     If the repository moves to another host, the API base follows from the new URL unless `changes` has one.
 
     Raises:
-        InvalidConfiguration: a field is invalid, or the token was set for another host; the message names each field.
+        InvalidConfiguration: a field is invalid, or the token or the model key was set for another host; the message
+            names each field.
     """
     new = msgspec.structs.replace(configuration, **changes)
     old_host, new_host = _network_location(configuration.repository), _network_location(new.repository)
@@ -116,13 +118,9 @@ def changed(configuration: Configuration, changes: Changes) -> Configuration:
     if has_moved:
         new = msgspec.structs.replace(new, api_base=changes.get("api_base", ""))
     faults = [f"{name}: {requirement}" for name, is_valid, requirement in _checks(new) if not is_valid]
-    if not faults and configuration.git_token and new.git_token and "git_token" not in changes:
-        old_places, new_places = _token_places(configuration), _token_places(new)
-        faults = [
-            f"git_token: set one for {place}; the current token is for {' and '.join(old_places)}"
-            for place in new_places
-            if place not in old_places
-        ]
+    for name, urls in _SENT_TO.items() if not faults else ():
+        if name not in changes and getattr(configuration, name) and getattr(new, name):
+            faults += _moves(name, urls(configuration), urls(new))
     if faults:
         raise InvalidConfiguration("; ".join(faults))
     return new
@@ -189,12 +187,33 @@ def _network_location(url: str) -> str:
     return url.partition("://")[2].partition("/")[0].lower()
 
 
-def _token_places(configuration: Configuration) -> list[str]:
-    """Return the scheme, host and port of the URLs with which the token is sent: the repository's and the API's."""
+def _moves(name: str, old_urls: Iterable[str], new_urls: Iterable[str]) -> list[str]:
+    """Return a fault for each place, a scheme, host and port, to which a secret was not sent before."""
+    old, new = list(dict.fromkeys(map(_place, old_urls))), dict.fromkeys(map(_place, new_urls))
+    places = " and ".join(old) or "no server"
+    return [f"{name}: set one for {place}; the current one is for {places}" for place in new if place not in old]
+
+
+def _place(url: str) -> str:
+    parts = urlsplit(url.lower())
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _token_urls(configuration: Configuration) -> tuple[str, str]:
+    """Return the URLs with which the token is sent: the repository's and the API's."""
     repository = configuration.repository
-    urls = (repository, configuration.api_base or default_api_base(configuration.forge, repository))
-    parts = [urlsplit(url.lower()) for url in urls]
-    return list(dict.fromkeys(f"{each.scheme}://{each.netloc}" for each in parts))
+    return repository, configuration.api_base or default_api_base(configuration.forge, repository)
+
+
+def _model_urls(configuration: Configuration) -> list[str]:
+    """Return the URL of the model server, unless the coding agent has none."""
+    preset = PRESETS.get(configuration.preset)
+    url = configuration.model_base or (preset.upstream if preset else None)
+    return [url] if url else []
+
+
+_SENT_TO: Mapping[str, Callable[[Configuration], Sequence[str]]] = {"git_token": _token_urls, "model_key": _model_urls}
+"""Functions that return the URLs with which a secret is sent, by its field."""
 
 
 def _is_url(text: str) -> bool:

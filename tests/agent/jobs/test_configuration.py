@@ -150,10 +150,33 @@ def test_move_to_another_host_clears_the_api_base_and_needs_another_token() -> N
     ],
 )
 def test_token_is_set_again_for_another_place_that_gets_it(change: Changes, place: str) -> None:
-    with pytest.raises(InvalidConfiguration, match=f"git_token: set one for {place}; the current token is for"):
+    with pytest.raises(InvalidConfiguration, match=f"git_token: set one for {place}; the current one is for"):
         changed(SAVED, change)
     assert changed(SAVED, {**change, "git_token": "env:OTHER"}).git_token == "env:OTHER"
     assert changed(SAVED, {**change, "git_token": ""}).git_token == ""
+
+
+@pytest.mark.parametrize(
+    ("saved", "change", "place"),
+    [
+        ({}, {"model_base": "https://models.example/v1"}, "https://models.example"),
+        (
+            {"model_base": "https://models.example/v1"},
+            {"model_base": "http://models.example/v1"},
+            "http://models.example",
+        ),
+        ({"model_base": "https://models.example/v1"}, {"model_base": ""}, "https://api.openai.com"),
+        ({}, {"preset": "claude"}, "https://api.anthropic.com"),
+        ({"preset": "command", "command": ("true",)}, {"preset": "opencode", "command": ()}, "https://api.openai.com"),
+    ],
+)
+def test_model_key_is_set_again_for_another_server_that_gets_it(saved: Changes, change: Changes, place: str) -> None:
+    before = changed(SAVED, {"model_key": "env:MODEL_KEY", **saved})
+    with pytest.raises(InvalidConfiguration, match=f"^model_key: set one for {place}; the current one is for"):
+        changed(before, change)
+    assert changed(before, {**change, "model_key": "env:OTHER"}).model_key == "env:OTHER"
+    assert changed(before, {**change, "model_key": ""}).model_key == ""
+    assert changed(before, {"model_base": before.model_base, "preset": before.preset}) == before
 
 
 def test_api_base_that_follows_from_the_repository_is_such_a_place_too() -> None:
