@@ -1,13 +1,18 @@
 """Writes of files and folders that survive a power loss."""
 
 import os
+import time
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from glob import escape
 from pathlib import Path
 from uuid import uuid4
 
 SYNC_THREADS = 8
 """Number of threads of `sync_all`."""
+LEFT_S = 3_600
+"""Age in seconds from which the temporary file of a write is that of a dead process."""
 
 
 def sync(path: Path) -> None:
@@ -28,8 +33,13 @@ def sync_all(paths: Collection[Path]) -> None:
 def write(path: Path, content: bytes) -> None:
     """Write and sync a file atomically: readers, also after a power loss, find the old content or the new one.
 
-    Several processes may write one file at once: the content of one of them remains.
+    Several processes may write one file at once: the content of one of them remains. What a process that was killed in
+    a write has left is removed by a later write.
     """
+    for left in path.parent.glob(f"{escape(path.name)}.*.new"):
+        with suppress(FileNotFoundError):
+            if left.stat().st_mtime < time.time() - LEFT_S:
+                left.unlink()
     new = path.with_name(f"{path.name}.{uuid4().hex}.new")
     try:
         new.write_bytes(content)

@@ -1,5 +1,6 @@
 """Writes of files and folders are synced, and replace a file as a whole."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -45,6 +46,17 @@ def test_file_that_many_threads_write_at_once_has_the_content_of_one_of_them(tmp
         list(pool.map(lambda content: disk.write(file, content), contents))
     assert file.read_bytes() in contents
     assert [*tmp_path.iterdir()] == [file]
+
+
+def test_write_removes_what_a_killed_process_has_left_and_not_the_file_of_a_running_one(tmp_path: Path) -> None:
+    file = tmp_path / "record[1].json"
+    left, running, other = (tmp_path / f"record[{name}.new" for name in ("1].json.0a", "1].json.0b", "2].json.0a"))
+    for path in (left, running, other):
+        path.touch()
+    for path in (left, other):
+        os.utime(path, (0, 0))
+    disk.write(file, b"new")
+    assert {*tmp_path.iterdir()} == {file, running, other}
 
 
 def test_write_that_fails_leaves_no_file(tmp_path: Path) -> None:
