@@ -22,7 +22,7 @@ from ingest.hotlog import deduplication
 from ingest.hotlog.deduplication import Post, Receipt
 from ingest.hotlog.new_values import NewValues, is_bounded
 from warehouse.database.postgresql import ServerError
-from warehouse.database_errors import Cause, cause_of, status_of
+from warehouse.database_errors import reason_of, status_of
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import batches, disk_space, refusals, wal
 from warehouse.hotlog.connection import HOT_LOG_ERRORS, HotConnection, HotLogPlace
@@ -187,8 +187,8 @@ class HotLog:
         try:
             answers = self._store(posts)
         except (*HOT_LOG_ERRORS, OSError) as error:
-            reason = _reason(error)
-            self._set_fault(reason)
+            reason = os.strerror(error.errno or 0) if isinstance(error, OSError) else status_of(error)
+            self._set_fault(reason, reason_of(error))
             return [Overloaded(f"the hot log cannot be written: {reason}{_outcome(error)}", RETRY_AFTER_S)] * len(posts)
         except Exception as error:  # noqa: BLE001  # a full disk or a bug fails these posts; the thread continues
             return [error] * len(posts)
@@ -250,10 +250,10 @@ class HotLog:
             LOG.warning("there is enough disk space again: posts are stored")
         self.shortage = shortage
 
-    def _set_fault(self, fault: str | None) -> None:
-        """Set the fault, and log each new reason once, because every post fails until the fault is over."""
+    def _set_fault(self, fault: str | None, message: str = "") -> None:
+        """Set the fault, and log each new one once with the database's message: every post fails until it is over."""
         if fault is not None and fault != self.fault:
-            LOG.error("the hot log cannot be written, posts are answered 503: %s", fault)
+            LOG.error("the hot log cannot be written, posts are answered 503: %s", message)
         elif fault is None and self.fault is not None:
             LOG.warning("the hot log can be written again")
         self.fault = fault
@@ -276,15 +276,6 @@ class HotLog:
 def _outcome(error: Exception) -> str:
     """Return MAY_BE_STORED if the rows of a failed commit may be stored, otherwise an empty text."""
     return MAY_BE_STORED if isinstance(error, ServerError) and error.may_be_committed else ""
-
-
-def _reason(error: Exception) -> str:
-    """Return the reason of a fault for the senders of posts, without the address of a server or the path of a file."""
-    if isinstance(error, ServerError):
-        return status_of(error)
-    if isinstance(error, OSError):
-        return os.strerror(error.errno or 0)
-    return f"disk full: {error}" if cause_of(error) is Cause.DISK_FULL else str(error)
 
 
 def _record_batch(rows: Sequence[Row]) -> pa.RecordBatch:

@@ -97,7 +97,7 @@ def test_disk_filled_by_another_program_is_reported_and_hits_are_stored_when_the
         while log.fault is None:
             with suppress(Overloaded):
                 accepted += await post(log, 200)
-        assert log.fault.startswith("disk full: ")
+        assert log.fault == "disk full (SQLITE_FULL)"
         while log.shortage is None:  # noqa: ASYNC110  # the writer thread sets it
             await asyncio.sleep(0)
         assert log.shortage.startswith("disk full: 0.0 MiB are free")

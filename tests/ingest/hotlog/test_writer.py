@@ -517,7 +517,10 @@ def overwritten(file: Path) -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("fault", "reason"),
-    [(table_gone, "no such table: batches"), (disk_full, "disk I/O error")],
+    [
+        (table_gone, "does not fit this version of the program: see the log (SQLITE_ERROR)"),
+        (disk_full, "its disk cannot be read or written: see the log (SQLITE_IOERR_WRITE)"),
+    ],
 )
 @pytest.mark.parametrize("sent", [post(*[page_view(large)] * 99), post(*[page_view(large, "e"), page_view()] * 99)])
 def test_fault_of_the_disk_fails_its_posts_with_the_reason_and_stores_nothing(
@@ -544,8 +547,8 @@ def test_damaged_file_is_a_fault_with_the_reason(file: Path, sent: Post) -> None
         with overwritten(file):
             fault = await fails(log, sent)
         assert isinstance(fault, Overloaded)
-        assert "database disk image is malformed" in str(fault)
-        assert log.fault == "database disk image is malformed"
+        assert str(fault) == f"the hot log cannot be written: {log.fault}"
+        assert log.fault == "damaged, read-only or not accessible: see the log (SQLITE_CORRUPT)"
 
     on_a_loop(file, body)
     assert posted(file, post(page_view("/after", "e"))) == [accepted(1)]
