@@ -121,17 +121,20 @@ class Measured:
         counted = [kind for kind in kinds if kind in self.traffic and self.known.spans[kind]]
         return bool(counted) and not any(map(self._obstacle, counted))
 
-    def notes(self, *kinds: str) -> Iterator[str]:
-        """Yield a sentence for readers who were counted in a part of the period only, or not at all."""
+    def notes(self, *kinds: str, subject: str | None = None) -> Iterator[str]:
+        """Yield a sentence for readers who were counted in a part of the period only, or not at all.
+
+        `subject` is what was counted, by default the readers.
+        """
         limits = {kind: self._limit(kind, self.period) for kind in kinds if kind in self.traffic}
         for limit, limited in _grouped(limits):
-            subject = _capitalized(_joined([_SUBJECTS[kind] for kind in limited]))
+            what = subject or _capitalized(_joined([_SUBJECTS[kind] for kind in limited]))
             if all(self.extent(kind) == "none" for kind in limited):
-                yield f"{subject} were not counted in this period. {_capitalized(limit)}."
+                yield f"{what} were not counted in this period. {_capitalized(limit)}."
             elif not limit.startswith(_BEGAN):
-                yield f"{subject} were not counted in all of this period: {limit}."
+                yield f"{what} were not counted in all of this period: {limit}."
             elif any(self.known.counts(kind, self.period.start, self._since(limited[0])) for kind in self.traffic):
-                yield f"{subject} have been counted since {limit.removeprefix(_BEGAN)}."
+                yield f"{what} have been counted since {limit.removeprefix(_BEGAN)}."
 
     def no_changes(self) -> Iterator[str]:
         """Yield a sentence for readers who were counted in the period, and cannot be compared with the previous one."""
