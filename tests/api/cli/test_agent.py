@@ -93,7 +93,7 @@ def test_repository_on_another_host_needs_its_own_token_and_api(data: Path) -> N
     options = ("--git-token", "env:TOKEN", "--api-base", "https://api.example.com")
     before = agent(data, "--repository", "https://git.example.com/docs", *options)
     moved = ("--repository", "https://git.example.org/docs")
-    message = "git_token: set one for https://git.example.org; the current token is for https://git.example.com and "
+    message = "git_token: set one for https://git.example.org; the current one is for https://git.example.com and "
     assert message in refused(data, *moved)
     assert agent(data) == before
     shown = agent(data, *moved, "--git-token", "env:TOKEN")
