@@ -74,6 +74,7 @@ def serve_(
     lists = address_lists.current(settings.ranges)  # first, because here an error is one line and not a traceback
     logs.configure(settings.log_level)
     settings = network.with_options(settings, is_reverse_dns, key_directories)
+    serve.import_app(processes)
     lock = lock_data_folder(settings)
     listener = serve.listen(host, port)
     public = f", for visitors at {settings.base_url}" if settings.base_url else ""

@@ -41,18 +41,8 @@ UNREAD_BYTES_MAX = 128 * 1024 * 1024
 """Maximum size of the responses that the clients of a process have not read, without the buffers of the kernel."""
 CONNECTIONS_MAX = 10_000
 """Maximum number of connections of one process; an idle connection takes about 7 KiB."""
-DESCRIPTORS_MAX = 16_384
-"""Soft limit of file descriptors that a process sets, if its hard limit allows."""
 DESCRIPTORS_RESERVED = 256
 """File descriptors for everything but connections: databases, Parquet files, threads, agent jobs."""
-
-
-def raise_descriptor_limit() -> None:
-    """Raise the soft limit of open files of this process towards the hard limit. Child processes inherit the limit."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = DESCRIPTORS_MAX if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS_MAX)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def connections_max() -> int:

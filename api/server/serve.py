@@ -1,38 +1,38 @@
-"""The processes of a running service: one, or a supervisor with several server processes that share a socket."""
+"""The processes of a running service: one, or a supervisor with several server processes that share a socket.
 
-import gc
+The supervisor serves nothing, so this module does not import the app, which takes 0.8 s.
+"""
+
 import multiprocessing
 import os
-import signal
+import resource
+import shutil
 import socket
 import sys
-import threading
-from collections.abc import Callable
 from functools import partial
-from multiprocessing.connection import wait
+from importlib import import_module
+from multiprocessing import util
 from pathlib import Path
-from types import FrameType
 
-import uvicorn
-from starlette.types import ASGIApp
-
-from api import app, logs
 from api.errors import AddressInUse
 from api.http.rate_limit import RateLimit
-from api.server import connections, memory, server_process, shared_counters
+from api.server import server_process, shared_counters
 from api.server.service_lock import ServiceLock
 from api.server.supervisor import Supervisor
 from api.settings import Settings
 
-DRAIN_S = 10
-"""Timeout for the requests in flight of a stopping server process, in seconds. By default Docker kills after 10 s, and
-systemd after 90 s."""
 BACKLOG = 2048
 """Maximum number of connections that wait to be accepted."""
 ALL_INTERFACES = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104  # compared, not bound
 """Addresses that mean all interfaces, each with the address that a browser on this machine uses."""
-GC_THRESHOLD = (10_000, 20, 50)
-"""Thresholds of Python's garbage collector, above its defaults because requests create few cyclic objects."""
+DESCRIPTORS_MAX = 16_384
+"""Soft limit of file descriptors that a process sets, if its hard limit allows."""
+
+
+def import_app(processes: int) -> None:
+    """Import the app if this process will serve it: before the service is announced, because the import takes time."""
+    if processes == 1:
+        import_module("api.server.http_server")
 
 
 def serve(settings: Settings, listener: socket.socket, processes: int, lock: ServiceLock) -> None:
@@ -41,12 +41,14 @@ def serve(settings: Settings, listener: socket.socket, processes: int, lock: Ser
     Raises:
         SystemExit: no server process could start, or a server process did not end and was killed.
     """
-    connections.raise_descriptor_limit()
+    _raise_descriptor_limit()
     _forget_limits(settings.limits)
     # Created before the processes start: two processes that create a SQLite file at once get "database is locked".
     RateLimit(settings.limits, settings.beacons_per_minute, settings.run_secret).close()
     if processes == 1:
-        run(partial(process_app, settings), listener, settings, lock.mark_ending)
+        from api.server import http_server  # noqa: PLC0415  # see the module's docstring
+
+        http_server.run(partial(http_server.process_app, settings), listener, settings, lock.mark_ending)
         status = 0
     else:
         counters = settings.run / "metrics"
@@ -54,70 +56,12 @@ def serve(settings: Settings, listener: socket.socket, processes: int, lock: Ser
         started, reports = multiprocessing.Pipe(duplex=False)
         os.set_blocking(reports.fileno(), False)  # the reports are never read: a full pipe must not block a process
         arguments = (counters, listener, lock, reports, settings)
-        status = Supervisor(server_process.main, arguments, processes, has_started=started.poll).run(lock.mark_ending)
+        supervisor = Supervisor(server_process.main, arguments, processes, has_started=started.poll)
+        status = supervisor.run(lock.mark_ending)
+        shutil.rmtree(util.get_temp_dir(), ignore_errors=True)  # the socket of the fork server
     _forget_limits(settings.limits)
     if status:
         sys.exit(status)
-
-
-def run(
-    factory: Callable[[], ASGIApp],
-    listener: socket.socket,
-    settings: Settings,
-    on_end: Callable[[], None] = lambda: None,
-    on_start: Callable[[], None] = lambda: None,
-) -> None:
-    """Serve the app that `factory` creates in this process, until a signal ends the process.
-
-    `on_start` is called once the server accepts connections, and `on_end` by the signal's handler.
-    """
-    server = _Server(_config(factory, settings), on_end, on_start)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        # Handles a signal that arrives before uvicorn sets the same handler. uvicorn raises the signal again at its
-        # end, and because of this handler the exit status is 0.
-        signal.signal(number, server.handle_exit)
-    try:
-        server.run(sockets=[listener])
-    finally:
-        gc.unfreeze()  # otherwise DuckDB's bindings print the objects that `configure_process` froze as leaks
-
-
-class _Server(uvicorn.Server):
-    """Server that calls `on_start` when it accepts connections, and `on_end` at the signal that ends it."""
-
-    def __init__(self, config: uvicorn.Config, on_end: Callable[[], None], on_start: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._on_end, self._on_start = on_end, on_start
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._on_start()
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """End the server, and stop claiming queued turns of agent jobs at once.
-
-        The app's lifespan stops the worker of agent jobs too, but only after the last response.
-        """
-        self._on_end()
-        if self.started and (state := self.lifespan.state.get("running")):
-            state.agents.stop_claiming()
-        super().handle_exit(sig, frame)
-
-
-def _config(factory: Callable[[], ASGIApp], settings: Settings) -> uvicorn.Config:
-    return uvicorn.Config(
-        factory,
-        factory=True,
-        loop="uvloop",
-        http=connections.with_base_url(settings.base_url),
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        forwarded_allow_ips=settings.trusted_proxies,
-        timeout_graceful_shutdown=DRAIN_S,
-    )
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -177,32 +121,12 @@ def _outward_address(family: int) -> str | None:
         return address
 
 
-def process_app(settings: Settings) -> ASGIApp:
-    """Return the app of one server process."""
-    configure_process(settings.log_level)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True, name="parent").start()
-    return app.create(settings)
-
-
-def configure_process(log_level: str) -> None:
-    """Configure the log, the garbage collection and the allocators of a server process.
-
-    Imported objects live as long as the process. They are frozen, so that the collector does not visit them: with
-    Python's defaults, the collector took a third of the processor time of a small post.
-    """
-    logs.configure(log_level)
-    memory.limit_heaps()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*GC_THRESHOLD)
-
-
-def _end_with(sentinel: int) -> None:
-    """Wait until the parent process has ended, also by SIGKILL, and then send SIGTERM to this process."""
-    wait([sentinel])
-    os.kill(os.getpid(), signal.SIGTERM)
+def _raise_descriptor_limit() -> None:
+    """Raise the soft limit of open files of this process towards the hard limit. Child processes inherit the limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS_MAX if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS_MAX)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _forget_limits(file: Path) -> None:

@@ -19,10 +19,10 @@ def main(
     `reports` is a non-blocking pipe, into which the process sends one message when it has started.
     """
     shared_counters.join(counters, number)
-    from api.server import serve  # noqa: PLC0415  # imports `api.metrics`, which must be imported after `join`
+    from api.server import http_server  # noqa: PLC0415  # imports `api.metrics`: after `join`, and after the fork
 
     def report() -> None:
         with suppress(BlockingIOError):  # the pipe is full of messages of earlier processes
             reports.send_bytes(b".")
 
-    serve.run(partial(serve.process_app, settings), listener, settings, on_start=report)
+    http_server.run(partial(http_server.process_app, settings), listener, settings, on_start=report)

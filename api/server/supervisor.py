@@ -7,6 +7,7 @@ another one nor the end of the service.
 
 import logging
 import multiprocessing
+import os
 import signal
 import socket
 import sys
@@ -15,21 +16,20 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 from uvicorn.config import STARTUP_FAILURE
 
-from warehouse.batch.parent import forking, unblock
+from api.server import fork_server
+from warehouse.batch.parent import unblock
 
 LOG = logging.getLogger("readership.supervisor")
 HEARTBEATS = 12
 """Number of heartbeats of a server process in `Timeouts.silent_s`."""
 RESTART_DELAYS_S = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Delays before a restart, in seconds, by the number of deaths in a row; the last delay repeats."""
-_SPAWN = multiprocessing.get_context("spawn")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class _Child:
     """State of one process number, and the process that has the number now. Times are of the monotonic clock."""
 
     number: int
-    process: SpawnProcess | None = None
+    process: BaseProcess | None = None
     heartbeat: Connection | None = None
     started_s: float = 0
     heard_s: float = 0
@@ -126,20 +126,16 @@ class Supervisor:
                 self._start(child)
 
     def _start(self, child: _Child) -> None:
-        heartbeat, theirs = _SPAWN.Pipe(duplex=False)
+        heartbeat, theirs = multiprocessing.Pipe(duplex=False)
         with theirs:
             beat_s = self._timeouts.silent_s / HEARTBEATS
-            arguments = (child.number, theirs, beat_s, self._target, self._arguments)
-            process = _SPAWN.Process(target=_run, args=arguments, name=f"server process {child.number}")
             try:
-                resource_tracker.ensure_running()  # see `forking`
-                with forking():
-                    process.start()
+                child.process = fork_server.start(_run, child.number, (theirs, beat_s, self._target, self._arguments))
             except OSError as error:  # no memory, process or file descriptor is free
                 heartbeat.close()
                 _plan_restart(child, f"could not be started: {error}", {})
                 return
-        child.process, child.heartbeat = process, heartbeat
+        child.heartbeat = heartbeat
         child.started_s = child.heard_s = time.monotonic()
 
     def _next_s(self) -> float:
@@ -176,6 +172,9 @@ class Supervisor:
             if child.process is None or child.process.is_alive() or self._status is not None:
                 continue
             status, lived_s = child.process.exitcode or 0, time.monotonic() - child.started_s
+            if status == fork_server.UNKNOWN_STATUS and child.process.pid:
+                with suppress(ProcessLookupError):
+                    os.kill(child.process.pid, signal.SIGKILL)
             if child.is_first and status == STARTUP_FAILURE and not self._has_started():
                 LOG.error("server process %d could not start; the service ends", child.number)
                 self._status = STARTUP_FAILURE

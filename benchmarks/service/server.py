@@ -20,7 +20,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from api import app, data_folder, keys, settings
-from api.server import memory, serve
+from api.server import http_server, memory, serve
 from warehouse.control import database, projects
 
 PROJECT = "bench"
@@ -86,12 +86,12 @@ async def empty(request: Request) -> Response:
 def main(data: str, fileno: str) -> None:
     """Run the service: `python -m benchmarks.service.server DATA FILENO`."""
     os.environ["READERSHIP_DATA"] = data
-    serve.run(with_empty, socket.socket(fileno=int(fileno)), settings.read(os.environ))
+    http_server.run(with_empty, socket.socket(fileno=int(fileno)), settings.read(os.environ))
 
 
 def with_empty() -> ASGIApp:
     config = settings.read(os.environ)
-    serve.configure_process(config.log_level)
+    http_server.configure_process(config.log_level)
     return app.create(config, (Route(EMPTY, empty, methods=["POST"]), *app.ROUTES))
 
 

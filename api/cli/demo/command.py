@@ -57,6 +57,7 @@ def demo_(settings: Settings, host: str, port: int, processes: int) -> None:
     service.
     """
     logs.configure(settings.log_level)
+    server.import_app(processes)
     lock = serve.lock_data_folder(settings)
     listener = server.listen(host, port)
     show_demo(settings, server.url(listener), server.described_url(listener))

@@ -4,24 +4,27 @@ A terminal sends the signal to both at the same time. Here the supervisor gets i
 its traceback, if it prints one: the supervisor could end the process before.
 """
 
+import multiprocessing
 import os
 import signal
 import sys
 import threading
 from types import TracebackType
 
+SUPERVISOR = int(os.environ.setdefault("SUPERVISOR", str(os.getpid())))  # child processes inherit the variable
+
 
 def _print_and_interrupt_supervisor(
     kind: type[BaseException], error: BaseException, traceback: TracebackType | None
 ) -> None:
     sys.__excepthook__(kind, error, traceback)
-    os.kill(os.getppid(), signal.SIGINT)
+    os.kill(SUPERVISOR, signal.SIGINT)
 
 
-if "--multiprocessing-fork" in sys.orig_argv:  # this is the server process
+if multiprocessing.current_process().name != "MainProcess":  # this is the server process
     sys.excepthook = _print_and_interrupt_supervisor
     os.kill(os.getpid(), signal.SIGINT)
-    os.kill(os.getppid(), signal.SIGINT)
+    os.kill(SUPERVISOR, signal.SIGINT)
 
 
 def never_ends(number: int) -> None:

@@ -1,9 +1,10 @@
 """Server processes of the tests of the supervisor.
 
-They are in a module of their own, which imports little: a spawned process imports the module of its function before its
-first heartbeat.
+They are in a module of their own, which imports little: a process imports the module of its function before its first
+heartbeat.
 """
 
+import multiprocessing
 import os
 import signal
 import threading
@@ -23,6 +24,13 @@ def started(folder: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
+def end_supervisor() -> None:
+    supervisor = multiprocessing.parent_process()
+    assert supervisor is not None
+    assert supervisor.pid is not None
+    os.kill(supervisor.pid, signal.SIGTERM)
+
+
 def never_ends(number: int, folder: Path) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     record(folder, number)
@@ -39,7 +47,7 @@ def ends_at_once(number: int, folder: Path) -> None:
     starts = len(started(folder))
     if starts < 3:
         os._exit(7 if starts == 1 else STARTUP_FAILURE)
-    os.kill(os.getppid(), signal.SIGTERM)
+    end_supervisor()
     threading.Event().wait()
 
 
@@ -48,5 +56,5 @@ def stops_itself(number: int, folder: Path) -> None:
     if len(started(folder)) == 1:
         os.kill(os.getpid(), signal.SIGSTOP)  # this thread may continue until another one has received the signal
     else:
-        os.kill(os.getppid(), signal.SIGTERM)
+        end_supervisor()
     threading.Event().wait()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
@@ -21,7 +22,8 @@ from uvicorn.config import STARTUP_FAILURE
 from api.server.supervisor import Supervisor, Timeouts
 from tests.api.server.supervised import cannot_start, ends_at_once, never_ends, started, stops_itself
 from tests.processes.running import COMMAND, Running, new_key
-from tests.processes.waiting import server_processes, until
+from tests.processes.state import command_line, is_running
+from tests.processes.waiting import fork_servers, server_processes, started_processes, until
 from tests.warehouse.site import ROOT
 
 REPLACED_S = 30
@@ -93,6 +95,67 @@ def test_server_process_killed_while_it_serves_is_replaced_and_the_log_has_its_s
     until(lambda: httpx.get(f"{service.url}/healthz", timeout=60).status_code == 200)
     os.kill(first, signal.SIGCONT)
     assert service.stop() == 0
+
+
+@pytest.mark.long
+def test_fork_server_that_is_killed_is_replaced_with_its_processes(start: Callable[..., Running]) -> None:
+    service = start(processes=2)
+    assert service.process is not None
+    parent, first = service.process.pid, started_processes(service)
+    os.kill(fork_servers(parent)[0], signal.SIGKILL)
+    until(lambda: len({*server_processes(parent)} - {*first}) == 2)
+    until(lambda: not any(map(is_running, first)))
+    assert {line["pid"] for line in restarts(service.log)} == {*first}
+    started_processes(service)
+    assert service.stop() == 0
+
+
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """Yield a folder whose path is short enough for a socket."""
+    with TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+def delete_socket(folder: Path) -> None:
+    (socket,) = folder.glob("*/*")
+    socket.unlink()
+
+
+def upgrade(folder: Path) -> None:
+    (package := folder / "readership-999.dist-info").mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: readership\nVersion: 999\n")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("prepare", [delete_socket, upgrade])
+def test_server_process_is_spawned_without_the_fork_server_and_after_an_upgrade(
+    start: Callable[..., Running], short_folder: Path, prepare: Callable[[Path], None]
+) -> None:
+    service = start(processes=2, TMPDIR=str(short_folder), PYTHONPATH=str(short_folder))
+    assert service.process is not None
+    parent, (first, second) = service.process.pid, started_processes(service)
+    prepare(short_folder)
+    os.kill(first, signal.SIGKILL)
+    (third,) = until(lambda: {*server_processes(parent)} - {first, second})
+    assert b"spawn_main" in command_line(third)
+    started_processes(service)
+    assert service.stop() == 0
+    assert not list(short_folder.glob("pymp-*")), "the folder of the socket is deleted"
+
+
+@pytest.mark.long
+def test_modules_in_the_working_directory_are_not_imported(tmp_path: Path) -> None:
+    """Check that a package `api` of somebody else does not end the service: `python -c` finds it first."""
+    (tmp_path / "api").mkdir()
+    (tmp_path / "api" / "__init__.py").write_text("raise SystemExit('not the package of the program')")
+    data, log = tmp_path / "data", tmp_path / "log"
+    argv = [COMMAND, "--data", data, "serve", "--port", "0", "--workers", "2"]
+    with log.open("wb") as output, subprocess.Popen(argv, stderr=output, cwd=tmp_path) as process:
+        until(lambda: len(server_processes(process.pid)) == 2)
+        process.terminate()
+        assert process.wait(ENDED_S) == 0
+    assert restarts(log) == []
 
 
 def test_ctrl_c_while_a_server_process_starts_ends_the_service_without_a_traceback() -> None:
