@@ -146,6 +146,10 @@ def test_touched_interval_shows_its_numbers_until_something_else_is_touched(brow
         ):
             finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
         assert tooltip(page) == tuesday
+        # A finger that is not lifted yet, or scrolls, sends none of the events of a mouse, which also hide the numbers.
+        outside = [{"x": left, "y": box["y"] + box["height"] + 150}]
+        finger.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": outside})
+        assert tooltip(page) == [""]
 
 
 def test_arrow_keys_move_and_the_numbers_are_read_out(page: Page) -> None:
