@@ -7,13 +7,14 @@ hot log, because one transaction stores the rows of a chunk and the ledger's row
 with the store's secret: see `ingest.hotlog.ledger_store`.
 """
 
+import errno
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from ingest.errors import LogReadElsewhere
 from ingest.hotlog.ledger_store import CHECKPOINT, Ledger, keyed, keyed_checkpoints, keyed_columns
 from ingest.imports.fingerprint import CHECKPOINT_BYTES, Fingerprint, digest, digest_of_first_line, fingerprint
-from ingest.imports.source import Source
+from ingest.imports.source import ReadFailed, Source
 
 EXTENDED_BYTES_MAX = 1024 * 1024
 """Maximum size, in bytes, of a chunk that is extended line by line, as the chunks of a followed log are."""
@@ -48,26 +49,33 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class _KnownChunk:
-    """A chunk of the ledger that the source continues with, and the bytes of the chunk that the source has."""
+    """A chunk of the ledger that the source continues with, and the fingerprint of the bytes that the source has."""
 
     id: int
-    data: bytes
-    ends_mid_line: bool
+    fingerprint: Fingerprint
     is_copy_end: bool
 
 
 def find(ledger: Ledger, source: Source, on_known: Callable[[bytes], None] = lambda data: None) -> tuple[Position, int]:
     """Take the known chunks from the source; return the position after them, and their number of lines.
 
-    `on_known` is called with each chunk that is taken.
+    `on_known` is called with each piece of a chunk that is taken.
+
+    Raises:
+        ReadFailed: the log was changed meanwhile.
     """
     newest = ledger.run("NEWEST_ID").fetchone()[0]
     position, lines = Position(0, Fingerprint(), ends_mid_line=False, newest_id=int(newest)), 0
     while source.peek(1) and (chunk := _known_after(ledger, position, source)) is not None:
-        data = source.take(len(chunk.data))
-        lines += data.count(b"\n")
-        on_known(data)
-        position = Position(chunk.id, fingerprint(data), chunk.ends_mid_line, position.newest_id, chunk.is_copy_end)
+        taken, last = Fingerprint(len(chunk.fingerprint.digest)), b""
+        for data in source.take_pieces(chunk.fingerprint.bytes):
+            taken.update(data)
+            lines += data.count(b"\n")
+            on_known(data)
+            last = data[-1:]
+        if taken.digest != chunk.fingerprint.digest:
+            raise ReadFailed(errno.ESTALE, "it was changed while it was read")
+        position = Position(chunk.id, taken, last != b"\n", position.newest_id, chunk.is_copy_end)
     return position, lines + position.ends_mid_line
 
 
@@ -85,8 +93,8 @@ def _joined(ledger: Ledger, source: Source) -> _KnownChunk | None:
     lines: set[bytes] = set()
     size = 0
     while chunk is not None:
-        lines.update(chunk.data[:JOINED_BYTES_MAX].splitlines())
-        size += len(chunk.data)
+        lines.update(b"".join(source.ahead(size, min(chunk.fingerprint.bytes, JOINED_BYTES_MAX))).splitlines())
+        size += chunk.fingerprint.bytes
         if len(lines) >= JOINED_LINES_MIN:
             return first
         if size >= JOINED_BYTES_MAX or chunk.is_copy_end:
@@ -97,29 +105,23 @@ def _joined(ledger: Ledger, source: Source) -> _KnownChunk | None:
 
 def _child(ledger: Ledger, parent: int, source: Source, offset: int) -> _KnownChunk | None:
     """Return the chunk after `parent` that the source continues with at an offset, complete or truncated."""
-
-    def ahead(size: int) -> bytes:
-        return source.peek(offset + size)[offset:]
-
-    head = ahead(CHECKPOINT_BYTES)
+    head = b"".join(source.ahead(offset, CHECKPOINT_BYTES))
     if not head:
         return None
     first = digest_of_first_line(head) or digest_of_first_line(head + b"\n")  # a copy may lack the last line end
     values = {"parent": parent, "first": keyed(first, ledger.secret), "no_line": b""}
-    rows = [
-        row
-        for row in ledger.run("CHILDREN", values)
-        if _may_begin_with(head, checkpoints=row[3], digest_bytes=len(row[2]), secret=ledger.secret)
-    ]
-    for id, size, known_digest, _, is_cut in rows:
-        data = ahead(size)
-        if keyed(digest(data, len(known_digest)), ledger.secret) == known_digest:
-            return _KnownChunk(id, data, bool(is_cut), is_copy_end=False)
-    for id, size, known_digest, checkpoints, _ in rows:
-        data = ahead(size)
-        if len(data) < size and _is_prefix(data, checkpoints, len(known_digest), ledger.secret):
-            return _KnownChunk(id, data, not data.endswith(b"\n"), is_copy_end=True)
-    return None
+    truncated = []
+    for id, size, known_digest, checkpoints, _ in ledger.run("CHILDREN", values):
+        if not _may_begin_with(head, checkpoints, len(known_digest), ledger.secret):
+            continue
+        data = Fingerprint(len(known_digest))
+        for piece in source.ahead(offset, size):
+            data.update(piece)
+        if keyed(data.digest, ledger.secret) == known_digest:
+            return _KnownChunk(id, data, is_copy_end=False)
+        if data.bytes < size:
+            truncated.append((_KnownChunk(id, data, is_copy_end=True), checkpoints))
+    return next((chunk for chunk, known in truncated if _is_prefix(chunk.fingerprint, known, ledger.secret)), None)
 
 
 def _may_begin_with(head: bytes, checkpoints: bytes, digest_bytes: int, secret: bytes) -> bool:
@@ -131,9 +133,11 @@ def _may_begin_with(head: bytes, checkpoints: bytes, digest_bytes: int, secret: 
     return bool(keyed(digest(head[:offset], digest_bytes)[: len(known)], secret) == known)
 
 
-def _is_prefix(data: bytes, checkpoints: bytes, digest_bytes: int, secret: bytes) -> bool:
+def _is_prefix(data: Fingerprint, checkpoints: bytes, secret: bytes) -> bool:
     """Return whether data, with or without the end of its last line, begins a chunk with these checkpoints."""
-    own = (fingerprint(each, digest_bytes).checkpoints for each in (data, data + b"\n"))
+    with_line_end = data.copy()
+    with_line_end.update(b"\n")
+    own = (each.checkpoints for each in (data, with_line_end))
     return any(each and checkpoints.startswith(keyed_checkpoints(each, secret)) for each in own)
 
 

@@ -57,10 +57,31 @@ class Source:
             self._ahead = b"".join(filter(None, pieces))  # does not copy a single piece
         return self._ahead if len(self._ahead) == size else self._ahead[:size]
 
+    def ahead(self, offset: int, size: int) -> Iterator[bytes]:
+        """Yield `size` bytes after the next `offset` bytes in pieces, without taking them; fewer only at the end.
+
+        Of a plain file only one piece is in memory. Any other log cannot be read twice, and is read ahead as by `peek`.
+        """
+        start = self.taken + offset
+        end = start + size
+        while not self._is_ended and self.size and start < end:
+            if not (piece := self._file.read_at(start, min(end - start, BLOCK_BYTES))):
+                return
+            yield piece
+            start += len(piece)
+        if start < end:
+            yield self.peek(end - self.taken)[start - self.taken :]
+
     def take(self, size: int) -> bytes:
         """Return the next `size` bytes, fewer only at the end, and move past them."""
         taken = self.peek(size)
         return self._move_past(taken, self._ahead[len(taken) :])
+
+    def take_pieces(self, size: int) -> Iterator[bytes]:
+        """Take `size` bytes, fewer only at the end, in pieces of up to BLOCK_BYTES."""
+        end = self.taken + size
+        while piece := self.take(min(end - self.taken, BLOCK_BYTES)):
+            yield piece
 
     def take_lines(self) -> bytes:
         """Take whole lines of up to BLOCK_BYTES.

@@ -28,6 +28,7 @@ from ingest.imports.fingerprint import Fingerprint
 from ingest.imports.importer import Options, import_logs
 from ingest.imports.ledger import Position
 from ingest.imports.prepared import preparation
+from ingest.imports.source import ReadFailed
 from tests import temporary
 from tests.ingest.formats.test_clf import line
 from tests.rounds import rounds
@@ -396,22 +397,44 @@ def test_concurrent_imports_of_a_log_count_each_line_once_and_one_fails(site: Si
 
 
 def test_no_more_of_a_log_is_read_than_shows_that_it_is_not_a_known_chunk(site: Site, tmp_path: Path) -> None:
-    """Look up a log that differs from a large known chunk in its second line, and the chunk itself."""
-    log, other, own = tmp_path / "log", tmp_path / "other", Ledger(site.hot, "site", SECRET)
-    log.write_bytes(log_lines(0, 5_000))
-    other.write_bytes(log_line(0) + log_line(6_000) + log_lines(1, 5_000))
-    ledger_store.create(site.hot)
-    start, chunk = (
-        Position(0, Fingerprint(), ends_mid_line=False, newest_id=0),
-        fingerprint.fingerprint(log.read_bytes()),
-    )
-    ledger.record(own, start, chunk, ends_mid_line=False, now_s=0)
+    """Look up a log that differs from a large known chunk in its second line, and the chunk itself.
+
+    The reads of a gzip file are counted; its bytes are stored uncompressed.
+    """
+    log, other = tmp_path / "log", tmp_path / "other.gz"
+    own = known_chunk(site, log)
+    other.write_bytes(gzip.compress(log_line(0) + log_line(6_000) + log_lines(1, 5_000), 0))
     reads: list[int] = []
-    with open_source(str(other), reads.append) as source:
-        assert ledger.find(own, source)[1] == 0
-    assert sum(reads) <= fingerprint.CHECKPOINT_BYTES
-    with open_source(str(log)) as source:
-        assert ledger.find(own, source)[1] == 5_000
+    with open_source(str(other), reads.append) as unknown:
+        assert ledger.find(own, unknown)[1] == 0
+    assert sum(reads) <= 2 * fingerprint.CHECKPOINT_BYTES < other.stat().st_size
+    with open_source(str(log)) as known:
+        assert ledger.find(own, known)[1] == 5_000
+
+
+def test_known_chunk_that_changes_while_it_is_read_is_not_skipped(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "log"
+    own = known_chunk(site, log)
+    changed = log_lines(0, 4_999) + log_line(6_000)
+    monkeypatch.setattr(source, "BLOCK_BYTES", len(changed) // 2)
+
+    def change(piece: bytes) -> None:
+        log.write_bytes(changed)
+
+    with open_source(str(log)) as known, pytest.raises(ReadFailed, match="changed while it was read"):
+        ledger.find(own, known, on_known=change)
+
+
+def known_chunk(site: Site, log: Path) -> Ledger:
+    """Write a log of 5,000 lines, and return a ledger that has it as one chunk."""
+    log.write_bytes(log_lines(0, 5_000))
+    ledger_store.create(site.hot)
+    own = Ledger(site.hot, "site", SECRET)
+    start = Position(0, Fingerprint(), ends_mid_line=False, newest_id=0)
+    ledger.record(own, start, fingerprint.fingerprint(log.read_bytes()), ends_mid_line=False, now_s=0)
+    return own
 
 
 # Random sequences of changes and imports
