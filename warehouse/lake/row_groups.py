@@ -59,12 +59,10 @@ def rows_for(paths: Iterable[str]) -> int:
 def path_bytes(path: str, project: str) -> int:
     """Return the size of the paths in the row groups of a file that may have rows of a project, in bytes.
 
-    A file never changes. Its first column has the projects. A missing or damaged file is left to the reader of
-    its rows, which names it in its error.
+    A file never changes. Its first column has the projects.
     """
-    try:
-        metadata = pq.read_metadata(roots.open_parquet(path))
-    except (OSError, pa.ArrowInvalid):
+    metadata = _metadata(path)
+    if metadata is None:
         return 0
     bounds = [metadata.row_group(number).column(0).statistics for number in range(metadata.num_row_groups)]
     may_have = (
@@ -73,6 +71,26 @@ def path_bytes(path: str, project: str) -> int:
         if each is None or not each.has_min_max or each.min <= project <= each.max
     )
     return column_bytes(metadata, "path", may_have)
+
+
+@lru_cache(65_536)
+def has_large(path: str) -> bool:
+    """Return whether a file has a row group of more than twice BYTES_MAX, as older releases wrote.
+
+    The values of a smaller row group may take up to BYTES_MAX: lengths of texts and headers are added to them.
+    """
+    metadata = _metadata(path)
+    return metadata is not None and any(
+        metadata.row_group(number).total_byte_size > 2 * BYTES_MAX for number in range(metadata.num_row_groups)
+    )
+
+
+def _metadata(path: str) -> pq.FileMetaData | None:
+    """Return the metadata of a file. One that is missing or damaged is left to the reader of its rows, who names it."""
+    try:
+        return pq.read_metadata(roots.open_parquet(path))
+    except (OSError, pa.ArrowInvalid):
+        return None
 
 
 def column_bytes(metadata: pq.FileMetaData, column: str, groups: Iterable[int]) -> int:

@@ -18,7 +18,7 @@ from warehouse.batch.items import OpenWorkers
 from warehouse.hotlog import wal
 from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.durability import durable_writes
-from warehouse.lake import delta_table, rewriting, roots
+from warehouse.lake import delta_table, rewriting, roots, row_groups
 from warehouse.lake.lock import pause_for_waiters
 from warehouse.lake.roots import Root
 from warehouse.maintenance.load import load
@@ -49,7 +49,8 @@ def compact(
     closed_before: date | None = None,
     between: Callable[[], object] = lambda: None,
 ) -> Compacted:
-    """Rewrite and sort each partition that has more than `small_files_max` small files, one commit a partition.
+    """Rewrite and sort each partition that has more than `small_files_max` small files, or an older release's large row
+    group, one commit a partition.
 
     With `closed_before`, only partitions whose day or month ended before that date are rewritten. The lake is locked
     for one partition at a time. `between` is called after each partition, without the lock: a service, which does not
@@ -88,7 +89,7 @@ def compact_in_workers(
     wait_s: float,
     between: Callable[[], object] = lambda: None,
 ) -> Compacted:
-    """Rewrite and sort each partition that has more than one small file, in workers: see `compact`.
+    """Rewrite and sort each partition that is due with a `small_files_max` of 1, in workers: see `compact`.
 
     A worker writes the new files, without the lock. This process commits them if the partition still has the files that
     the worker read; otherwise it rewrites the partition itself. The workers spill into the folder of `database`.
@@ -134,11 +135,11 @@ def _compacted(files: Collection[tuple[int, int]]) -> Compacted:
 
 
 def _choose(root: Root, small_files_max: int) -> list[tuple[delta_table.Spec, str]]:
-    """Return the partitions that have more than `small_files_max` small files."""
+    """Return the partitions that have more than `small_files_max` small files, or a large row group."""
     return [
         (spec, partition)
         for spec in delta_table.TABLES
-        for partition in _crowded(delta_table.list_files(delta_table.open_table(root, spec), spec), small_files_max)
+        for partition in _due(delta_table.list_files(delta_table.open_table(root, spec), spec), small_files_max)
     ]
 
 
@@ -153,14 +154,14 @@ def _tasks(
     workers: int,
     started: dict[str, Partition],
 ) -> Iterator[tuple[str, Partition]]:
-    """Yield the partitions that still have more than one small file, and add each to `started`.
+    """Yield the partitions that are still due, and add each to `started`.
 
     The files of a partition are listed when it is taken: another process may compact it while it waits for a worker,
     and delete its old files `delta_table.GRACE_H` hours later.
     """
     for spec, partition in chosen:
         files = delta_table.list_files(delta_table.open_table(root, spec), spec, partition)
-        if _crowded(files, 1):
+        if _due(files, 1):
             name = _name(spec, partition)
             started[name] = Partition(root, spec, partition, files, spill, workers)
             yield name, started[name]
@@ -204,9 +205,10 @@ def vacuum(hot: HotConnection, root: Root, wait_s: float) -> None:
     steps.run_all(tasks)
 
 
-def _crowded(files: Iterable[delta_table.File], small_files_max: int) -> list[str]:
+def _due(files: Collection[delta_table.File], small_files_max: int) -> list[str]:
     small = Counter(file.partition for file in files if file.size < SMALL_BYTES)
-    return sorted(partition for partition, count in small.items() if count > small_files_max)
+    large = {file.partition for file in files if row_groups.has_large(file.path)}
+    return sorted({partition for partition, count in small.items() if count > small_files_max} | large)
 
 
 def _rewrite(

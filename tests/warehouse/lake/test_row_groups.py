@@ -82,6 +82,15 @@ def test_loads_compactions_recounts_rollups_and_deletions_write_small_groups(sit
     site.close()
 
 
+def test_compaction_rewrites_large_groups_of_an_older_release_once(site: Site) -> None:
+    site.compact()
+    delta_table.delete(site.table(delta_table.HITS_TABLE), "path < '/000001'", ROWS_MAX)  # limited in rows alone
+    assert [site.compact(small_files_max=16).partitions for _ in range(2)] == [1, 0]
+    (file,) = site.state(delta_table.HITS_TABLE).files
+    assert (file.rows, row_groups.has_large(file.path)) == (COUNT - 1, False)
+    site.close()
+
+
 def test_staged_group_has_only_its_own_texts_in_its_dictionary(tmp_path: Path) -> None:
     site = Site(tmp_path)
     rows = pa.Table.from_pylist(long_views(0, COUNT // 2) * 2, HOT)
