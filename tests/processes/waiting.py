@@ -31,6 +31,16 @@ def until(condition: Callable[[], Result], within_s: float = 90) -> Result:
         time.sleep(min(max(POLL_S, waited_s / 20), POLL_S_MAX))
 
 
+def within_window(attempt: Callable[[str], Result], window_s: float = 60) -> Result:
+    """Call `attempt` with the address of a new client until it ends within the window of a limit; return its result."""
+    for number in range(1, 10):
+        began_s = time.monotonic()
+        result = attempt(f"203.0.113.{number}")
+        if time.monotonic() - began_s < window_s:
+            return result
+    raise AssertionError(f"each of {number} attempts took longer than {window_s:g} s")
+
+
 def each_alone(service: Running) -> Iterator[None]:
     """Yield once for each server process, while that process accepts every new connection and the others are stopped.
 

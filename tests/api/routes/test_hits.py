@@ -6,7 +6,6 @@ import json
 import re
 import secrets
 import sqlite3
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -350,20 +349,14 @@ def test_classification_of_a_large_post_does_not_delay_other_requests(
     rows = [view("/many", userAgent=f"{FIREFOX} {secrets.token_hex(4)} {tail}") for _ in range(9_000)]
     body = gzip.compress(lines(*rows), 1)
 
-    def post() -> tuple[Any, float]:
-        began = time.perf_counter()
-        return site.post("hits", content=body, headers={**NDJSON, **GZIP}).json(), time.perf_counter() - began
-
-    waits: list[float] = []
+    answered = 0
     with ThreadPoolExecutor(1) as pool, httpx.Client(base_url=service.url, verify=NO_TLS) as other:
-        sent = pool.submit(post)
+        sent = pool.submit(site.post, "hits", content=body, headers={**NDJSON, **GZIP})
         while not sent.done():
-            began = time.perf_counter()
-            other.get("healthz")
-            waits.append(time.perf_counter() - began)
-    response, took = sent.result()
-    assert response == receipt(9_000)
-    assert max(waits) < took / 3, (max(waits), took)
+            assert other.get("healthz").status_code == 200
+            answered += 1
+    assert sent.result().json() == receipt(9_000)
+    assert answered > 20  # 4 to 12 if the event loop classifies
 
 
 @pytest.mark.parametrize("end", [1, 9, 10, 40, -8, -4, -1])
