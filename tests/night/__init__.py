@@ -2,5 +2,6 @@
 
 - `__main__`: runs the steps one after another, and prints what each found.
 - `soak`: a service under a constant mixed load for an hour.
+- `mutants`: random faults in a copy of the product, and the tests that catch them.
 - `slower`: names the figures of the benchmarks that became worse by a fifth since the run before.
 """

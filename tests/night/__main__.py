@@ -54,7 +54,7 @@ def steps(seed: int) -> dict[str, Step]:
         "simulation": Step([python, "-m", "tests.simulation", "--seed", str(seed), "--steps", "1000000"], 3),
         "fuzzing": Step([python, "-m", "tests.fuzzing", "--seconds", "600", "--seed", str(seed)], 2),
         "soak": Step([python, "-m", "tests.night.soak", "--minutes", "60"], 1.5),
-        "mutants": Step([python, "-m", "tests.mutants", "--number", "100", "--seed", str(seed)], 3),
+        "mutants": Step([python, "-m", "tests.night.mutants", "--number", "100", "--seed", str(seed)], 3),
         "benchmarks": Step([python, "-m", "tests.night.slower"], 2),
         **{name: Step(_in_clone(name), 1, needs=name) for name in PYTHONS},
     }

@@ -1,0 +1,199 @@
+"""Put random faults into the product, one at a time, and show which ones the tests catch.
+
+`python -m tests.night.mutants [--number 100] [--seed N] [PACKAGE ...]` changes one operator, condition, number,
+statement or SQL word of a copy of the repository. It runs the tests of the changed module, then all tests of its room,
+then those of the promises and of its package, until one fails. The survivors are printed with their lines. Some of them
+change nothing that a test could see: read each. The exit status is 1 if fewer than CAUGHT_MIN of the mutants are caught.
+"""
+
+import argparse
+import ast
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.test_rooms import PACKAGES, TESTED_BY
+
+ROOT = Path(__file__).parents[2]
+CAUGHT_MIN = 0.85
+"""Least share of all mutants that are caught. About one in ten changes nothing that a test could see."""
+RUN_S = 900
+NOT_COPIED = (".git", ".venv", "build", "results", "data-demo", "__pycache__", ".*_cache")
+OPERATORS: dict[type[ast.AST], str] = {
+    ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==",
+    ast.In: "not in", ast.NotIn: "in", ast.Is: "is not", ast.IsNot: "is",
+}  # fmt: skip
+"""Operator of a comparison that replaces another."""
+ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.BitOr: ast.BitAnd,
+    ast.BitAnd: ast.BitOr,
+}  # fmt: skip
+SQL = re.compile(r"\b(?:SELECT|WHERE|FROM|UPDATE|DELETE)\b")
+SQL_WORDS = {
+    " AND ": " OR ", " < ": " <= ", " >= ": " > ", " = ": " != ", " - ": " + ", " IS NULL": " IS NOT NULL",
+    "sum(": "max(", "min(": "max(", "UNION ALL": "UNION", "LEFT JOIN": "JOIN", " DESC": " ASC",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of a module: the text from `start` to `end`, in bytes of the file, becomes `text`."""
+
+    module: Path
+    line: int
+    start: int
+    end: int
+    text: str
+    original: str
+
+    def __str__(self) -> str:
+        before, after = (" ".join(each.split())[:100] for each in (self.original, self.text))
+        return f"{self.module}:{self.line}: {before}  ->  {after}"
+
+
+def mutants(module: Path, source: str) -> Iterator[Mutant]:
+    """Yield each possible mutant of a module. Annotations, docstrings, messages and log lines are not changed."""
+    lines = [0]
+    for text in source.encode().splitlines(keepends=True):
+        lines.append(lines[-1] + len(text))
+
+    def mutant(node: ast.expr | ast.stmt, text: str) -> Mutant:
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        start, end = lines[node.lineno - 1] + node.col_offset, lines[node.end_lineno - 1] + node.end_col_offset
+        return Mutant(module, node.lineno, start, end, text, source.encode()[start:end].decode())
+
+    for node in _behaviour(ast.parse(source)):
+        for text in _replacements(node):
+            assert isinstance(node, ast.expr | ast.stmt)
+            yield mutant(node, text)
+
+
+def _behaviour(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes below `node` that can change what the product does."""
+    for name, value in ast.iter_fields(node):
+        if name in {"annotation", "returns", "decorator_list", "exc", "msg"}:
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            is_text = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
+            if (
+                isinstance(child, ast.AST)
+                and not is_text
+                and not isinstance(child, ast.JoinedStr | ast.Assert | ast.Import)
+            ):
+                yield child
+                yield from _behaviour(child)
+
+
+def _replacements(node: ast.AST) -> Iterator[str]:
+    """Yield the source texts that replace a node."""
+    match node:
+        case ast.Constant(bool(value)):
+            yield str(not value)
+        case ast.Constant(int(value)):
+            yield str(value + 1)
+        case ast.Constant(str(value)) if SQL.search(value):
+            yield from (repr(value.replace(word, other, 1)) for word, other in SQL_WORDS.items() if word in value)
+        case ast.Expr(ast.Call(function)) if "log" not in ast.unparse(function).lower():
+            yield "None"
+        case ast.Return(value) if value is not None and not isinstance(value, ast.Constant):
+            yield "return None"
+        case ast.expr():
+            yield from _operators(node)
+
+
+def _operators(node: ast.expr) -> Iterator[str]:
+    """Yield the source texts that replace an expression by one with another operator or order."""
+    match node:
+        case ast.Compare(left, [operator], [right]) if type(operator) in OPERATORS:
+            yield f"({ast.unparse(left)} {OPERATORS[type(operator)]} {ast.unparse(right)})"
+        case ast.BoolOp(operator, values):
+            word = " and " if isinstance(operator, ast.Or) else " or "
+            yield f"({word.join(f'({ast.unparse(value)})' for value in values)})"
+        case ast.BinOp(left, operator, right) if type(operator) in ARITHMETIC:
+            yield f"({ast.unparse(ast.BinOp(left, ARITHMETIC[type(operator)](), right))})"
+        case ast.UnaryOp(ast.Not(), operand):
+            yield f"bool({ast.unparse(operand)})"
+        case ast.IfExp(test, body, orelse):
+            yield f"({ast.unparse(ast.IfExp(test, orelse, body))})"
+
+
+def apply(mutant: Mutant, folder: Path) -> None:
+    """Change the module in a copy of the repository."""
+    file = folder / mutant.module
+    content = file.read_bytes()
+    file.write_bytes(content[: mutant.start] + mutant.text.encode() + content[mutant.end :])
+
+
+def stages(module: Path, folder: Path) -> Iterator[list[str]]:
+    """Yield the tests of a module in the order in which they run: its own, its room's, and the promises'."""
+    own = TESTED_BY.get(module.as_posix(), (module.parent / f"test_{module.name}").as_posix())
+    if (folder / "tests" / own).exists():
+        yield [f"tests/{own}"]
+    room = next(each for each in module.parents if (folder / "tests" / each).is_dir())
+    yield [f"tests/{room}"]
+    yield ["tests/promises", "tests/service", f"tests/{module.parts[0]}"]
+
+
+def catch(mutant: Mutant, folder: Path) -> str | None:
+    """Return the tests that catch the mutant; None if it survives."""
+    apply(mutant, folder)
+    environ = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        for number, tests in enumerate(stages(mutant.module, folder)):
+            marks = "" if len(tests) == 1 and tests[0].endswith(".py") else "not long and not night and not installed"
+            options = ["-x", "-q", "-n", "2", "--dist", "loadfile"] if number else ["-x", "-q"]
+            command = [sys.executable, "-m", "pytest", *options, "-p", "no:randomly", "-m", marks, *tests]
+            try:
+                run = subprocess.run(command, cwd=folder, env=environ, capture_output=True, check=False, timeout=RUN_S)
+            except subprocess.TimeoutExpired:
+                return f"{' '.join(tests)} (no end)"
+            if run.returncode:
+                return " ".join(tests)
+        return None
+    finally:
+        shutil.copy(ROOT / mutant.module, folder / mutant.module)
+
+
+def chosen(packages: list[str], number: int, seed: int) -> list[Mutant]:
+    """Return random mutants, spread over the modules by their numbers of possible mutants."""
+    files = [file for package in packages for file in sorted((ROOT / package).rglob("*.py"))]
+    every = [mutant for file in files for mutant in mutants(file.relative_to(ROOT), file.read_text())]
+    return random.Random(seed).sample(every, min(number, len(every)))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("packages", nargs="*", metavar="PACKAGE", default=list(PACKAGES), help=", ".join(PACKAGES))
+    parser.add_argument("--number", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    caught: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+    survivors = []
+    with tempfile.TemporaryDirectory(prefix="readership-mutants-") as name:
+        folder = Path(name)
+        shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*NOT_COPIED), dirs_exist_ok=True)
+        for mutant in chosen(options.packages or list(PACKAGES), options.number, options.seed):
+            tests = catch(mutant, folder)
+            package = mutant.module.parts[0]
+            total[package] += 1
+            caught[package] += tests is not None
+            survivors += [mutant] if tests is None else []
+            print(f"{'caught' if tests else 'SURVIVED'}  {mutant}", f"({tests})" if tests else "", flush=True)
+    print("\nsurvivors:", *survivors, sep="\n  ")
+    shares = ", ".join(f"{package} {caught[package]} of {total[package]}" for package in total)
+    print(f"caught {caught.total()} of {total.total()}: {shares}")
+    return 0 if caught.total() >= CAUGHT_MIN * total.total() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
