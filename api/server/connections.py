@@ -81,6 +81,8 @@ class _Clients:
     def __init__(self) -> None:
         self.waiting: dict[Connection, float] = {}
         """Loop time at which each connection began to wait for a request, or for its client to read."""
+        self.sending: dict[Connection, None] = {}
+        """Connections whose clients send a body, in the order in which they began."""
         self.unread: dict[Connection, int] = {}
         """Unread bytes of each connection at the moment its client stopped reading."""
         self.unread_bytes = 0
@@ -94,14 +96,15 @@ class _Clients:
 
     def remove(self, connection: "Connection") -> None:
         self.waiting.pop(connection, None)
+        self.sending.pop(connection, None)
         self.unread_bytes -= self.unread.pop(connection, 0)
 
 
 class Connection(HttpToolsProtocol):
     """An HTTP connection with limits on the head of each request, and with timeouts for its client.
 
-    Above the maximum number, a new connection replaces the one that has waited longest for its client. If no connection
-    waits for its client, the request of the new one is answered 503.
+    Above the maximum number, a new connection replaces the one that has waited longest for a request or a reader, or
+    else for the rest of a body. If no connection waits for its client, the request of the new one is answered 503.
     """
 
     client_s: ClassVar[float] = CLIENT_S
@@ -135,7 +138,7 @@ class Connection(HttpToolsProtocol):
         if self.client:  # the lists of trusted proxies, and the limits per client, have IPv4 addresses in this form
             self.client = (unmapped(self.client[0]), self.client[1])
         if len(self.connections) > self.maximum():
-            longest = next(iter(self._clients.waiting), None)
+            longest = next(iter(self._clients.waiting), None) or next(iter(self._clients.sending), None)
             if longest is None:
                 self.app = self.full
             else:
@@ -186,7 +189,12 @@ class Connection(HttpToolsProtocol):
         if self._is_head_too_large():
             self._refuse_head()
         self._open_bytes = 0
+        self._clients.sending[self] = None
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._clients.sending.pop(self, None)
+        super().on_message_complete()
 
     def on_body(self, body: bytes) -> None:
         self._open_bytes = 0

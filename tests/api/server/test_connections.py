@@ -213,6 +213,31 @@ def test_connection_past_the_maximum_ends_the_one_that_waited_longest() -> None:
     asyncio.run(use())
 
 
+def test_connection_past_the_maximum_ends_the_one_that_has_sent_longest_at_a_body() -> None:
+    begun = asyncio.Semaphore(0)
+
+    async def reading(scope: Scope, receive: Receive, send: Send) -> None:
+        begun.release()
+        while (await receive()).get("more_body"):
+            pass
+        await hello(scope, receive, send)
+
+    async def use() -> None:
+        async with served(Narrow, reading) as connect:
+            slow = [await connect() for _ in range(2)]
+            for _, writer in slow:
+                writer.write(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{")
+                await begun.acquire()
+            reader, writer = await connect()
+            writer.write(GET)
+            assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+            assert await rest(slow[0][0]) == b""
+            slow[1][1].write(b"}")
+            assert await slow[1][0].readline() == b"HTTP/1.1 200 OK\r\n"
+
+    asyncio.run(use())
+
+
 @pytest.mark.parametrize("base_url", ["", "https://example.com/stats"])
 def test_connection_is_answered_503_while_all_others_are_busy(base_url: str) -> None:
     narrow = type("Narrow", (connections.with_base_url(base_url),), {"maximum": staticmethod(Narrow.maximum)})
