@@ -1,30 +1,44 @@
 """Processor time of each test and its children. `pytest -p tests.processor_time FILE...` lists those of LONG_S or more.
 
-Such a test has the marker `long`, unless it is the main test of a promise. A process that outlives a test, such as a
-shared service, counts for the test at whose end it stops. Without pytest-xdist; fixtures count for their first test.
+Such a test has the marker `long`, unless it is the main test of a promise. A shared fixture counts for its first test.
+With pytest-xdist nothing is listed.
 """
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 LONG_S = 0.5
 _seconds: dict[str, float] = {}
+_before_teardown_s = 0.0
+"""Time of this process and its children before the fixtures of the test ended: killed services leave no times."""
 
 
-def _now_s() -> float:
-    """Return the processor time of this process and of its children that have ended."""
-    return sum(os.times()[:4])
+def _used_s(process: str) -> float:
+    """Return the processor time of a process and of all that it has started, as far as they live or were waited for."""
+    try:
+        fields = Path("/proc", process, "stat").read_text().rpartition(")")[2].split()
+        lists = [file.read_text() for file in Path("/proc", process, "task").glob("*/children")]
+    except OSError:
+        return 0
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") + sum(map(_used_s, " ".join(lists).split()))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    before_s = _now_s()
+    before_s = _used_s(str(os.getpid()))
     result = yield
     name = item.nodeid + (" (long)" if item.get_closest_marker("long") else "")
-    _seconds[name] = _now_s() - before_s
+    _seconds[name] = max(_before_teardown_s, _used_s(str(os.getpid()))) - before_s
     return result
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown() -> None:
+    global _before_teardown_s  # noqa: PLW0603  # hooks of a module have no other state
+    _before_teardown_s = _used_s(str(os.getpid()))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

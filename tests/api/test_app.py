@@ -89,6 +89,7 @@ def test_app_verifies_with_the_network_as_the_settings_allow_it(
         until(lambda: "the key directory of localhost cannot be used: the host has an address of" in caplog.text)
 
 
+@pytest.mark.long
 def test_app_with_a_damaged_batch_stores_posts_and_names_the_batch(
     prepared: tuple[Settings, dict[str, str]], caplog: pytest.LogCaptureFixture
 ) -> None:

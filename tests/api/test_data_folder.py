@@ -191,6 +191,7 @@ def test_empty_folder_used_as_data_folder_is_closed_to_other_users(tmp_path: Pat
     assert mode_of(tmp_path / "data") == "0700"
 
 
+@pytest.mark.long
 def test_folder_with_files_of_other_programs_keeps_its_mode_and_a_warning_is_printed(tmp_path: Path) -> None:
     folder = tmp_path / "a folder"
     folder.mkdir(mode=0o755)

@@ -209,7 +209,6 @@ def test_snippet_runs_without_the_packages_that_only_tests_install(data: Path, s
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.long
 def test_each_way_of_reading_returns_the_rows_that_the_page_claims(tmp_path: Path) -> None:
     """Compact two imports, so that each day has two replaced files, then post a hit that waits in the hot log."""
     folder = _imported(tmp_path / "data", "demo", "other")

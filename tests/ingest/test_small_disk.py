@@ -52,6 +52,7 @@ def stored(site: Site) -> int:
     return sum(file.rows for file in site.state(delta_table.HITS_TABLE).files)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("small_disk", [64], indirect=True)
 def test_hot_log_of_19_mb_is_loaded_with_9_mb_of_free_space(small_disk: SmallDisk) -> None:
     site = Site(small_disk.folder / "data")

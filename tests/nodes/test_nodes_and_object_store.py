@@ -33,7 +33,6 @@ def run(node: Running, *arguments: str) -> int:
     return readership("--data", str(node.data), *arguments, env={**os.environ, **node.environ}).returncode
 
 
-@pytest.mark.long
 def test_hit_counts_once_and_is_in_the_next_export_of_each_node(nodes: list[Running]) -> None:
     first, second = nodes
     for number, (writer, reader) in enumerate([(first, second), (second, first)], start=1):

@@ -199,6 +199,18 @@ def test_pages_of_a_moment_add_up_to_its_totals_under_load(start: Callable[..., 
     assert poster.acknowledged <= total <= poster.acknowledged + poster.unsure
 
 
+def test_pages_of_a_moment_add_up_to_its_totals_while_hits_arrive(start: Callable[..., Running]) -> None:
+    running, chance = start(READERSHIP_LOAD_EVERY_S="1", READERSHIP_JOBS_AT_ONCE="0"), seeded(20260902)
+
+    def post(page: int) -> None:
+        assert running.post([_hit(chance) for _ in range(POST_HITS)]).status_code == 202
+
+    for page in range(8):
+        post(page)
+    first = get(running, "views", limit=LIMIT)
+    read_moment(running, first.headers["X-As-Of"], first.json()["totals"], post)
+
+
 def test_moment_that_is_too_old_or_malformed_is_refused(service: Running) -> None:
     service.post({"path": "/as-of", "userAgent": FIREFOX})
     as_of = get(service, "views").headers["X-As-Of"]

@@ -26,8 +26,6 @@ from tests.promises.reading import daily_views, hits
 from tests.rounds import rounds, seeded
 from warehouse.hotlog import batches
 
-pytestmark = pytest.mark.long
-
 KILLS = rounds(20)
 KILLS_BESIDE_A_SERVICE = rounds(8)
 LINES = 190_000
@@ -64,10 +62,10 @@ SEEN = re.compile(rb'"GET (/[a-z0-9]+) HTTP/1\.1" (?:200|304) ', re.MULTILINE)
 """Pattern of a page view in these logs, independent of the tested parser."""
 
 
-def written(folder: Path, chance: random.Random) -> list[Path]:
+def written(folder: Path, chance: random.Random, count: int = LINES) -> list[Path]:
     """Write rotated logs and a copy of the oldest. Every third one is compressed; the newest has several chunks."""
     lines = []
-    for number in range(LINES):
+    for number in range(count):
         target = f"/p{chance.randrange(500)}" if number % 10 else "/style.css"
         status = chance.choice((200, 200, 200, 304, 404))
         time = f"{1 + number % 28:02}/Sep/2026:{number // 3600 % 24:02}:{number // 60 % 60:02}:{number % 60:02} +0000"
@@ -144,12 +142,13 @@ def exported(running: Running) -> Counter[str]:
     return Counter({row["path"]: int(row["total"]) for row in csv.DictReader(io.StringIO(answer.text))})
 
 
-def test_kills_lose_and_repeat_no_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kills", "count"), [(1, 80_000), pytest.param(KILLS, LINES, marks=pytest.mark.long)])
+def test_kills_lose_and_repeat_no_line(tmp_path: Path, kills: int, count: int) -> None:
     chance = seeded(20260915)
     data = tmp_path / "data"
     new_key(data)
-    files = written(tmp_path, chance)
-    killed_until_done(data, files, chance, KILLS)
+    files = written(tmp_path, chance, count)
+    killed_until_done(data, files, chance, kills)
     running = Running(data).start()
     seen = exported(running)
     assert running.stop() == 0
@@ -157,6 +156,7 @@ def test_kills_lose_and_repeat_no_line(tmp_path: Path) -> None:
     assert readership("--data", str(data), "doctor").returncode == 0
 
 
+@pytest.mark.long
 def test_kills_beside_a_service_that_takes_posts_lose_and_repeat_nothing(
     start: Callable[..., Running], tmp_path: Path
 ) -> None:

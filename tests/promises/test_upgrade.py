@@ -16,8 +16,6 @@ import pytest
 from tests.processes.running import PROJECT, Running, readership, readership_process
 from warehouse.lake import delta_table, table_schema
 
-pytestmark = pytest.mark.long
-
 ARCHIVES = sorted((Path(__file__).parents[1] / "fixtures").glob("data-*.tar.gz"))
 
 
@@ -57,6 +55,7 @@ def test_counts_are_complete_before_and_after_the_waiting_hits_are_loaded(older:
     assert older.human() == older.expected["human"]
 
 
+@pytest.mark.long
 def test_verification_of_older_rows_is_null_in_files_and_in_waiting_hits(older: Older) -> None:
     rows = "SELECT count(*) AS rows, count(verification) AS checked, count(hints) AS hints FROM hits"
     expected = [{"rows": older.expected["human"], "checked": 0, "hints": 0}]
@@ -66,12 +65,14 @@ def test_verification_of_older_rows_is_null_in_files_and_in_waiting_hits(older: 
     assert older.run("sql", rows) == expected
 
 
+@pytest.mark.long
 def test_doctor_finds_no_fault_and_counts_the_day_that_waited(older: Older) -> None:
     assert [finding["fault"] for finding in older.run("doctor") if finding["fault"]] == []
     with closing(sqlite3.connect(older.data / "hot.sqlite")) as hot:
         assert hot.execute("SELECT count(*) FROM recounts").fetchone() == (0,)
 
 
+@pytest.mark.long
 def test_log_that_the_older_release_imported_adds_nothing(older: Older) -> None:
     summary = older.run("import", PROJECT, str(older.folder / "access.log"))
     assert (summary["page_views"], summary["known"]) == (0, 300)
@@ -94,6 +95,7 @@ def test_service_takes_keys_event_ids_and_jobs_of_the_older_release(older: Older
         assert running.stop() == 0
 
 
+@pytest.mark.long
 def test_recover_lists_losses_without_changing_the_schema_of_an_older_hot_log(older: Older) -> None:
     def version() -> int:
         with closing(sqlite3.connect(older.data / "hot.sqlite")) as hot:
@@ -129,6 +131,7 @@ def contents(data: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in files if not path.name.endswith("-shm")}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "store"),
     [

@@ -58,6 +58,7 @@ def in_sql(hits: pa.Table) -> pa.Table:
     return run(daily_count.count_sql("dated"), dated=dated)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [daily_count.count, encoded, in_sql], ids=["Arrow", "encoded", "SQL"])
 @settings(max_examples=30)
 @given(rows=st.lists(rows_of_any_key))

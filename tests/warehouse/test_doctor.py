@@ -328,6 +328,7 @@ for finding in doctor.examine(folder / "hot.sqlite", folder / "lake", folder / "
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/Los_Angeles"])
 def test_time_zone_of_the_machine_causes_no_fault(site: Site, zone: str) -> None:
     site.post(view(ts=NOON.replace(day=30, hour=23)), view(ts=NOON.replace(day=1, hour=0)))

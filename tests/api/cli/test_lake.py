@@ -22,6 +22,7 @@ DOCTOR = "if it happens again, run readership doctor"
 LINE = f'192.0.2.1 - - [15/Sep/2026:12:00:00 +0000] "GET {{}} HTTP/1.1" 200 5 "-" "{FIREFOX}"\n'
 
 
+@pytest.mark.long
 def test_flush_and_compact_print_counts_and_change_no_export(start: Callable[..., Running]) -> None:
     service = start()
     until((service.data / "lake" / ".tidied").exists)  # a service vacuums at its start, and loads its hot log before
@@ -37,6 +38,7 @@ def test_flush_and_compact_print_counts_and_change_no_export(start: Callable[...
     assert all(finding["fault"] is None for finding in result(call(service.data, "doctor")))
 
 
+@pytest.mark.long
 def test_compact_writes_rollups_and_rebuild_replaces_them(imported: Imported, tmp_path: Path) -> None:
     data = imported.copy(tmp_path)
     assert result(call(data, "compact"))["rollups"] > 0

@@ -28,6 +28,7 @@ from tests.api.cli.console import (
 from tests.processes.running import COMMAND, PROJECT, new_key, readership_process
 
 
+@pytest.mark.long
 def test_command_prints_a_table_on_a_terminal(data: Path) -> None:
     ours, theirs = pty.openpty()
     environ = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
@@ -40,6 +41,7 @@ def test_command_prints_a_table_on_a_terminal(data: Path) -> None:
     assert not text.lstrip().startswith(("[", "{"))
 
 
+@pytest.mark.long
 def test_reader_of_standard_output_may_end_early(tmp_path: Path) -> None:
     """Run the equivalent of `readership classify --format ndjson < user_agents | head -1`."""
     agents = tmp_path / "agents"
@@ -165,6 +167,7 @@ def test_command_names_a_read_only_control_database_in_one_line(tmp_path: Path) 
     assert complaint(done) == "Error: the control database: attempt to write a readonly database\n"
 
 
+@pytest.mark.long
 def test_command_on_a_control_database_without_a_column_ends_with_a_traceback(tmp_path: Path) -> None:
     new_key(tmp_path / "data")
     with sqlite3.connect(tmp_path / "data" / "control.sqlite") as connection:

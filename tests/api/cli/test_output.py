@@ -54,6 +54,7 @@ def test_classification_of_one_user_agent_is_an_object(data: Path) -> None:
     assert result(document)["agent"] == "GPTBot"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("form", "start"), [("json", b"["), ("ndjson", b"")])
 def test_row_is_printed_before_the_next_one_is_read(form: str, start: bytes) -> None:
     command = [COMMAND, "classify", "--format", form]

@@ -68,6 +68,7 @@ def test_key_may_only_post_hits_and_has_no_expiry_by_default(data: Path) -> None
     assert (key["scope"], key["expires_s"]) == ("ingest", None)
 
 
+@pytest.mark.long
 def test_deleted_project_leaves_no_hit_key_or_record_of_imported_logs(
     start: Callable[..., Running], tmp_path: Path
 ) -> None:
@@ -105,6 +106,7 @@ LINES = (
 )
 
 
+@pytest.mark.long
 def test_chosen_hits_are_printed_and_deleted_only_with_yes_and_an_import_does_not_bring_them_back(
     data: Path, tmp_path: Path
 ) -> None:

@@ -90,6 +90,7 @@ def test_result_too_wide_for_the_terminal_has_one_line_per_value(filled: Running
     assert shown.keys() == set(HITS.names)
 
 
+@pytest.mark.long
 def test_long_cell_is_wrapped(service: Running) -> None:
     table = printed(service, "SELECT repeat('abcdefgh', 30) AS long, 1 AS short", columns=60)
     assert max(map(len, table.splitlines())) <= 60
@@ -114,6 +115,7 @@ def test_csv_and_json_distinguish_null_from_an_empty_string(service: Running) ->
     assert printed(service, question, "ndjson") == f"{row}\n"
 
 
+@pytest.mark.long
 def test_parquet_has_the_types_of_the_result(service: Running, tmp_path: Path) -> None:
     file = tmp_path / "agents.parquet"
     question = "SELECT name, 1::BIGINT AS n FROM agents"
@@ -145,6 +147,7 @@ def test_long_result_is_written_in_batches(service: Running, one_row_mb: int, tm
     assert peak_mb(service, 200_000, form, tmp_path / "answer") - one_row_mb < 250
 
 
+@pytest.mark.long
 def test_parquet_is_not_written_to_a_terminal(service: Running) -> None:
     terminal, end = os.openpty()
     command = [COMMAND, "--data", service.data, "sql", "SELECT 1", "--format", "parquet"]
@@ -217,6 +220,7 @@ def test_folder_without_data_is_named_and_not_created(service: Running, tmp_path
     assert not (tmp_path / "typo").exists()
 
 
+@pytest.mark.long
 def test_classify_takes_an_argument_or_lines_of_standard_input(data: Path) -> None:
     gptbot = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.3; +https://openai.com/gptbot"
     one = result(call(data, "classify", gptbot))

@@ -79,6 +79,7 @@ def test_running_service_is_known_until_it_ends(start: Callable[..., Running]) -
     assert link(call(service.data, "user", "reset", "Ada"))["url"] == ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "", "\nanother line\n"])
 def test_password_is_the_first_line_of_standard_input(data: Path, engine: sa.Engine, ending: str) -> None:
     arguments = ("user", "add", "Ada", "--role", "owner", "--password-stdin")
@@ -94,6 +95,7 @@ def test_short_password_is_refused(data: Path) -> None:
     assert listed(data) == []
 
 
+@pytest.mark.long
 def test_reset_ends_password_and_sessions_and_prints_a_link(data: Path, engine: sa.Engine) -> None:
     call(data, "user", "add", "Ada", "--role", "owner", "--password-stdin", stdin=PASSWORD)
     ada, now_s = users.find_by_name(engine, "Ada"), int(time.time())

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.api.cli.console import FIREFOX, in_background
 from tests.processes.running import COMMAND, Running, new_key
 from tests.processes.waiting import until
@@ -14,6 +16,7 @@ from tests.processes.waiting import until
 IMPORT = re.compile(r"^import time: .*\| +(\w+)", re.MULTILINE)
 
 
+@pytest.mark.long
 def test_worker_imports_neither_the_app_nor_its_server(tmp_path: Path) -> None:
     new_key(tmp_path / "data")
     log = tmp_path / "log"
@@ -28,6 +31,7 @@ def test_worker_imports_neither_the_app_nor_its_server(tmp_path: Path) -> None:
     assert not imported & {"starlette", "uvicorn", "httptools"}
 
 
+@pytest.mark.long
 def test_worker_loads_the_hot_log_of_a_killed_service(start: Callable[..., Running]) -> None:
     service = start()
     assert service.post({"path": "/a", "userAgent": FIREFOX, "timestamp": "2025-03-01T12:00:00Z"}).status_code == 202

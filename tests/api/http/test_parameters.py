@@ -206,6 +206,7 @@ queries = st.lists(st.tuples(st.sampled_from(NAMES) | st.text(max_size=5), value
 )
 
 
+@pytest.mark.long
 @settings(max_examples=500)
 @given(queries | st.binary(max_size=60).map(lambda query: query.decode("latin-1")))
 def test_any_query_is_parsed_or_rejected_with_its_faults(query: str) -> None:

@@ -324,6 +324,7 @@ bursts = st.lists(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=20)
 @given(bursts, st.integers(1, 60) | st.just(100))
 def test_no_window_has_more_than_the_limit_and_two_shares_of_each_other_node(

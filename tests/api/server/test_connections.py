@@ -382,6 +382,7 @@ def test_connections_with_the_oldest_unread_responses_are_closed_above_the_limit
     run(use)
 
 
+@pytest.mark.long
 def test_responses_that_were_read_do_not_count_towards_the_limit_of_unread_bytes() -> None:
     part = connections.UNREAD_BYTES_MAX * 3 // 8  # two wait at a time, and three would be too much
 

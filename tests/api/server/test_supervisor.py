@@ -51,6 +51,7 @@ def starting(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
             os.killpg(process.pid, signal.SIGKILL)
 
 
+@pytest.mark.long
 def test_server_process_killed_while_it_starts_is_replaced_at_once(
     starting: tuple[subprocess.Popen[bytes], Path],
 ) -> None:
@@ -68,6 +69,7 @@ def test_server_process_killed_while_it_starts_is_replaced_at_once(
     assert process.wait(ENDED_S) == 0
 
 
+@pytest.mark.long
 def test_sigterm_while_processes_start_ends_the_service(
     starting: tuple[subprocess.Popen[bytes], Path],
 ) -> None:

@@ -83,6 +83,7 @@ def test_this_process_classifies_if_the_system_allows_no_more_processes() -> Non
     assert done.stdout == "True\n[] True\n"
 
 
+@pytest.mark.long
 def test_ctrl_c_does_not_end_the_child_processes() -> None:
     with classifier_processes() as classify:
         classify(MANY)
@@ -93,6 +94,7 @@ def test_ctrl_c_does_not_end_the_child_processes() -> None:
         assert classifier_pids() == pids
 
 
+@pytest.mark.long
 def test_child_processes_end_when_their_parent_is_killed() -> None:
     program = (
         "import os, signal\n"

@@ -113,6 +113,7 @@ def test_user_agents_larger_than_the_cache_get_their_columns(bytes_max: int) -> 
     assert cache.nbytes == 0
 
 
+@pytest.mark.long
 def test_memory_stays_bounded_when_no_two_user_agents_share_a_browser() -> None:
     bytes_max, count = 500_000, 500
     cache = UserAgentCache(bytes_max=bytes_max)

@@ -374,6 +374,7 @@ def check_hit(log_line: bytes) -> None:
                 assert not set(text) & {"\n", "\0", "\x7f"}
 
 
+@pytest.mark.long
 @settings(max_examples=500)
 @given(junk | near_lines)
 @example(b'"' * 10_000)
@@ -383,6 +384,7 @@ def test_any_bytes_are_a_page_view_or_skipped_or_malformed(log_line: bytes) -> N
     check_hit(log_line)
 
 
+@pytest.mark.long
 @settings(max_examples=300)
 @given(junk | near_lines | near_lines.map(lambda log_line: b"example.com:443 " + log_line))
 @example(b"a:1 " + b"a " * 10_000 + b"[" * 10_000)

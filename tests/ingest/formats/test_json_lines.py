@@ -324,6 +324,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=300)
 @given(st.sampled_from(list(SAMPLES)), st.binary(max_size=60), st.integers(0, 5), values)
 @example("caddy", b"\xff", 0, 10**5_000)

@@ -242,6 +242,7 @@ def fill(row: bytes, opening: bytes = b"", closing: bytes = b"") -> bytes:
     return opening + row * ((BODY_BYTES_MAX - len(opening) - len(closing)) // len(row)) + closing
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("body", "lines"),
     [
@@ -278,6 +279,7 @@ def test_body_of_many_small_values_is_refused_before_it_is_decoded(body: bytes, 
         tracemalloc.stop()
 
 
+@pytest.mark.long
 def test_commas_and_braces_in_texts_are_not_counted() -> None:
     assert len(parsed([{"path": "/a", "userAgent": '{,\\"' * 4_000}] * 150, lines=False).hits) == 150
 
@@ -322,6 +324,7 @@ def test_gzip_body_may_decompress_to_as_many_bytes_as_the_limit_and_no_more(memb
         gunzip(body + gzip.compress(b"\0"), LIMIT)
 
 
+@pytest.mark.long
 def test_small_body_that_decompresses_to_gigabytes_is_refused() -> None:
     bomb = gzip.compress(gzip.compress(bytes(1 << 28)))
     with pytest.raises(BodyTooLarge):
@@ -401,6 +404,7 @@ def alone(row: Json) -> Parsed:
     return parse_post(b"[" + json.dumps(row).encode() + b"]", is_ndjson=False, now_us=NOW_US)
 
 
+@pytest.mark.long
 @settings(max_examples=300)
 @given(st.lists(rows, min_size=1, max_size=8), st.booleans())
 def test_rows_of_a_post_do_not_affect_each_other(sent: list[Json], lines: bool) -> None:
@@ -415,6 +419,7 @@ def test_rows_of_a_post_do_not_affect_each_other(sent: list[Json], lines: bool) 
     assert len(post.hits) + len(post.rejected) == len(sent)
 
 
+@pytest.mark.long
 @settings(max_examples=200)
 @given(st.lists(good_rows, min_size=1, max_size=8), st.booleans(), st.sampled_from(["first", "last"]))
 def test_good_rows_give_the_same_hits_beside_a_bad_one(good: list[Json], lines: bool, place: str) -> None:
@@ -426,6 +431,7 @@ def test_good_rows_give_the_same_hits_beside_a_bad_one(good: list[Json], lines: 
     assert [each.index for each in post.rejected] == [0 if place == "first" else len(good)]
 
 
+@pytest.mark.long
 @settings(max_examples=300)
 @given(values)
 @example([[[[]]]])
@@ -443,6 +449,7 @@ fragments = st.sampled_from(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=500)
 @given(st.binary() | st.lists(fragments | st.binary(max_size=3), max_size=12).map(b"".join))
 def test_any_bytes_are_accepted_or_refused(body: bytes) -> None:

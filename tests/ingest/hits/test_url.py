@@ -236,6 +236,7 @@ def normalised(text: str) -> str:
         reject()
 
 
+@pytest.mark.long
 @settings(max_examples=500)
 @given(texts)
 def test_any_text_has_a_path_or_is_an_invalid_field(text: str) -> None:
@@ -244,6 +245,7 @@ def test_any_text_has_a_path_or_is_an_invalid_field(text: str) -> None:
             normalize(text)
 
 
+@pytest.mark.long
 @settings(max_examples=500)
 @given(texts)
 @example("/index.html/")
@@ -255,6 +257,7 @@ def test_normalised_path_stays_as_it_is(text: str) -> None:
     assert path_of_url("https://example.com" + path) == path
 
 
+@pytest.mark.long
 @settings(max_examples=500)
 @given(texts)
 def test_normalised_path_is_ascii_with_one_leading_and_no_trailing_slash(text: str) -> None:
@@ -267,6 +270,7 @@ def test_normalised_path_is_ascii_with_one_leading_and_no_trailing_slash(text: s
     assert all(len(escape) == 3 and set(escape[1:]) <= set("0123456789ABCDEF") for escape in escapes)
 
 
+@pytest.mark.long
 @settings(max_examples=500)
 @given(texts, st.integers(1, 30))
 @example("/a/*/index.html/bc", 15)
@@ -285,6 +289,7 @@ def test_segment_decodes_to_the_segment_that_was_sent(segment: str) -> None:
     assert unquote(normalize_path("/" + segment)) == "/" + segment
 
 
+@pytest.mark.long
 @settings(max_examples=500)
 @given(texts, st.text(st.characters(exclude_categories=["Cc", "Cs"])))
 def test_query_and_fragment_change_nothing(text: str, more: str) -> None:

@@ -78,6 +78,7 @@ def unkey_file(data: Path, *projects: str) -> None:
         unkey(hot, *projects)
 
 
+@pytest.mark.long
 def test_no_address_is_found_without_the_secret_and_those_of_an_older_ledger_are_not_found_any_more(
     tmp_path: Path,
 ) -> None:
@@ -94,6 +95,7 @@ def test_no_address_is_found_without_the_secret_and_those_of_an_older_ledger_are
     assert guess_log(stored(data, "control"), LINES) == set()
 
 
+@pytest.mark.long
 def test_older_ledger_is_keyed_by_the_first_command_and_leaves_the_wal(tmp_path: Path) -> None:
     """Keep a connection open, because SQLite would delete the WAL with the last one."""
     data = tmp_path / "data"

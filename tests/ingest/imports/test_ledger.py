@@ -257,6 +257,7 @@ def test_log_imported_in_small_steps_is_recognised_behind_itself(site: Site, tmp
     assert views_by_path(site) == each_once(JOINED_LINES + 3)
 
 
+@pytest.mark.long
 def test_known_log_behind_another_counts_again_if_it_is_too_short_to_be_recognised(site: Site, tmp_path: Path) -> None:
     one, two, joined = tmp_path / "one", tmp_path / "two", tmp_path / "joined"
     one.write_bytes(log_lines(0, 10))
@@ -367,6 +368,7 @@ def test_import_interrupted_at_any_step_and_run_again_counts_each_line_once(site
     assert sum(site.daily_views().values()) == 40
 
 
+@pytest.mark.long
 def test_concurrent_imports_of_a_log_count_each_line_once_and_one_fails(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(log_lines(0, 300))

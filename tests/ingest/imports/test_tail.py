@@ -129,6 +129,7 @@ def test_format_is_detected_when_the_first_line_has_ended(site: Site, tmp_path: 
     assert set(tail.run.summary.formats.values()) == {"combined"}
 
 
+@pytest.mark.long
 def test_renamed_log_is_read_while_its_writer_uses_it_and_then_the_new_file(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,6 +172,7 @@ def test_log_emptied_by_copytruncate_soon_after_a_rename_loses_no_line(
         tail.wait_for_lines(12)
 
 
+@pytest.mark.long
 def test_log_emptied_by_copytruncate_loses_no_line_of_the_copy(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     (tmp_path / "access.log.d").mkdir()
@@ -256,6 +258,7 @@ def test_restart_adds_the_lines_written_meanwhile_and_no_line_twice(site: Site, 
             tail.wait_for_lines(end)
 
 
+@pytest.mark.long
 def test_import_of_a_followed_log_adds_no_line_twice(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     with following(site, log) as tail:
@@ -541,6 +544,7 @@ def test_command_beside_a_service_counts_each_line_once_through_rotation_and_res
     assert service.run("doctor").returncode == 0
 
 
+@pytest.mark.long
 def test_command_ends_when_its_project_is_deleted_and_leaves_no_rows(tmp_path: Path) -> None:
     data, log = tmp_path / "data", tmp_path / "access.log"
     new_key(data)

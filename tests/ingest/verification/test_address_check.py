@@ -185,6 +185,7 @@ def plain_address(text: str) -> IPv4Address | IPv6Address | None:
     return None if is_special else address
 
 
+@pytest.mark.long
 @settings(max_examples=200)
 @given(st.lists(_LISTS, max_size=4), st.lists(_REQUESTS, max_size=30))
 def test_verdicts_agree_with_the_standard_library_one_by_one_and_for_a_whole_log(

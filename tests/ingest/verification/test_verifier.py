@@ -189,6 +189,7 @@ def test_request_is_not_spoofed_before_the_name_of_its_address_is_known() -> Non
     verifier.close()
 
 
+@pytest.mark.long
 def test_agent_with_a_key_directory_is_verifiable() -> None:
     assert VERIFIER.is_verifiable("ChatGPT Agent")
     assert not VERIFIER.is_verifiable("Baiduspider")  # only by reverse DNS, which is off

@@ -32,6 +32,7 @@ def expected(rows: list[Row], key: tuple[int, int], days: range) -> list[int]:
     return [counted[id] for id in range(PATHS)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", [np.uint32, np.int64])
 @settings(max_examples=200)
 @given(rows, st.integers(1, 32), st.integers(1, 32), st.integers(0, PATHS), st.integers(0, PATHS))
@@ -57,6 +58,7 @@ def test_month_in_which_each_path_has_views_daily_stores_no_cells() -> None:
     assert (views.spacing, views.ids.size) == (1, 0)
 
 
+@pytest.mark.long
 @settings(max_examples=200)
 @given(rows, st.integers(0, PATHS), st.integers(0, PATHS))
 def test_views_by_day_are_those_of_each_day(rows: list[Row], id: int, another: int) -> None:

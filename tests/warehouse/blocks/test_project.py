@@ -6,6 +6,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,6 +57,7 @@ def expected(counted: Counted, start: date, end: date, invalid: Iterable[date]) 
     return views
 
 
+@pytest.mark.long
 @settings(max_examples=rounds(150))
 @given(counted_views, st.sets(days, max_size=2), st.lists(st.tuples(bounds, bounds), min_size=1, max_size=8))
 def test_views_of_a_range_are_the_sum_of_its_valid_days(

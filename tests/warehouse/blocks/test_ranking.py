@@ -3,6 +3,7 @@
 from random import Random
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from warehouse.blocks import ranking
 columns = st.lists(st.integers(0, 4), max_size=20)
 
 
+@pytest.mark.long
 @settings(max_examples=300)
 @given(columns, columns, st.integers(0, 45), st.randoms(use_true_random=False))
 def test_first_columns_are_those_of_a_full_sort(

@@ -68,6 +68,7 @@ def listed_rows(paths: PathIds, ids: Array, views: Views) -> list[tuple[str, Num
     return list(zip(paths.take(ids).to_pylist(), zip(*(each.tolist() for each in views), strict=True), strict=True))
 
 
+@pytest.mark.long
 @settings(max_examples=200)
 @given(
     st.lists(numbers, min_size=len(ALL), max_size=len(ALL)),

@@ -154,6 +154,7 @@ def test_doctor_probes_the_store_of_a_remote_lake_only(local: Site, remote: Site
         assert ((doctor.SAFE in findings), findings.get(doctor.SAFE)) == (is_probed, None)
 
 
+@pytest.mark.long
 def test_lost_commit_is_found_and_its_loss_accepted(remote: Site) -> None:
     for path in ("/first", "/second"):
         remote.post(view(path))
@@ -208,6 +209,7 @@ def test_error_of_the_store_is_no_fault_of_the_table(remote: Site, message: str)
     assert len(calls) == 1, "no checkpoint is looked for"
 
 
+@pytest.mark.long
 def test_nothing_is_lost_while_the_store_is_unreachable(
     object_store: str, bucket: str, closed_port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -137,6 +137,7 @@ for number in range(25):
 """
 
 
+@pytest.mark.long
 def test_two_processes_write_at_once_without_losing_a_row(engine: sa.Engine, file: Path) -> None:
     writers = [subprocess.Popen([sys.executable, "-c", CREATE_MANY, file, name], cwd=ROOT) for name in ("a", "b")]
     assert [writer.wait() for writer in writers] == [0, 0]

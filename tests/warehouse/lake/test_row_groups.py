@@ -68,6 +68,7 @@ def site(tmp_path: Path) -> Site:
     return site
 
 
+@pytest.mark.long
 def test_loads_compactions_recounts_rollups_and_deletions_write_small_groups(site: Site) -> None:
     tables = [site.root / spec.name for spec in (delta_table.HITS_TABLE, delta_table.DAILY_VIEWS_TABLE)]
     limit = BYTES_MAX + 200_000  # of headers of pages

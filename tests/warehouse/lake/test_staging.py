@@ -181,6 +181,7 @@ def test_files_are_sorted_for_times_in_a_range_of_about_16_bits(site: Site, rang
     assert hits["ts"].to_pylist() == times[::-1]
 
 
+@pytest.mark.long
 def test_many_paths_and_agents_are_sorted_and_counted(site: Site) -> None:
     generator = random.Random(1)
     rows = [

@@ -263,6 +263,7 @@ def test_partition_with_a_damaged_file_does_not_prevent_the_compaction_of_the_ot
     assert caught.value.__notes__ == ["in hits of 2026-09-15"]
 
 
+@pytest.mark.long
 def test_each_partition_with_a_damaged_file_is_named_by_an_error(site: Site) -> None:
     compactions: tuple[Callable[[], Compacted], ...] = (site.compact, lambda: compact_in_workers(site))
     for compact_all in compactions:
@@ -296,6 +297,7 @@ def compact_in_workers(
     return compact.compact_in_workers(site.hot, site.root, site.database, open_workers, 0, between)
 
 
+@pytest.mark.long
 def test_compaction_in_workers_writes_what_one_in_this_process_writes(site: Site, tmp_path: Path) -> None:
     rows = [*reversed(some_rows(0, 9)), view(status=404, traffic="ai", agent="GPTBot")]
     with closing(Site(tmp_path / "reference")) as reference:
@@ -381,6 +383,7 @@ def test_sorted_files_that_waited_for_their_commit_are_used(site: Site) -> None:
     assert site.event_ids() == [f"event-{number:06d}" for number in range(9)]
 
 
+@pytest.mark.long
 def test_partition_that_changed_while_a_worker_sorted_it_is_rewritten_with_its_new_rows(site: Site) -> None:
     load_each(site, 9)
     done = compact_in_workers(site, between=lambda: load_each(site, 3, first=9 + len(site.event_ids())))
@@ -390,6 +393,7 @@ def test_partition_that_changed_while_a_worker_sorted_it_is_rewritten_with_its_n
     assert site.faults() == []
 
 
+@pytest.mark.long
 def test_files_that_another_process_compacted_and_deleted_before_they_were_sorted_are_not_read(site: Site) -> None:
     load_each(site, 9)
 

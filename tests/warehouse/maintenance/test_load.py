@@ -126,6 +126,7 @@ def test_commit_ends_with_the_batch_that_reaches_the_limit_of_rows(site: Site) -
     assert site.daily_views() == {key(view()): 3 * rows}
 
 
+@pytest.mark.long
 def test_commit_ends_with_the_batch_that_reaches_the_limit_of_bytes(site: Site) -> None:
     text = "a" * (catch_up.COMMIT_BYTES_MAX // 3)
     for number in range(5):

@@ -65,6 +65,7 @@ def corrupt_counts(site: Site) -> None:
     delta_table.append(counted, daily_count.count(pa.Table.from_pylist(more, HOT)), "another", 1)
 
 
+@pytest.mark.long
 def test_rebuilt_daily_views_equal_the_hits_whatever_they_were_before(site: Site) -> None:
     corrupt_counts(site)
     assert len(site.faults()) == 1

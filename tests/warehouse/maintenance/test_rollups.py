@@ -156,6 +156,7 @@ def test_compaction_makes_the_days_invalid_and_the_next_rollup_covers_them(site:
     check(site, [*some_rows(0, 20), view()])
 
 
+@pytest.mark.long
 def test_deleted_project_leaves_no_trace_an_hour_later(site: Site) -> None:
     secret = [view(f"/secret-{number}", NOON + number % 3 * DAY, project_id="other") for number in range(9)]
     add(site, *some_rows(0, 20), *secret)
@@ -236,6 +237,7 @@ def test_garbage_of_a_killed_writer_is_removed_an_hour_later(site: Site) -> None
     assert folders(site) == {part(site).rollup.folder}
 
 
+@pytest.mark.long
 def test_rebuild_replaces_a_wrong_rollup_and_ignores_it(site: Site) -> None:
     add(site, *some_rows(0, 20), view(ts=NOON + 30 * DAY))
     write_due(site, date(2026, 11, 1))
@@ -302,6 +304,7 @@ def test_empty_lake_has_no_rollup_and_no_folder_of_them(site: Site) -> None:
 actions = st.sampled_from(["add", "add", "add", "write", "write", "compact", "delete project", "delete day", "vacuum"])
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(actions, st.integers(0, 100)), max_size=10))
 @settings(max_examples=rounds(10))
 def test_valid_days_equal_hits_after_any_maintenance(steps: list[tuple[str, int]]) -> None:

@@ -90,6 +90,7 @@ def readable(root: Root) -> dict[str, Any]:
     return tables
 
 
+@pytest.mark.long
 def test_copy_gives_the_same_answers_and_has_the_same_files(source: Site, target: ObjectPath) -> None:
     (roots.local_folder(source.root) / ".lock").touch()
     sizes: list[int] = []
@@ -122,6 +123,7 @@ def young(tmp_path: Path) -> Iterator[Site]:
         yield site
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["source", "young"])
 def test_no_table_can_be_read_before_it_is_complete(
     name: str, target: ObjectPath, request: pytest.FixtureRequest
@@ -143,6 +145,7 @@ def test_no_table_can_be_read_before_it_is_complete(
     assert counts[-1] == len(complete) == 3
 
 
+@pytest.mark.long
 def test_interrupted_copy_continues_after_the_source_has_changed(source: Site, target: ObjectPath) -> None:
     steps: list[str] = []
 

@@ -7,6 +7,8 @@ from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
 
+import pytest
+
 from warehouse.query import engine
 
 SETTINGS = "SELECT current_setting('threads'), current_setting('memory_limit'), current_setting('temp_directory')"
@@ -70,6 +72,7 @@ def spilling(folder: Path) -> subprocess.Popen[bytes]:
     return process
 
 
+@pytest.mark.long
 def test_start_removes_what_killed_processes_have_spilled(tmp_path: Path) -> None:
     with spilling(tmp_path) as living:
         with spilling(tmp_path) as killed:

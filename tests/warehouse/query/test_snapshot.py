@@ -102,6 +102,7 @@ def rows_of(snapshot: Snapshot) -> tuple[int, int]:
     return hits + snapshot.hits_hot.num_rows, daily_views + snapshot.daily_views_hot.num_rows
 
 
+@pytest.mark.long
 def test_tables_agree_have_all_acknowledged_rows_and_never_shrink_while_another_process_loads(
     site: Site, reader: SnapshotReader
 ) -> None:

@@ -180,6 +180,7 @@ def test_row_that_cannot_be_computed_raises_the_message_of_duckdb_when_it_is_rea
             answer.read_all()
 
 
+@pytest.mark.long
 def test_query_that_exceeds_the_memory_limit_is_refused_with_advice(site: Site, folder: Path) -> None:
     with pytest.raises(InvalidSql, match="more than 1GB of memory: select fewer days or columns"):
         ask(folder, "SELECT list(repeat('x', 1000) || i) AS all FROM range(2000000) AS t (i)")
@@ -211,6 +212,7 @@ def test_sums_of_many_rows_are_narrowed_in_order_with_their_names(site: Site, fo
     assert rows.column(0).to_pylist() == [-number for number in rows.column(1).to_pylist()] == [*range(99_999, -1, -1)]
 
 
+@pytest.mark.long
 def test_process_that_limits_its_memory_cannot_take_more(folder: Path) -> None:
     script = "from warehouse.query import sql; sql.limit_memory(); bytearray({} * 1024**3)"
     for gib, error in ((1, b""), (3, b"MemoryError")):
@@ -294,6 +296,7 @@ def test_connection_writes_no_file_and_opens_only_those_of_the_tables(
     assert not list(out.iterdir())
 
 
+@pytest.mark.long
 def test_memory_limit_threads_and_time_zone_of_a_connection_can_be_set_and_it_spills(
     folder: Path, connection: duckdb.DuckDBPyConnection
 ) -> None:

@@ -169,6 +169,7 @@ def test_profile_of_deleted_views_is_not_in_the_next_rollup(site: Site) -> None:
     assert pq.read_table(write(site).profiles)["browser"].to_pylist() == ["Firefox"]
 
 
+@pytest.mark.long
 def test_row_groups_are_small_and_their_statistics_separate_projects(site: Site) -> None:
     count = ROWS_MAX + 1
     site.stage([view(f"/{number}", project_id=("a", "b")[number == 0]) for number in range(count)])

@@ -32,6 +32,7 @@ TRIED = re.findall(r"    (curl .+\n(?:      .+\n)*)    (\{.+\})\n", README)
 """Commands of the README for a running demo, and their answers."""
 
 
+@pytest.mark.long
 def test_second_demo_on_a_folder_leaves_the_first_key_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chosen = settings.read({}, tmp_path / "data")
     data_folder.prepare(chosen)
@@ -46,6 +47,7 @@ def test_second_demo_on_a_folder_leaves_the_first_key_valid(tmp_path: Path, caps
     engine.dispose()
 
 
+@pytest.mark.long
 def test_key_of_a_demo_expires_after_a_day_and_is_removed_by_a_later_start(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -68,6 +70,7 @@ def test_key_of_a_demo_expires_after_a_day_and_is_removed_by_a_later_start(
     engine.dispose()
 
 
+@pytest.mark.long
 def test_each_start_prints_a_new_link_that_signs_in_the_owner_of_the_demo(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -130,6 +133,7 @@ def test_commands_of_the_readme_work_beside_a_demo_when_pasted(tmp_path: Path) -
     assert re.findall(r'"id":"([^"]+)"', listed.stdout) == ["docs"]
 
 
+@pytest.mark.long
 @pytest.mark.needs("curl")
 def test_demo_prints_an_export_and_commands_that_work_when_pasted_like_those_of_the_readme(tmp_path: Path) -> None:
     assert len(TRIED) == 2

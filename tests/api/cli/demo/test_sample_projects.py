@@ -56,6 +56,7 @@ def coverage(demo: Settings, engine: sa.Engine, share: str) -> dict[str, SourceC
         return {id: reports.source_coverage(reports.take(), id) for id in sample_projects.ORIGINS}
 
 
+@pytest.mark.long
 def test_demo_has_three_sources_with_a_gap_and_no_warning(coverage: dict[str, SourceCoverage]) -> None:
     sources = {source.source: source for source in coverage["demo"].sources}
     assert {name: len(source.missing_days) for name, source in sources.items()} == {"beacon": 0, "server": 3, "log": 0}
@@ -116,6 +117,7 @@ def test_demo_has_the_robots_txt_of_the_sample_site(engine: sa.Engine, share: st
     assert [rules.state([agent]) for agent in agents] == ["disallowed", "partly", "partly"]
 
 
+@pytest.mark.long
 def test_interrupted_start_is_repeated_without_counting_twice(tmp_path: Path) -> None:
     """Delete the projects, as if the first start had ended before they were created, and start again."""
     demo = settings.read({}, tmp_path / "data")

@@ -66,6 +66,7 @@ def test_import_reads_gzip_standard_input_and_several_files_beside_a_running_ser
     assert totals == {"/a": 2, "/b": 1, "/c": 1, "/d": 1}
 
 
+@pytest.mark.long
 def test_dry_run_prints_the_result_of_an_import_and_stores_nothing(data: Path) -> None:
     file = str(SAMPLE / "access.log")
     dry = result(call(data, "import", PROJECT, file, "--dry-run"))
@@ -106,6 +107,7 @@ def test_import_of_a_missing_file_stores_nothing_of_the_other_files(data: Path, 
     assert not list((data / "lake" / "hits").glob("*/*.parquet"))
 
 
+@pytest.mark.long
 def test_import_on_a_terminal_shows_its_progress_and_a_table(data: Path) -> None:
     ours, theirs = pty.openpty()
     environ = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}

@@ -19,6 +19,7 @@ def _quick_hashes() -> None:
     """Use the hashes of the service, in place of those of the fixture of this name for other tests."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("characters", [10, 200])
 def test_password_of_permitted_length_matches_only_itself(characters: int) -> None:
     stored = passwords.hashed("x" * characters)

@@ -81,6 +81,7 @@ def operators_of(page: Html) -> list[str]:
     return [link for link in page.links() if re.search(r"[?&]operator=", link)]
 
 
+@pytest.mark.long
 def test_pages_of_the_table_have_each_operator_once(viewer: TestClient) -> None:
     count = len({agent.operator for agent in KNOWN})
     numbers = range(1, -(-count // OPERATORS) + 1)

@@ -394,6 +394,7 @@ def run(service: Running, command: str) -> None:
     assert CliRunner().invoke(main, ["--data", str(service.data), command]).exit_code == 0
 
 
+@pytest.mark.long
 def test_report_and_its_etag_survive_flush_compact_and_restart(start: Callable[..., Running]) -> None:
     service = start()
     queries = [*RANGES, "limit=2", "limit=2&offset=2", "offset=100"]

@@ -180,6 +180,7 @@ hosted = st.builds(vhost, plain_paths.map(lambda path: b"GET " + path + b" HTTP/
 uncommon = st.builds(common, plain_paths.map(lambda path: b"GET " + path + b" HTTP/1.1"))
 
 
+@pytest.mark.long
 @settings(max_examples=200)
 @given(st.lists(anything | plain | hosted | uncommon, min_size=1, max_size=12), st.sampled_from(sorted(SHAPES)))
 def test_columns_and_parser_together_give_the_result_of_the_parser_alone(lines: list[bytes], name: str) -> None:

@@ -226,6 +226,7 @@ numbers = st.one_of(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=400)
 @given(
     st.one_of(

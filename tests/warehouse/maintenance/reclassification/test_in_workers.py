@@ -27,6 +27,7 @@ def run(site: Site, open_workers: OpenWorkers = this_process) -> Reclassified:
     return reclassify_in_workers(site.hot, site.root, site.database, RULES, 0, open_workers)
 
 
+@pytest.mark.long
 def test_hits_and_result_are_those_of_this_process(site: Site) -> None:
     store(site, OLD)
     site.post(*OLD)

@@ -117,6 +117,7 @@ def test_result_has_the_diff_by_rule_by_traffic_and_by_agent(site: Site, call: A
     )
 
 
+@pytest.mark.long
 def test_each_hit_has_the_classification_of_the_current_rules_afterwards(old_site: Site) -> None:
     old_site.post(*OLD)
     run(old_site)
@@ -209,6 +210,7 @@ def test_unusual_user_agents_and_null_columns_are_unchanged(site: Site) -> None:
     assert_stored(site, reclassified(rows))
 
 
+@pytest.mark.long
 def test_each_user_agent_is_classified_once_for_all_days(site: Site) -> None:
     rows = [old("/a", f"GPTBot/{number % 5}", ts=NOON + number % 7 * DAY) for number in range(70)]
     classified_agents: Counter[str] = Counter()
@@ -255,6 +257,7 @@ rows_of_any_rules = st.builds(
 ).map(lambda row: {**row, **classification_of(row["user_agent"])} if row["ruleset"] == TODAY else row)
 
 
+@pytest.mark.long
 @settings(max_examples=rounds(8))
 @given(st.lists(rows_of_any_rules), st.lists(rows_of_any_rules))
 def test_diff_equals_an_independent_count(
@@ -370,6 +373,7 @@ def test_loader_killed_between_its_commits_during_the_run_loses_and_repeats_noth
     assert_stored(old_site, reclassified(2 * OLD))
 
 
+@pytest.mark.long
 def test_day_that_another_process_rewrites_during_the_run_is_not_rewritten_again(old_site: Site) -> None:
     result = run(old_site, meanwhile(lambda: run(old_site)))
     assert (result.days, result.hits, result.moves.hits) == (0, 0, 0)

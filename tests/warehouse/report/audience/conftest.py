@@ -33,7 +33,14 @@ class Lake:
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+def lake(shared_lake: Lake) -> Lake:
+    """Return the lake without source policies."""
+    shared_lake.policies.update(dict.fromkeys(generated.PROJECTS, ()))
+    return shared_lake
+
+
+@pytest.fixture(scope="session")
+def shared_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     """Yield a lake in which all months but the last have a rollup, and some of their days a later file."""
     site, chance = Site(tmp_path_factory.mktemp("audience") / "data"), Random(14)
     in_rollups, in_files, hot = ([generated.row(chance) for _ in range(count)] for count in (900, 100, 100))

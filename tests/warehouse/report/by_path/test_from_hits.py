@@ -103,6 +103,7 @@ def others(reports: Reports, query: Query) -> Iterator[Any]:
     yield reports.first_ai_days(snapshot, query, ["/0", "/1", "/2", "/nothing"])
 
 
+@pytest.mark.long
 def test_reports_counted_from_hits_are_those_of_memory(
     site: Site, policy: Periods, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,6 +113,7 @@ def test_reports_counted_from_hits_are_those_of_memory(
     assert everything(site, policy) == in_memory
 
 
+@pytest.mark.long
 def test_large_project_is_a_warning_until_it_fits_and_a_failed_one_until_its_next_report(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,6 +156,7 @@ def test_caller_of_fast_reports_gets_only_slow_ones_that_are_cached(
         fast.run(reports.source_coverage, snapshot, "site")
 
 
+@pytest.mark.long
 def test_exports_whose_clients_do_not_read_on_leave_memory_for_other_reports(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,6 +174,7 @@ def test_exports_whose_clients_do_not_read_on_leave_memory_for_other_reports(
         assert paths[:10_000] == sorted(paths[:10_000])
 
 
+@pytest.mark.long
 def test_paths_of_several_months_are_too_large_together(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.post(
         *(view(f"/{month}-{n}".ljust(2_000, "x"), NOON.replace(month=month)) for month in (7, 8) for n in range(50))

@@ -108,6 +108,7 @@ def test_reports_of_many_projects_stay_right_while_the_cache_evicts(site: Site, 
     assert_no_evicted_block_is_in_memory(reports)
 
 
+@pytest.mark.long
 def test_reports_of_many_paths_stay_right_while_the_cache_evicts(site: Site, reports: Reports) -> None:
     expected = sorted(((f"/{n}", 1 + (n % 10 == 0)) for n in range(LARGE_PATHS)), key=lambda view: (-view[1], view[0]))
     for offset in range(0, LARGE_PATHS, 1_999):

@@ -188,6 +188,7 @@ def test_search_becomes_a_filter_and_keeps_the_list(reader: TestClient) -> None:
     assert cleared == f"/projects/{PROJECT}/pages"
 
 
+@pytest.mark.long
 def test_pages_of_the_table_have_every_path_once(tmp_path_factory: pytest.TempPathFactory) -> None:
     with opened(tmp_path_factory.mktemp("many") / "data") as dashboard:
         hits = [{"path": f"/p/{number}", "userAgent": "GPTBot/1.0"} for number in range(120)]

@@ -69,6 +69,7 @@ def test_silent_source_is_a_warning_in_the_names_of_the_dashboard(own: Dashboard
     assert f"“Your server” has had no view for 9 days, since {day:%b} {day.day}, {day.year}." in text
 
 
+@pytest.mark.long
 def test_list_has_pages_of_20(own: Dashboard) -> None:
     for number in range(40):
         projects.create(own.engine, f"p{number:02}", (), 0)

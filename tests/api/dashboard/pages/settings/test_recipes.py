@@ -250,6 +250,7 @@ def test_configurations_are_well_formed(shown: Recipes) -> None:
         subprocess.run(["sh", "-n"], input=shown.text(name, log="/var/log/x.log"), text=True, check=True)
 
 
+@pytest.mark.long
 def test_import_commands_name_the_program_the_folder_and_the_account_of_the_service(tmp_path: Path) -> None:
     data, log = tmp_path / "o'neil & $HOME" / "data", tmp_path / "access.log"
     log.write_text(f'192.0.2.1 - - [01/Nov/2026:12:00:00 +0000] "GET /as-shown HTTP/1.1" 200 5 "-" "{GPTBOT}"\n')

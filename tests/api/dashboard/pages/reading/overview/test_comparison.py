@@ -94,6 +94,7 @@ def test_previous_period_without_a_count_is_named_instead_of_its_line(viewer: Te
         assert ("No change is shown for people, AI and other bots: counting began on" in text) is not is_counted, period
 
 
+@pytest.mark.long
 def test_periods_under_policies_that_count_other_sources_are_not_compared(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as own:
         own.post_hits(*map(hit, range(HITS)))
