@@ -78,7 +78,7 @@ def test_listed_tests_and_folders_exist() -> None:
         assert f"def {name}(" in (ROOT / path).read_text(), f"no such test: delete the line of {test}"
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_test_that_fails_again_fails(tmp_path: Path) -> None:
     done = run_again(tmp_path, FAILS_ONCE, FAILS)
     assert done.returncode == 1
@@ -86,14 +86,14 @@ def test_test_that_fails_again_fails(tmp_path: Path) -> None:
     assert "FAILED ONCE" not in done.stdout
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_file_that_cannot_be_imported_fails(tmp_path: Path) -> None:
     done = run_again(tmp_path, PASSES, "import no_such_module\n")
     assert done.returncode != 0
     assert "FAILED ONCE" not in done.stdout
 
 
-@pytest.mark.long
+@pytest.mark.night
 @pytest.mark.parametrize("failed", [0, failed_again.MAX_FAILED + 1])
 def test_nothing_runs_again_without_a_failed_test_or_after_many(tmp_path: Path, failed: int) -> None:
     done = run_again(tmp_path, PASSES, *failed * [FAILS_ONCE])

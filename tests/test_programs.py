@@ -54,7 +54,7 @@ def run_pytest(folder: Path, *options: str, **environ: str) -> subprocess.Comple
     return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=120, check=False)
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_the_line_before_the_last_counts_the_skips_and_names_the_command(tmp_path: Path) -> None:
     done = run_pytest(tmp_path)
     assert done.returncode == 0, done.stdout
@@ -62,7 +62,7 @@ def test_the_line_before_the_last_counts_the_skips_and_names_the_command(tmp_pat
     assert done.stdout.splitlines()[-1].startswith("1 passed, 6 skipped in ")
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_the_line_is_the_same_with_parallel_workers(tmp_path: Path) -> None:
     done = run_pytest(tmp_path, "-n", "2", "--dist", "loadfile")
     assert done.returncode == 0, done.stdout

@@ -5,8 +5,9 @@ import pytest
 
 from benchmarks.service import arrivals, server
 
+pytestmark = pytest.mark.night
 
-@pytest.mark.long
+
 def test_arriving_hits_are_stored() -> None:
     arrived: list[float] = []
     with server.running() as running:

@@ -10,7 +10,7 @@ from benchmarks import export, lake, memory
 from benchmarks.lake import Lake
 from benchmarks.peers import goatcounter
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.night
 
 
 def test_export_measures_every_report(generated: Lake) -> None:

@@ -14,6 +14,8 @@ from tests.processes import running
 from warehouse.lake import delta_table
 from warehouse.schema import HITS_ORDER
 
+pytestmark = pytest.mark.night
+
 
 def readership(target: Lake, *arguments: str) -> list[dict[str, Any]]:
     """Return the rows that a command of `readership` prints."""
@@ -67,7 +69,6 @@ def test_lakes_of_one_shape_have_the_same_rows(generated: Lake, tmp_path: Path) 
     assert readership(other, "sql", sql) == readership(generated, "sql", sql)
 
 
-@pytest.mark.long
 def test_change_of_a_clone_does_not_change_the_original(generated: Lake, tmp_path: Path) -> None:
     version = delta_table.open_table(generated.data / "lake", delta_table.DAILY_VIEWS_TABLE).version()
     copy = lake.clone(lake.opened(generated.folder), tmp_path / "copy")

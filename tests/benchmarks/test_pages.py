@@ -5,8 +5,9 @@ import pytest
 from benchmarks import pages
 from benchmarks.lake import Lake
 
+pytestmark = pytest.mark.night
 
-@pytest.mark.long
+
 def test_every_page_is_measured_with_its_size_and_the_memory_of_the_server(generated: Lake) -> None:
     figures = {each.name: each for each in pages.measure(generated, runs=1, requests=1)}
     assert len(figures) == 3 * len(pages.PAGES) + 2

@@ -17,6 +17,8 @@ from benchmarks.peers.goatcounter import GoatCounter
 from benchmarks.peers.raw import Raw
 from benchmarks.peers.report import Peer, Range
 
+pytestmark = pytest.mark.night
+
 RANGE = Range(date(2026, 9, 3), date(2026, 10, 2))
 
 

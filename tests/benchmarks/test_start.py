@@ -6,7 +6,8 @@ import pytest
 
 from benchmarks import start
 
+pytestmark = pytest.mark.night
 
-@pytest.mark.long
+
 def test_first_view_of_an_empty_folder_is_on_a_chart(tmp_path: Path) -> None:
     assert 0 < start.first_view(tmp_path / "run" / "data") < start.DEADLINE_S

@@ -61,7 +61,7 @@ def answers(site: Site, project: str = "site") -> list[object]:
         return [ranking.paths.to_pylist(), ranking.human, ranking.ai, rows.read_all().to_pylist(), site.faults()]
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_answers_equal_those_of_a_local_lake(local: Site, remote: Site) -> None:
     expected = 0
     for site in (local, remote):

@@ -108,7 +108,7 @@ def test_moment_has_its_rows_after_any_change(
             assert (again.files_key, again.hot) == (first.files_key, first.hot)
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_each_of_many_moments_has_its_rows_after_all_changes(site: Site, reader: HitsReader, clock: Clock) -> None:
     moments = []
     for number in range(6, 26):

@@ -25,8 +25,6 @@ from warehouse.hotlog import batches
 from warehouse.lake import roots
 from warehouse.lake.remote.object_path import ObjectPath
 
-pytestmark = pytest.mark.long
-
 PASSWORD = "a long password of the tests"
 BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:120.0) Gecko/20100101 Firefox/120.0"
 TOTALS = {"/log": 9, "/loaded": 1, "/waiting": 1}
@@ -149,6 +147,7 @@ def die_at(folder: Folder, step: str, passes: int, to: Sequence[str]) -> None:
     assert process.wait(120) == -signal.SIGKILL, (folder.data.parent / "die.log").read_text()
 
 
+@pytest.mark.night
 def test_killed_move_continues_and_is_exact(folder: Folder, postgresql: str, bucket: str) -> None:
     url, lake = new_database(postgresql), f"{bucket}/lake"
     to = [url.replace("+psycopg", ""), lake]
@@ -172,6 +171,7 @@ def test_killed_move_continues_and_is_exact(folder: Folder, postgresql: str, buc
     assert "_move.json" not in objects(folder, lake)
 
 
+@pytest.mark.long
 def test_moved_databases_are_used_and_the_folder_is_refused_without_them(folder: Folder, postgresql: str) -> None:
     url = new_database(postgresql)
     environ = {"READERSHIP_DATABASE_URL": url}
@@ -201,6 +201,7 @@ def objects(folder: Folder, lake: str) -> set[str]:
     return {key.partition("/")[0] for key in root.list_files()}
 
 
+@pytest.mark.long
 def test_value_that_postgresql_refuses_ends_the_move_before_the_lake_is_copied(
     folder: Folder, postgresql: str, bucket: str
 ) -> None:
@@ -212,6 +213,7 @@ def test_value_that_postgresql_refuses_ends_the_move_before_the_lake_is_copied(
     assert read_moved(folder.data) is None
 
 
+@pytest.mark.long
 def test_lake_is_moved_and_the_databases_later(folder: Folder, postgresql: str, bucket: str) -> None:
     lake = {"READERSHIP_LAKE": f"{bucket}/lake"}
     die_at(folder, "before record", 0, [lake["READERSHIP_LAKE"]])
@@ -233,6 +235,7 @@ def test_lake_is_moved_and_the_databases_later(folder: Folder, postgresql: str, 
     assert {row["path"]: row["hits"] for row in rows} == TOTALS
 
 
+@pytest.mark.long
 def test_folder_in_use_and_places_with_other_data_are_refused(
     folder: Folder, original: Folder, postgresql: str, tmp_path: Path
 ) -> None:

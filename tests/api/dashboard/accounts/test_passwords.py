@@ -19,7 +19,7 @@ def _quick_hashes() -> None:
     """Use the hashes of the service, in place of those of the fixture of this name for other tests."""
 
 
-@pytest.mark.long
+@pytest.mark.night
 @pytest.mark.parametrize("characters", [10, 200])
 def test_password_of_permitted_length_matches_only_itself(characters: int) -> None:
     stored = passwords.hashed("x" * characters)
@@ -55,7 +55,7 @@ def test_hash_with_other_parameters_is_outdated() -> None:
     assert passwords.is_outdated(PasswordHasher(time_cost=1, memory_cost=1024).hash("correct horse"))
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_more_computations_than_the_maximum_wait_for_their_turn() -> None:
     stored = passwords.hashed("correct horse")
     threads = 3 * passwords.AT_ONCE_MAX

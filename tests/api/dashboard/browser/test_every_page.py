@@ -113,7 +113,7 @@ def assert_is_accessible_in_light_and_dark(visit: Visit) -> None:
     visit.page.emulate_media(color_scheme="light")
 
 
-@pytest.mark.long
+@pytest.mark.night
 @pytest.mark.parametrize(
     "page", [page for page in SHOWN if re.findall(r"{\w+", page.path) == ["{project"]], ids=lambda page: page.path
 )

@@ -61,7 +61,7 @@ def test_link_of_the_start_creates_one_owner(browser: Browser, empty: Running) -
         expect(visit.page.get_by_role("heading", name="Projects", exact=True)).to_be_visible()
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_right_password_after_five_wrong_ones_has_to_wait(browser: Browser, empty: Running) -> None:
     with visiting(browser, empty.url, None) as visit:
         page = visit.page

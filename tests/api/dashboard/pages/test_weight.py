@@ -67,7 +67,7 @@ def loaded_bytes(client: TestClient, address: str) -> int:
     return sum(int(client.get(each).headers["content-length"]) for each in {address, *assets})
 
 
-@pytest.mark.long
+@pytest.mark.night
 @pytest.mark.parametrize("parameters", QUERIES, ids=("days", "hours", "year"))
 @pytest.mark.parametrize("path", PAGES)
 def test_page_with_its_assets_is_light(viewer: TestClient, path: str, parameters: dict[str, str | int]) -> None:

@@ -46,7 +46,7 @@ def numbers(process: tuple[HitsReader, ErrorReports], moment: Moment, project: s
     return sorted(int(row["path"].removeprefix("/gone/")) for row in rows)
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_each_of_many_moments_has_its_errors_after_all_changes(site: Site) -> None:
     with process(site) as first:
         moments = [first[0].take().moment]

@@ -88,7 +88,7 @@ def query(project: str, **bounds: object) -> Query:
     return Query(project, **{"start": FIRST, "end": None, "filters": Filters(), "now": NOW, **bounds})
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_reports_of_many_projects_stay_right_while_the_cache_evicts(site: Site, reports: Reports) -> None:
     for number in [*range(PROJECTS), *range(0, PROJECTS, 50)]:
         snapshot = reports.take()
@@ -108,7 +108,7 @@ def test_reports_of_many_projects_stay_right_while_the_cache_evicts(site: Site, 
     assert_no_evicted_block_is_in_memory(reports)
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_reports_of_many_paths_stay_right_while_the_cache_evicts(site: Site, reports: Reports) -> None:
     expected = sorted(((f"/{n}", 1 + (n % 10 == 0)) for n in range(LARGE_PATHS)), key=lambda view: (-view[1], view[0]))
     for offset in range(0, LARGE_PATHS, 1_999):
@@ -126,7 +126,7 @@ def test_reports_of_many_paths_stay_right_while_the_cache_evicts(site: Site, rep
     assert [row["path"] for batch in batches for row in batch.to_pylist()] == [path for path, _ in expected]
 
 
-@pytest.mark.long
+@pytest.mark.night
 @pytest.mark.parametrize("cache_bytes", [0, 12_000, 20_000, 40_000])
 def test_files_that_are_evicted_while_others_are_counted_are_not_missed(site: Site, cache_bytes: int) -> None:
     reports = Reports(HitsReader(site.hot_log, site.root), site.root, site.spill, cache_bytes)
