@@ -34,7 +34,8 @@ TESTS = $(if $(CI),not night,not long and not night)
 test: $(VENV)/.test style
 	$(VENV)/bin/pytest -n 4 --dist loadfile --no-loadscope-reorder -m "$(TESTS)"
 
-# The same tests with the clock moved by DAYS days, in all their processes: make clock DAYS=45. It needs a C compiler.
+# The same tests with the clock moved by DAYS days, in all their processes: make clock DAYS=45, or DAYS=0.4 to run at midnight.
+# It needs a C compiler.
 DAYS ?= 45
 FILES ?= tests
 clock: $(VENV)/.test

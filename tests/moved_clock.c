@@ -19,7 +19,7 @@ static time_t moved_s(void) {
     static time_t seconds = -1;
     if (seconds == -1) {
         const char *days = getenv("READERSHIP_TEST_CLOCK_DAYS");
-        seconds = days ? atol(days) * 86400 : 0;
+        seconds = days ? (time_t)(atof(days) * 86400) : 0;
     }
     return seconds;
 }

@@ -1,6 +1,7 @@
 """Pages of one moment, read from a running service while hits arrive, loads and compactions run, and a process dies."""
 
 import json
+import operator
 import os
 import random
 import re
@@ -189,9 +190,14 @@ def test_pages_of_a_moment_add_up_to_its_totals_under_load(start: Callable[..., 
         until(lambda: poster.acknowledged > HITS_PER_S)
         read_new_moment(kill_a_server)
         until(lambda: len({*processes_of(running)} - {*servers}) == 1)
-        while len(moments) < MOMENTS_MIN or len(versions) < VERSIONS_MIN or compactions.partitions < COMPACTIONS_MIN:
+
+        def has_read_enough() -> bool:
             assert not any(task.done() for task in tasks)
             read_new_moment()
+            done = (len(moments), len(versions), compactions.partitions)
+            return all(map(operator.ge, done, (MOMENTS_MIN, VERSIONS_MIN, COMPACTIONS_MIN)))
+
+        until(has_read_enough, TEST_S / 2)
     for _ in each_alone(running):
         for moment in moments[:MOMENTS_MIN]:
             read_moment(running, *moment, lambda page: None)
