@@ -8,9 +8,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from agent.jobs import journal, store
 from agent.jobs.queue import TOO_MANY_ATTEMPTS
+from agent.jobs.tables import TURNS
 from tests.agent.service.site import END_S, SECRETS, Site, command, make_site, store_configuration
 from tests.agent.tools import require_sandbox
 from tests.processes import forked
@@ -49,6 +51,19 @@ def _kill(process: Forked) -> None:
         process.wait()
 
 
+def _stopped_in_a_turn(engine: sa.Engine, workers: list[Forked]) -> Forked | None:
+    """Stop the processes of a worker that runs a turn, and return it; None if none of the workers does."""
+    running = sa.select(TURNS.c.owner).where(TURNS.c.state == "running")
+    for each in workers:
+        os.killpg(each.pid, signal.SIGSTOP)
+        with engine.connect() as connection:
+            owners = connection.execute(running).scalars().all()
+        if any(f"-{each.pid}-" in owner for owner in owners):
+            return each
+        os.killpg(each.pid, signal.SIGCONT)
+    return None
+
+
 def _is_at_work(process: Forked) -> bool:
     """Return whether the process has a child, which is a program of a turn."""
     return children(process.pid) != []
@@ -66,6 +81,13 @@ def test_kills_of_servers_and_workers_leave_each_job_with_one_pull_request(datab
         site.set_up(*command("sh", "-c", ALONE))
         workers = [stack.enter_context(worker(site.running)) for _ in range(2)]
         jobs: list[str] = []
+        engine = database.connect(database_url)
+        stack.callback(engine.dispose)
+
+        def stopped_in_a_turn() -> Forked | None:
+            _fill_slots(site, jobs)
+            return _stopped_in_a_turn(engine, workers)
+
         for kill in range(KILLS):
             _fill_slots(site, jobs)
             target = ("server", "busy", "idle")[kill % 3]
@@ -74,9 +96,10 @@ def test_kills_of_servers_and_workers_leave_each_job_with_one_pull_request(datab
                 site.running.kill()
                 site.running.start()
                 continue
-            until(lambda: any(map(_is_at_work, workers)) or not site.active(), END_S)
-            wanted = [each for each in workers if _is_at_work(each) == (target == "busy")] or workers
-            chosen = chance.choice(wanted)
+            if target == "busy":
+                chosen = until(stopped_in_a_turn, END_S)
+            else:
+                chosen = chance.choice([each for each in workers if not _is_at_work(each)] or workers)
             _kill(chosen)
             workers[workers.index(chosen)] = stack.enter_context(worker(site.running))
         _check(site, jobs)
