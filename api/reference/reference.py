@@ -6,6 +6,7 @@ from functools import cached_property
 from html import escape
 
 import msgspec
+from cachetools import LRUCache
 
 from api.http.operation import ADDRESS, Json, Operation
 from api.reference import page
@@ -15,16 +16,19 @@ ANCHOR = '"/docs#'
 """Beginning of a problem type in JSON; a base URL is inserted after the quote."""
 SNIPPET = '<script defer src=".../beacon.js"'
 """Beginning of the script tag in the description; the page shows the service's address in place of the dots."""
+PAGES_MAX = 4
+"""Maximum number of addresses whose pages are cached: the client chooses its Host."""
 PLAIN_ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]/_~-]+")
 """An address that a shell command can contain without quotes."""
 
 
 class Reference:
-    """The OpenAPI document of the operations, in both forms. Each form is rendered once."""
+    """The OpenAPI document of the operations, in both forms. Each form is rendered once for an address."""
 
     def __init__(self, operations: Sequence[Operation], base_url: str = "") -> None:
         self._operations = operations
         self._base_url = base_url
+        self._pages: LRUCache[str, bytes] = LRUCache(PAGES_MAX)
 
     @cached_property
     def document(self) -> Json:
@@ -39,10 +43,15 @@ class Reference:
         encoded = msgspec.json.encode({**self.document, "servers": [{"url": self._base_url}]})
         return encoded.replace(ANCHOR.encode(), self._anchor.encode())
 
-    def html(self, address: str) -> str:
+    def html(self, address: str) -> bytes:
         """Return the HTML page. Its samples use the base URL, or `address` if there is no base URL."""
         address = self._base_url or address
         address = address if PLAIN_ADDRESS.fullmatch(address) else ADDRESS
+        if (known := self._pages.get(address)) is None:
+            known = self._pages[address] = self._with_address(address).encode()
+        return known
+
+    def _with_address(self, address: str) -> str:
         html = self._html.replace(ADDRESS, address).replace(escape(SNIPPET), escape(SNIPPET.replace("...", address)))
         return html.replace(escape(ANCHOR), escape(self._anchor))
 

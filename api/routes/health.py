@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 import msgspec
 import sqlalchemy as sa
 from prometheus_client import CONTENT_TYPE_LATEST
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -52,14 +51,14 @@ async def ready(request: Request) -> Response:
 
 
 async def metrics_text(request: Request) -> Response:
-    """Respond to GET /metrics."""
+    """Respond to GET /metrics. Anyone may ask: requests that arrive during a look-up get its result."""
     state = state_of(request)
-    text = await run_in_threadpool(
-        lambda: metrics.exposition(
-            state.maintenance.backlog().rows, queue_stats(state.control, time.time_ns() // 1_000)
-        )
-    )
-    return Response(text, media_type=CONTENT_TYPE_LATEST)
+    return Response(await state.metrics.look_up("", partial(_metrics, state)), media_type=CONTENT_TYPE_LATEST)
+
+
+def _metrics(state: State) -> bytes:
+    stats = queue_stats(state.control, time.time_ns() // 1_000)
+    return metrics.exposition(state.maintenance.backlog().rows, stats)
 
 
 def _readiness(state: State) -> tuple[bytes, int]:

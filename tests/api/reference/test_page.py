@@ -16,6 +16,7 @@ from api.app import OPERATIONS
 from api.http.operation import ADDRESS
 from api.http.problems import KINDS
 from api.reference.openapi import description
+from api.reference.reference import PAGES_MAX, Reference
 from tests.processes.running import Running, new_job, new_key
 
 PROJECT = "reference"
@@ -103,6 +104,15 @@ def test_host_header_with_shell_or_html_characters_is_not_in_the_samples(service
     text = httpx.get(f"{service.url}/docs", headers={"Host": host}).text
     assert host not in text
     assert re.search(r"curl http://127\.0\.0\.1:\d+/healthz", text)
+
+
+def test_page_is_rendered_once_for_each_of_the_last_addresses() -> None:
+    reference = Reference(OPERATIONS)
+    pages = [reference.html(f"https://{number}.example") for number in range(PAGES_MAX + 1)]
+    assert all(f"https://{number}.example/healthz".encode() in page for number, page in enumerate(pages))
+    assert reference.html("https://1.example") is pages[1]
+    assert reference.html("https://0.example") is not pages[0]
+    assert reference.html("https://0.example") == pages[0]
 
 
 def test_document_is_served_as_json(service: Running) -> None:
