@@ -22,7 +22,7 @@ from agent.worker import threads
 from api import settings
 from api.cli.main import main
 from tests.processes.running import COMMAND, Running, new_job, new_key, readership_process
-from tests.processes.waiting import each_alone, until
+from tests.processes.waiting import until
 from warehouse.control import database
 from warehouse.lake import delta_table
 
@@ -118,17 +118,6 @@ def test_text_chosen_by_a_client_is_no_label_of_a_metric(service: Running, clien
     client.request("PROPFIND", f"/{text}")
     assert text not in client.get("/metrics").text
     assert "PROPFIND" not in client.get("/metrics").text
-
-
-def test_each_process_answers_with_the_metrics_of_all_processes(start: Callable[..., Running]) -> None:
-    service = start(processes=2)
-    for hits, _ in enumerate(each_alone(service), start=1):
-        assert service.post(hits * [view("/a")]).status_code == 202
-        # A request is counted after its response: wait for it, because this process is stopped next.
-        until(lambda n=hits: counted(service.url, "readership_requests_total", method="POST", status="202") == n)
-    for _ in each_alone(service):
-        assert counted(service.url, "readership_hits_total", source="server", outcome="accepted") == 1 + 2
-        assert counted(service.url, "readership_requests_total", method="POST", status="202") == 2
 
 
 @pytest.mark.parametrize("sent_id", ["a", "0f8fad5b-d9cb-469f-a165-70867728950e", "A.b_c-9", 64 * "x"])

@@ -4,7 +4,7 @@ import gzip
 import json
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from types import SimpleNamespace
@@ -16,7 +16,6 @@ from starlette.requests import Request
 
 from api.routes.beacon import evidence_of
 from tests.processes.running import Running, new_key
-from tests.processes.waiting import each_alone, within_window
 
 NO_TLS = False  # value of `verify`; True reads all certificates, which takes 20 ms
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -279,40 +278,6 @@ def test_page_may_read_responses_and_errors(shop: Page, status: int, kind: str, 
     assert response.status_code == status
     assert response.headers["access-control-allow-origin"] == ORIGIN
     assert "origin" in response.headers["vary"].lower()
-
-
-def test_rate_limit_of_an_address_is_shared_by_all_processes(start: Callable[..., Running]) -> None:
-    service = start(processes=2, READERSHIP_BEACONS_PER_MINUTE="5")
-
-    statuses: list[int] = []
-
-    def send(address: str, **headers: str) -> httpx.Response:
-        """Send a beacon over a new connection."""
-        headers = {"Content-Type": TEXT, "User-Agent": FIREFOX, "X-Forwarded-For": address, **headers}
-        response = httpx.post(service.hits, content=VALID, headers=headers, verify=NO_TLS)
-        statuses.append(response.status_code)
-        return response
-
-    def send_all(address: str) -> tuple[list[httpx.Response], httpx.Response]:
-        """Send beacons to each process, then two of other senders and a pixel."""
-        responses = [send(address) for _ in each_alone(service) for _ in range(4)]
-        of_page, chosen = send(address, Origin=ORIGIN), send(f"198.51.100.1, {address}")
-        pixel = service.hits.replace("/hits", "/pixel.gif?path=/a")
-        return [*responses, chosen, httpx.get(pixel, headers={"X-Forwarded-For": address})], of_page
-
-    responses, of_page = within_window(send_all)
-    assert [response.status_code for response in responses[:5]] == 5 * [202]
-    for response in responses[5:]:  # also of the client that chose an address, and of the pixel
-        problem(response, 429)
-        assert 1 <= int(response.headers["retry-after"]) <= 60
-    assert (of_page.status_code, of_page.headers["access-control-allow-origin"]) == (429, ORIGIN)
-    for network in ("198.51.100.{}", "2001:db8:{}::1"):
-        of_client = within_window(lambda address: [send(network.format(address[-1])).status_code for _ in range(6)])  # noqa: B023
-        assert of_client == 5 * [202] + [429]
-    of_server = {**service.auth, "X-Forwarded-For": responses[0].request.headers["X-Forwarded-For"]}
-    hit = {"path": "/a", "userAgent": FIREFOX}
-    assert [httpx.post(service.hits, json=hit, headers=of_server).status_code for _ in range(10)] == 10 * [202]
-    assert service.get()["totals"]["total"] == service.get()["totals"]["human"] == statuses.count(202) + 10
 
 
 def test_beacon_that_cannot_be_counted_is_a_503_and_other_requests_are_answered(service: Running, page: Page) -> None:

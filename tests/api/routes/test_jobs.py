@@ -406,5 +406,6 @@ def test_quota_is_shared_by_all_processes_and_survives_a_restart(
     assert [status() for _ in each_alone(service) for _ in range(50)] == [201] * 100
     assert [status() for _ in each_alone(service)] == [429] * 2
     assert service.stop() == 0
+    service.processes = 1
     service.start()
     assert status() == 429

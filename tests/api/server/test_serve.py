@@ -3,23 +3,11 @@
 import os
 import signal
 from collections.abc import Callable
-from pathlib import Path
 
 import httpx
 
 from tests.processes.running import Running
 from tests.processes.waiting import each_alone, processes_of, started_processes, until, within_window
-
-
-def environment(pid: int) -> set[str]:
-    """Return the names of the variables that a process was started with."""
-    return {entry.partition(b"=")[0].decode() for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")}
-
-
-def test_environment_of_a_server_process_has_neither_settings_nor_the_run_secret(start: Callable[..., Running]) -> None:
-    service = start(processes=2)
-    for process in started_processes(service):
-        assert not {name for name in environment(process) if name.startswith("READERSHIP_") and name not in os.environ}
 
 
 def test_restarted_process_has_the_run_secret_of_the_service(start: Callable[..., Running]) -> None:

@@ -1,13 +1,10 @@
 """Moments: pages, totals and tables as of an earlier response."""
 
-from collections.abc import Callable
-
 import httpx
 import pytest
 
 from tests.api.routes.reports.client import CSV, FIREFOX, GPTBOT, NDJSON, PARQUET, post, problem
 from tests.api.routes.reports.test_responses import EVERY_REPORT, REPORTS
-from tests.processes.running import Running
 
 
 @pytest.fixture
@@ -73,14 +70,3 @@ def test_moment_that_is_too_old_is_a_410_and_a_malformed_one_a_400(hits: httpx.C
     for moment in ("yesterday", "9999-12-31T00:00:00.000000Z_0_1"):
         (error,) = problem(hits.get(f"{REPORTS[report]}&asOf={moment}"), 400)["errors"]
         assert error["parameter"] == "asOf"
-
-
-def test_moment_names_the_same_hits_on_another_server_process(start: Callable[..., Running]) -> None:
-    service = start(processes=2)
-    service.post({"path": "/a", "userAgent": FIREFOX})
-    first = httpx.get(service.views, headers=service.auth)
-    service.post({"path": "/b", "userAgent": FIREFOX})
-    for _ in range(10):  # both processes answer some of them
-        response = httpx.get(f"{service.views}?asOf={first.headers['x-as-of']}", headers=service.auth)
-        assert response.content == first.content
-    assert len(service.get()["views"]) == 2
