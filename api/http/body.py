@@ -2,8 +2,9 @@
 
 import asyncio
 import time
+from collections.abc import Coroutine
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from anyio import CapacityLimiter, to_thread
 from starlette.requests import ClientDisconnect, Request
@@ -116,12 +117,18 @@ async def read(
 async def _receive(request: Request, chunk_s: float, deadline_s: float) -> Message:
     """Return the next chunk, if it arrives within `chunk_s` and before `deadline_s` of the monotonic clock.
 
-    The timer takes 1.4 µs per request; `asyncio.timeout` takes 4 µs.
+    A chunk that has arrived needs no timer, which takes 3 µs.
 
     Raises:
         Problem: `body-too-slow`.
         Overloaded: the service is stopping.
     """
+    receiving = cast("Coroutine[Any, Any, Message]", request.receive())
+    try:
+        receiving.send(None)
+    except StopIteration as end:
+        return cast("Message", end.value)
+    receiving.close()  # it waits, and has taken no chunk
     task = asyncio.current_task()
     assert task is not None
     left_s = deadline_s - time.monotonic()
