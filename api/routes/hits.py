@@ -5,7 +5,6 @@ A response with the status 202 is sent once the hits are on disk.
 
 import hashlib
 import time
-from dataclasses import replace
 from typing import Annotated
 
 import msgspec
@@ -51,16 +50,13 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        response = await _respond(request)
+        if scope["method"] == "OPTIONS":
+            response = await beacon.preflight(request)
+        elif header(request, b"authorization") is None:
+            response = await beacon.receive(request)
+        else:
+            response = await _server_post(request, state_of(request))
         await response(scope, receive, send)
-
-
-async def _respond(request: Request) -> Response:
-    if request.method == "OPTIONS":
-        return await beacon.preflight(request)
-    if header(request, b"authorization") is None:
-        return await beacon.receive(request)
-    return await _server_post(request, state_of(request))
 
 
 async def _server_post(request: Request, state: State) -> Response:
@@ -95,11 +91,9 @@ def _parse(state: State, bearer: BearerKey, content: bytes, is_ndjson: bool, key
     parsed = post.parse_post(content, is_ndjson, now_us)
     stored = rows(bearer.project, parsed.hits, now_us, state.verifier)
     cut = metrics.count_cut(parsed.hits)
-    sent = Post(bearer.project, stored, parsed.rejected, key, internal_id=bearer.internal_id, cut=cut)
-    if key is None:
-        return sent
-    unkeyed = hashlib.blake2b(content, digest_size=16).digest()
-    return replace(sent, fingerprint=_fingerprint(unkeyed, state.secret), earlier_fingerprint=unkeyed)
+    unkeyed = b"" if key is None else hashlib.blake2b(content, digest_size=16).digest()
+    fingerprint = unkeyed and _fingerprint(unkeyed, state.secret)
+    return Post(bearer.project, stored, parsed.rejected, key, fingerprint, bearer.internal_id, unkeyed, cut)
 
 
 def _fingerprint(unkeyed: bytes, secret: bytes) -> bytes:

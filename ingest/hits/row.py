@@ -32,8 +32,13 @@ def row(project: str, hit: Hit, source: str, received_us: int, verifier: Verifie
 
 def rows(project: str, hits: Sequence[Hit], received_us: int, verifier: Verifier) -> list[Row]:
     """Return the rows of the hits of a server's post, each as `row` does. Each user agent is looked up once."""
-    columns = {user_agent: USER_AGENTS.columns(user_agent) for user_agent in {hit.user_agent for hit in hits}}
-    return [_row(project, hit, columns[hit.user_agent], "server", received_us, verifier) for hit in hits]
+    columns: dict[str, Columns] = {}
+    stored = []
+    for hit in hits:
+        if (known := columns.get(hit.user_agent)) is None:
+            known = columns[hit.user_agent] = USER_AGENTS.columns(hit.user_agent)
+        stored.append(_row(project, hit, known, "server", received_us, verifier))
+    return stored
 
 
 def _row(project: str, hit: Hit, columns: Columns, source: str, received_us: int, verifier: Verifier) -> Row:

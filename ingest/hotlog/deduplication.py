@@ -6,7 +6,6 @@ They are written in the transaction that stores the rows: after a crash either b
 import hashlib
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
@@ -49,8 +48,7 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     ] = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Post:
+class Post(msgspec.Struct, frozen=True):
     """Rows of one request, all of one project, with its Idempotency-Key and the fingerprint of its body.
 
     `earlier_fingerprint` is the fingerprint that an earlier release would have stored for the same body.
@@ -91,11 +89,6 @@ def create(connection: HotConnection) -> None:
         with transaction(connection):
             connection.execute(_COPY.format(key))
     add_tables(connection, STATEMENTS, _LAST_TABLE)
-
-
-def is_identifiable(post: Post) -> bool:
-    """Return whether the post has an Idempotency-Key or an event id."""
-    return post.idempotency_key is not None or any(row[EVENT_ID] is not None for row in post.rows)
 
 
 def deduplicate(

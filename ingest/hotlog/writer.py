@@ -20,13 +20,13 @@ import pyarrow as pa
 from ingest.errors import RETRY_AFTER_S, Overloaded
 from ingest.hotlog import deduplication
 from ingest.hotlog.deduplication import Post, Receipt
-from ingest.hotlog.new_values import NewValues, is_bounded
+from ingest.hotlog.new_values import NewValues
 from warehouse.database.postgresql import ServerError
 from warehouse.database_errors import reason_of, status_of
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import batches, disk_space, refusals, wal
 from warehouse.hotlog.connection import HOT_LOG_ERRORS, HotConnection, HotLogPlace
-from warehouse.schema import HOT, Row
+from warehouse.schema import EVENT_ID, HOT, SOURCE, Row
 from warehouse.transaction import transaction
 
 WAITING_ROWS_MAX = 100_000
@@ -214,9 +214,10 @@ class HotLog:
 
     def _store_all(self, posts: list[Post]) -> list[Receipt | Exception]:
         """Store the posts, or raise _NewRefusals and store nothing if a project was deleted since the last commit."""
-        if any(deduplication.is_identifiable(post) or any(map(is_bounded, post.rows[:1])) for post in posts):
-            return self._store_deduplicated(posts, time.time())
         rows = [row for post in posts for row in post.rows]
+        is_keyed = any(post.idempotency_key is not None for post in posts)
+        if is_keyed or any(row[EVENT_ID] is not None or row[SOURCE] == "beacon" for row in rows):
+            return self._store_deduplicated(posts, time.time())
         if rows:
             self._append(rows, time.time())
         return [Receipt(len(post.rows), 0, post.rejected, post.cut) for post in posts]
@@ -238,9 +239,10 @@ class HotLog:
         self._unchecked_rows += len(rows)
         if self._unchecked_rows >= CHECKED_ROWS and (shortage := self._find_shortage(batch.nbytes)) is not None:
             raise Overloaded(shortage, RETRY_AFTER_S)
-        if not batches.append_if_none_refused(self._connection, batch, now_s, self._last_refusal):
+        size = batches.append_if_none_refused(self._connection, batch, now_s, self._last_refusal)
+        if not size:
             raise _NewRefusals
-        more = {"rows": self._stored.rows + len(rows), "bytes": self._stored.bytes + batch.nbytes}
+        more = {"rows": self._stored.rows + len(rows), "bytes": self._stored.bytes + size}
         self._stored = replace(self._stored, **more)
 
     def _set_shortage(self, shortage: str | None) -> None:

@@ -119,23 +119,24 @@ def node_id(connection: HotConnection) -> str:
 
 def append(connection: HotConnection, rows: pa.RecordBatch, now_s: float) -> None:
     """Add one batch inside the caller's transaction. `now_s` is in seconds since 1970."""
-    STATEMENTS.run(connection, "APPEND", _values(rows, now_s))
+    STATEMENTS.run(connection, "APPEND", _values(rows.num_rows, rows.serialize().to_pybytes(), now_s))
 
 
-def append_if_none_refused(connection: HotConnection, rows: pa.RecordBatch, now_s: float, last_refusal: int) -> bool:
-    """Add one batch, unless `refusals` has an id above `last_refusal`; return whether it was added.
+def append_if_none_refused(connection: HotConnection, rows: pa.RecordBatch, now_s: float, last_refusal: int) -> int:
+    """Add one batch, and return its size in bytes; 0 if nothing was added, because `refusals` has an id above
+    `last_refusal`.
 
     The check and the insert are one statement, because two statements would lock and unlock the file twice per post.
     """
-    values = _values(rows, now_s)
-    values["last_refusal"] = last_refusal
-    return STATEMENTS.run_alone(connection, "APPEND_IF_NONE_REFUSED", values).rowcount == 1
-
-
-def _values(rows: pa.RecordBatch, now_s: float) -> dict[str, object]:
     message = rows.serialize().to_pybytes()
+    values = {**_values(rows.num_rows, message, now_s), "last_refusal": last_refusal}
+    is_added = STATEMENTS.run_alone(connection, "APPEND_IF_NONE_REFUSED", values).rowcount == 1
+    return len(message) if is_added else 0
+
+
+def _values(rows: int, message: bytes, now_s: float) -> dict[str, object]:
     return {
-        "rows": rows.num_rows,
+        "rows": rows,
         "now_s": now_s,
         "message": message,
         "checksum": xxh3_64_digest(message),

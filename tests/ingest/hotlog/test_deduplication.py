@@ -130,13 +130,6 @@ def test_nothing_is_remembered_of_a_transaction_that_is_rolled_back(hot: HotConn
     assert deduplicated(hot, post("a", key="key", body=b"other")) == (["a"], Receipt(1, 0, REJECTED))
 
 
-@pytest.mark.parametrize(
-    ("sent", "expected"), [(post(), False), (post(None), False), (post(None, "a"), True), (post(None, key="k"), True)]
-)
-def test_post_is_identifiable_by_a_key_or_an_event_id(sent: Post, expected: bool) -> None:
-    assert deduplication.is_identifiable(sent) == expected
-
-
 def test_event_ids_of_the_lake_are_duplicates_until_seven_days_after_their_hits(hot: HotConnection) -> None:
     deduplicated(hot, post("known"))
     deduplication.add_event_ids(hot, [("site", "server", each, NOW_S - 100) for each in ("known", "lake")])

@@ -256,10 +256,10 @@ def test_stored_columns_are_those_of_the_post(file: Path) -> None:
 
 
 def test_event_id_counts_once_in_a_post_between_posts_and_after_reopening(hot_log: HotLogPlace) -> None:
-    first = post(page_view("/1", "e"), page_view("/2", "e"), page_view("/3", "f"), page_view("/4"), page_view("/5"))
+    first = post(page_view("/5"), page_view("/1", "e"), page_view("/2", "e"), page_view("/3", "f"), page_view("/4"))
     assert posted(hot_log, first, post(page_view("/6", "e"))) == [accepted(4, 1), accepted(0, 1)]
     assert posted(hot_log, post(page_view("/7", "f"), page_view("/8", "g"))) == [accepted(1, 1)]
-    assert stored(hot_log) == [("/1", "e"), ("/3", "f"), ("/4", None), ("/5", None), ("/8", "g")]
+    assert stored(hot_log) == [("/5", None), ("/1", "e"), ("/3", "f"), ("/4", None), ("/8", "g")]
 
 
 def test_event_id_counts_once_for_each_project(file: Path) -> None:
