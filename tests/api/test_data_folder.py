@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from contextlib import closing
@@ -110,6 +111,20 @@ def test_missing_control_database_is_named_and_not_created(tmp_path: Path) -> No
         assert not file.exists()
 
 
+def test_command_on_the_control_database_of_another_folder_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    for name in ("data", "other"):
+        new_key(tmp_path / name)
+        with closing(batches.connect(tmp_path / name / "hot.sqlite")) as hot:
+            batches.append(hot, pa.RecordBatch.from_pylist([view()], HOT), 0)
+    shutil.copy(tmp_path / "other" / "control.sqlite", tmp_path / "data" / "control.sqlite")
+    before = run("--data", tmp_path / "other", "key", "list")
+    status, out, err = run("--data", tmp_path / "data", "key", "create", PROJECT)
+    assert (status, out) == (1, "")
+    assert "control.sqlite is not the one that" in err
+    shutil.copy(tmp_path / "data" / "control.sqlite", tmp_path / "other" / "control.sqlite")
+    assert run("--data", tmp_path / "other", "key", "list") == before
+
+
 def test_command_on_an_external_control_database_needs_no_data_folder(tmp_path: Path) -> None:
     database = tmp_path / "control.sqlite"
     new_key(tmp_path / "data", environ={"READERSHIP_DATABASE_URL": sqlite_url(database)})
@@ -121,6 +136,7 @@ def test_command_on_an_external_control_database_needs_no_data_folder(tmp_path: 
 
 def test_control_database_may_be_a_uri_of_sqlite(tmp_path: Path) -> None:
     new_key(tmp_path / "data")
+    assert run("--data", tmp_path / "data", "key", "list")[0] == 0  # a command creates the tables that it uses
     url = f"sqlite:///file:{tmp_path / 'data' / 'control.sqlite'}?mode=ro&uri=true"
     status, out, _ = run("--data", tmp_path / "data", "key", "list", READERSHIP_DATABASE_URL=url)
     assert (status, len(json.loads(out))) == (0, 1)

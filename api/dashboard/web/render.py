@@ -61,7 +61,7 @@ def fragment(
 def redirect(visit: Visit, path: str, **parameters: str | None) -> Response:
     """Redirect to a page of the service, which the browser requests with GET, also after a POST."""
     target = visit.href(path, **parameters)
-    return RedirectResponse(target, 303, {"Cache-Control": "no-store"})
+    return RedirectResponse(target, 303)
 
 
 class _Unindented(jinja2.ext.Extension):

@@ -22,6 +22,9 @@ from api.routes.reports import threads
 from api.state import state_of
 from warehouse.control import projects
 
+HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+"""Headers of each response that does not set them itself, such as a redirect or a file."""
+
 SIGN_IN = "/sign-in"
 IS_PAGE = "is_page"
 """Name in the state of a request to a page, whose errors are pages too."""
@@ -83,10 +86,14 @@ def _endpoint(pages: Mapping[str, Page]) -> Callable[[Request], object]:
                 form = await forms.read(request, page.body_bytes_max)
             visit = await run_in_threadpool(lambda: authorise(_visit(request, form), page.access))
             if page.limit is None:
-                return await run_in_threadpool(page.respond, visit)
-            return await threads.run(page.limit, request.receive, page.respond, visit)
+                response = await run_in_threadpool(page.respond, visit)
+            else:
+                response = await threads.run(page.limit, request.receive, page.respond, visit)
         except SignInRequired:
-            return _to_sign_in(_visit(request))
+            response = _to_sign_in(_visit(request))
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
+        return response
 
     return endpoint
 
@@ -137,5 +144,5 @@ def _to_sign_in(visit: Visit) -> Response:
     following = path if request.method in ("GET", "HEAD") else None
     target = links.href(visit.base_url, SIGN_IN, {"next": following})
     if visit.is_htmx:
-        return Response(headers={"HX-Redirect": target, "Cache-Control": "no-store"})
-    return RedirectResponse(target, 303, {"Cache-Control": "no-store"})
+        return Response(headers={"HX-Redirect": target})
+    return RedirectResponse(target, 303)

@@ -1,5 +1,6 @@
 """A compaction by hand does all of its work, also if a part of it fails."""
 
+import os
 from contextlib import nullcontext
 from datetime import date
 from functools import partial
@@ -12,6 +13,7 @@ from warehouse.lake.lock import write_lock
 from warehouse.maintenance import compact, rollups, upkeep
 from warehouse.maintenance.compact import Compacted
 from warehouse.maintenance.upkeep import Upkeep
+from warehouse.rollups import coverage
 
 TODAY = date(2026, 11, 1)
 
@@ -53,6 +55,21 @@ def test_rollups_are_written_and_files_are_deleted_after_a_compaction_that_faile
     assert caught.value.__notes__ == ["in the compaction"]
     assert rollups_written(filled) == 1
     assert not unused.exists()
+
+
+def test_rollup_that_a_newer_one_replaced_is_deleted(filled: Site) -> None:
+    run(filled)
+    before = {rollup.folder for rollup in coverage.list_rollups(filled.root, "2026-09")}
+    filled.post(view(ts=NOON))
+    filled.load()
+    filled.age()
+    assert run(filled).rollups == 1
+    assert rollups_written(filled) == 2, "a reader of an older snapshot may use the first one for an hour"
+    filled.age()
+    (first,) = (rollup.folder for rollup in coverage.list_rollups(filled.root, "2026-09") if rollup.folder in before)
+    os.utime(first / coverage.COVERAGE, (0, 0))
+    run(filled)
+    assert rollups_written(filled) == 1
 
 
 def test_taken_lock_of_the_lake_ends_the_work(filled: Site) -> None:

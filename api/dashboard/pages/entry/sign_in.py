@@ -56,7 +56,7 @@ def _form(visit: Visit, status: int = 200, headers: dict[str, str] | None = None
 
 def _to_next(visit: Visit) -> Response:
     target = own_href(visit, visit.parameters.get("next"))
-    return RedirectResponse(target, 303, {"Cache-Control": "no-store"})
+    return RedirectResponse(target, 303)
 
 
 PAGES = (

@@ -47,7 +47,7 @@ def accept(visit: Visit) -> Response:
         return _expired(visit)
     attempts.passed(control, key_of(visit, user.name), _now_s(visit))
     target = own_href(visit, visit.parameters.get("next") or _first_page(visit))
-    response = RedirectResponse(target, 303, {"Cache-Control": "no-store"})
+    response = RedirectResponse(target, 303)
     return browser_session.start(visit, user.id, response, "signed in with a link")
 
 

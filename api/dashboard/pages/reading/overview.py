@@ -171,7 +171,7 @@ def to_prefix(view: View, **parameters: str | None) -> Response:
     path = None if not text else text if text.endswith("*") else f"{text}*"
     if path and not path.startswith("/"):
         path = f"/{path}"
-    return RedirectResponse(view.link(path=path, **parameters), 303, {"Cache-Control": "no-store"})
+    return RedirectResponse(view.link(path=path, **parameters), 303)
 
 
 PAGES = (
