@@ -17,6 +17,7 @@ from tests.programs import require, skip
 from tests.rounds import SEED
 from tests.stores import object_store as object_store_server
 from tests.stores import postgresql as postgresql_server
+from tests.stores import shared
 from tests.stores.small_disk import SmallDisk, may_mount, mounted
 from warehouse.folder import sqlite_url
 from warehouse.hotlog.connection import HotLogPlace, server_of
@@ -78,6 +79,8 @@ On a disk an fsync takes 2 ms, and a test of the lake calls it a hundred times.
 
 def pytest_configure(config: pytest.Config) -> None:
     ending.watch()
+    if shared.create():
+        config.add_cleanup(shared.end)
     config.pluginmanager.register(programs)
     # By default, 0.2 s of an example fail its test, and each run has other random numbers.
     settings.register_profile("any machine", deadline=None, derandomize=not SEED)
@@ -132,18 +135,16 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 @pytest.fixture(scope="session")
-def postgresql() -> Iterator[str]:
-    """Yield the folder of a PostgreSQL server's socket."""
+def postgresql() -> str:
+    """Return the folder of the socket of the PostgreSQL server."""
     require("initdb", "setpriv")
-    with postgresql_server.server() as folder:
-        yield folder
+    return shared.postgresql_folder()
 
 
 @pytest.fixture(scope="session")
-def object_store() -> Iterator[str]:
-    """Yield the URL of an S3 server."""
-    with object_store_server.server() as url:
-        yield url
+def object_store() -> str:
+    """Return the URL of the S3 server."""
+    return shared.object_store_url()
 
 
 @pytest.fixture

@@ -39,14 +39,30 @@ def server() -> Iterator[str]:
 @contextmanager
 def logging_server(log: Path) -> Iterator[str]:
     """Yield the URL of a new moto server that writes its requests to `log`."""
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
-    with log.open("w") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=file)
+    process = _process(log)
     try:
-        yield until(lambda: re.search(r"Running on (http://[\d.:]+)", log.read_text()))[1]
+        yield _url(log)
     finally:
         process.terminate()
         process.wait()
+
+
+def start(folder: Path) -> tuple[str, int]:
+    """Start a moto server with its log in a folder; return its URL and the id of its process, which does not end."""
+    process = _process(folder / "log")
+    url = _url(folder / "log")
+    process.returncode = 0  # else Python warns that it still runs
+    return url, process.pid
+
+
+def _process(log: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
+    with log.open("w") as file:
+        return subprocess.Popen(command, stdout=file, stderr=file)
+
+
+def _url(log: Path) -> str:
+    return until(lambda: re.search(r"Running on (http://[\d.:]+)", log.read_text()))[1]
 
 
 def new_bucket(url: str) -> str:

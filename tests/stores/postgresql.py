@@ -21,7 +21,10 @@ from warehouse.control import database
 
 ACCOUNT = "postgres"
 """User that runs the server if the tests run as root, which PostgreSQL refuses."""
-OPTIONS = "-c listen_addresses= -c fsync=off -c shared_buffers=16MB -c max_connections=200"
+OPTIONS = "-c listen_addresses= -c fsync=off -c shared_buffers=16MB -c max_connections=500"
+
+LOCKS = "FROM pg_locks WHERE database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+"""The locks of a connection's database: other tests use the server, too."""
 
 
 class Server:
@@ -66,6 +69,12 @@ class Server:
         with Path(self.folder, "log").open("ab") as log:
             self._process = subprocess.Popen(argv, stdout=log, stderr=log, cwd=self.folder)
 
+    def leave(self) -> int:
+        """Return the id of the process, which another process will end."""
+        assert self._process is not None
+        self._process.returncode = 0  # else Python warns that it still runs
+        return self._process.pid
+
     def answers(self) -> bool:
         argv = [self._programs / "pg_isready", "-h", self.folder]
         return subprocess.run(argv, capture_output=True, check=False).returncode == 0
@@ -82,11 +91,12 @@ class Server:
             self._process = None
 
 
-@contextmanager
-def server() -> Iterator[str]:
-    """Run a server, and yield the folder of its socket."""
-    with Server.running(OPTIONS) as running:
-        yield running.folder
+def start(folder: Path) -> tuple[str, int]:
+    """Start a server in a folder that exists; return the folder and the id of its process, which does not end."""
+    server = Server(str(folder), OPTIONS)
+    server.start()
+    until(server.answers)
+    return server.folder, server.leave()
 
 
 def new_database(folder: str, template: str = "template1") -> str:

@@ -19,7 +19,7 @@ from ingest.hotlog import beacon_shares
 from ingest.hotlog.beacon_shares import BeaconShares, Share
 from tests.processes.waiting import until
 from tests.stores.outage import way_to
-from tests.stores.postgresql import new_database
+from tests.stores.postgresql import LOCKS, new_database
 from warehouse.database.postgresql import PostgresqlConnection
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import Server, server_of
@@ -273,7 +273,7 @@ def test_share_that_another_node_is_taking_is_not_free(server: Server) -> None:
     ):
         other.execute("SELECT pg_advisory_lock(%s)", (beacon_shares.LOCK_KEY,))
         taken = pool.submit(shares.take, client, 1)
-        until(lambda: other.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone() is not None)
+        until(lambda: other.execute(f"SELECT 1 {LOCKS} AND NOT granted").fetchone() is not None)
         other.execute("INSERT INTO beacon_shares VALUES (%s, 0, 98)", (client,))
         other.execute("SELECT pg_advisory_unlock(%s)", (beacon_shares.LOCK_KEY,))
         assert taken.result() == Share(0, WINDOW_US)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.processes.waiting import until
 from tests.stores.outage import way_to
-from tests.stores.postgresql import new_database
+from tests.stores.postgresql import LOCKS, new_database
 from warehouse.database import postgresql as module
 from warehouse.database.postgresql import PostgresqlConnection, ServerError
 from warehouse.database.psycopg_connection import COUNT_OTHERS, IDLE_IN_TRANSACTION_S
@@ -232,7 +232,7 @@ def test_client_paused_while_it_sends_a_transaction_loses_the_lock(url: str) -> 
             sender.send_query_params(part_of_transaction.encode(), None)
         sender.send_flush_request()
         sender.flush()
-        until(lambda: other.execute("SELECT 1 FROM pg_locks WHERE mode = 'RowShareLock'").fetchone() is not None)
+        until(lambda: other.execute(f"SELECT 1 {LOCKS} AND mode = 'RowShareLock'").fetchone() is not None)
         with pytest.raises(ServerError) as raised:
             add_in_transaction(other, "b")
         assert cause_of(raised.value) is Cause.UNAVAILABLE
