@@ -7,6 +7,7 @@
 - `readiness`: many requests for `/readyz` at once.
 - `reports`: many reports at once, beside single posts.
 - `distinct_paths`: beacons with long, distinct paths.
+- `doctor`: the time and memory that `doctor` takes for a day with 2,000,000 distinct paths.
 
 `python -m tests.attacks.NAME` runs one and prints its figures. The tests of the same names run a small one in CI.
 """

@@ -1,6 +1,7 @@
 """Each wrong number in a rollup is found."""
 
 import itertools
+import re
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
@@ -111,7 +112,11 @@ def test_wrong_views_of_a_day_are_found_although_the_totals_fit(site: Site) -> N
     )
     change(checked.rollup.days, second, {"human": rows[first]["human"]})
     change(checked.rollup.days, first, {"human": rows[second]["human"]})
-    assert difference_in("days.parquet", site, checked).startswith("2 times, ")
+    path = pq.read_table(checked.rollup.paths)["path"][rows[first]["path_id"]].as_py()
+    assert re.fullmatch(
+        rf"2 times, the first: {rows[first]['project_id']} \d+ \S+ human {re.escape(path)}",
+        difference_in("days.parquet", site, checked),
+    )
 
 
 @pytest.mark.long
