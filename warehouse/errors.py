@@ -141,6 +141,16 @@ class SlowReport(WarehouseError):
     """The report takes long, and its caller accepts only a fast one."""
 
 
+class SpillFull(WarehouseError):
+    """Slow reports and the exports that clients have not read take as much disk space as they may."""
+
+    def __init__(self, limit: str) -> None:
+        super().__init__(
+            f"reports of large projects, and their exports that are still open, take {limit} of disk space, which is"
+            " the limit: choose a shorter range, or close other exports and repeat the request"
+        )
+
+
 class BlockTooLarge(WarehouseError):
     """The paths of a project do not fit into memory, and are counted from `hits` instead."""
 

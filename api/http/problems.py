@@ -153,6 +153,8 @@ def refusal_of(error: Exception) -> str | None:
     """Return the reason why a request with this error is answered 503; None if the error is a fault of the program."""
     if warehouse.is_unreachable(error):
         return STORE_UNREACHABLE
+    if isinstance(error, warehouse.SpillFull):
+        return str(error)
     if isinstance(error, OSError) and error.errno == errno.EIO:
         return DISK_FAILED
     return OUT_OF_MEMORY if warehouse.is_out_of_memory(error) else None
@@ -186,6 +188,7 @@ TABLE: dict[type[Exception], Callable[[Any], Problem]] = {
     ServerError: _from_database_error,  # of a hot log in PostgreSQL
     warehouse.DataIncomplete: lambda error: Problem("data-incomplete", str(error)),
     warehouse.LakeUnreachable: _from_other_error,
+    warehouse.SpillFull: _from_other_error,
     warehouse.InvalidMoment: _from_invalid_moment,
     warehouse.TooManyBuckets: _from_too_many_buckets,
     warehouse.MomentExpired: lambda error: Problem(

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from api.http import problems
 from tests.processes.running import Running
 from tests.processes.waiting import until
-from warehouse.errors import DataIncomplete, InvalidMoment, LakeUnreachable, MomentExpired
+from warehouse.errors import DataIncomplete, InvalidMoment, LakeUnreachable, MomentExpired, SpillFull
 from warehouse.query import engine
 
 
@@ -27,11 +27,12 @@ def test_incomplete_data_is_503_without_retry_after() -> None:
     assert "retry-after" not in response.headers
 
 
-def test_unreachable_object_store_is_503_also_in_the_text_of_another_error() -> None:
+def test_unreachable_object_store_and_full_spill_are_503_also_in_the_text_of_another_error() -> None:
     request = Request({"type": "http", "headers": [], "state": {"request_id": "1"}})
     unreachable = LakeUnreachable("s3://bucket does not answer")
     for error, status in (
         (unreachable, 503),
+        (SpillFull("8GiB"), 503),
         (OSError(f"LakeUnreachable: {unreachable}"), 503),
         (OSError("other"), 500),
     ):

@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from warehouse.blocks.listing import Audience, Listing, Order
-from warehouse.errors import SlowReport
+from warehouse.errors import SlowReport, SpillFull
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.plural import counted
 from warehouse.query import edge_rows, engine
@@ -28,6 +28,8 @@ from warehouse.report.hit_counts import Scope
 
 MEMORY_LIMIT = "512MB"
 """Memory of the database. Files of older releases have row groups that take 270 MB."""
+SPILL_LIMIT = "8GiB"
+"""Disk space of the database: 16 open exports of 2,000,000 paths of 200 characters."""
 _COLUMNS = ", ".join(HOT_COLUMNS)
 _NUMBERS = ", ".join(f"count(*) FILTER (traffic = '{each}') AS {each}" for each in ("human", "ai", "bot"))
 _TOTALS = f"SELECT {_NUMBERS} FROM {{rows}} WHERE {{condition}}"
@@ -61,6 +63,7 @@ class FromHits:
 
     def __init__(self, spill: Path, cached: ResultCache) -> None:
         self._database, self._cached, self._lock = engine.connect(spill, MEMORY_LIMIT), cached, threading.Lock()
+        self._database.execute(f"SET max_temp_directory_size = '{SPILL_LIMIT}'")  # ignored in the configuration
         self.failed = set[str]()  # projects whose last report needed more memory than MEMORY_LIMIT
 
     def page(self, snapshot: HitsSnapshot, scope: Scope, offset: int, limit: int, listing: Listing) -> Page:
@@ -116,6 +119,7 @@ class FromHits:
 
         Raises:
             SlowReport
+            SpillFull
         """
         caller = engine.CALLER.get()
         if caller is not None and not caller.accepts_slow:
@@ -123,7 +127,9 @@ class FromHits:
         with self._lock:
             try:
                 yield
-            except duckdb.OutOfMemoryException:
+            except duckdb.OutOfMemoryException as error:
+                if "max_temp_directory_size" in str(error):
+                    raise SpillFull(SPILL_LIMIT) from None
                 self.failed.add(project)
                 raise
             self.failed.discard(project)

@@ -17,7 +17,7 @@ from tests.warehouse.site import DAY, NOON, Site, some_rows, view
 from warehouse.blocks import project
 from warehouse.blocks.listing import Audience, Listing, Order
 from warehouse.control.policy import Period, Periods
-from warehouse.errors import BlockTooLarge, SlowReport
+from warehouse.errors import BlockTooLarge, SlowReport, SpillFull
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query import edge_rows, engine
 from warehouse.query.time_range import FIRST, LAST
@@ -172,6 +172,15 @@ def test_exports_whose_clients_do_not_read_on_leave_memory_for_other_reports(
         paths = [row for batch in exports[0] for row in batch["path"].to_pylist()]
         assert begun[0] + len(paths) == reports.views(snapshot, query, 0, 1 << 20).rows.num_rows
         assert paths[:10_000] == sorted(paths[:10_000])
+    monkeypatch.setattr(from_hits, "SPILL_LIMIT", "30MB")
+    with closing(site.reports()) as reports:
+        exports = []
+        with pytest.raises(SpillFull, match="30MB"):
+            exports.extend(reports.all_views(snapshot, query)[1] for _ in range(20))
+        assert exports
+        exports.clear()
+        assert next(reports.all_views(snapshot, query)[1]).num_rows
+        assert "slow" in str(reports.warning)
 
 
 @pytest.mark.long
