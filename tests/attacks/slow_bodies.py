@@ -12,7 +12,8 @@ from tests.processes.running import PROJECT, Running
 USUAL, SLOW = 1_024, 900
 """Limit of open files of the service, and number of slow posts: more than a service with this limit serves."""
 POST = (
-    f"POST /v1/analytics/{PROJECT}/hits HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 8000\r\n\r\n{{"
+    f"POST /v1/analytics/{PROJECT}/hits HTTP/1.1\r\nHost: x\r\n"
+    "Content-Type: text/plain\r\nContent-Length: 8000\r\n\r\n{"
 ).encode()
 MANY_ADDRESSES = {"READERSHIP_BEACONS_PER_MINUTE": "1000000"}
 """Environment in which the limit per address, which one machine meets, does not count."""
