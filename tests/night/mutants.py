@@ -2,8 +2,8 @@
 
 `python -m tests.night.mutants [--number 100] [--seed N] [PACKAGE ...]` changes one operator, condition, number,
 statement or SQL word of a copy of the repository. It runs the tests of the changed module, then all of its room,
-then those of the promises and of its package, until one fails. The survivors are printed with their lines. Some of them
-change nothing that a test could see: read each. The exit status is 1 if fewer than CAUGHT_MIN of the mutants are caught.
+then those of the promises and of its package, until one fails. The survivors are printed with their lines. Some change
+nothing that a test could see: read each. The exit status is 1 if fewer than CAUGHT_MIN of the mutants are caught.
 """
 
 import argparse

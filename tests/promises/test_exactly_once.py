@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.processes.reading import daily_views, hits
 from tests.processes.running import Running
-from tests.promises.reading import daily_views, hits
 from tests.rounds import rounds, seeded
 
 KILLS = rounds(20)

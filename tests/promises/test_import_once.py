@@ -20,9 +20,9 @@ import pytest
 
 from ingest.hotlog import ledger_store
 from tests.processes import forked
+from tests.processes.reading import daily_views, hits
 from tests.processes.running import PROJECT, READY_S, Running, new_key, readership
 from tests.processes.waiting import until
-from tests.promises.reading import daily_views, hits
 from tests.rounds import rounds, seeded
 from warehouse.hotlog import batches
 

@@ -19,9 +19,9 @@ import pytest
 from deltalake import DeltaTable
 
 from ingest.classification.classifier import RULESET
+from tests.processes.reading import table
 from tests.processes.running import COMMAND, PROJECT, Running
 from tests.processes.waiting import until
-from tests.promises.reading import table
 from warehouse.hotlog import batches, dirty_days
 from warehouse.schema import HOT
 
