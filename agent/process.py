@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Literal
+from typing import Literal
 
 from agent.errors import ProgramTerminated, ProgramTimedOut, TurnStopped
 
@@ -88,20 +88,15 @@ def run(
         start_new_session=True,
     )
     try:
-        if process.stdin is not None:
-            _feed(process.stdin, stdin or b"")
+        if process.stdin is not None:  # every input fits into the 64 KiB of a pipe, so that the write does not block
+            with suppress(BrokenPipeError), process.stdin:
+                process.stdin.write(stdin or b"")
         _watch(process, time.monotonic() + limit_s, limit_s, is_stopped, on_output)
         if process.wait() == -signal.SIGTERM:
             raise ProgramTerminated("a program of the turn was ended from outside (SIGTERM)")
         return process.returncode
     finally:
         _end(process)
-
-
-def _feed(stdin: IO[bytes], content: bytes) -> None:
-    """Write the whole standard input without blocking: every input fits into the 64 KiB of a pipe."""
-    with suppress(BrokenPipeError), stdin:
-        stdin.write(content)
 
 
 def _watch(

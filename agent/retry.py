@@ -32,17 +32,15 @@ def forge_request(attempt: Callable[[], Result], is_stopped: Callable[[], bool])
         TurnStopped: `is_stopped` returned true during a pause.
     """
     retrying = Retrying(
-        retry=retry_if_exception(_is_short_outage),
+        retry=retry_if_exception(
+            lambda error: isinstance(error, ForgeUnavailable) and error.retry_after_s <= PAUSE_S_MAX
+        ),
         stop=stop_after_attempt(len(PAUSES_S) + 1),
         wait=_forge_pause_s,
         sleep=partial(pause, is_stopped=is_stopped),
         reraise=True,
     )
     return retrying(attempt)
-
-
-def _is_short_outage(error: BaseException) -> bool:
-    return isinstance(error, ForgeUnavailable) and error.retry_after_s <= PAUSE_S_MAX
 
 
 def _forge_pause_s(state: RetryCallState) -> float:

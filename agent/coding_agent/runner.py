@@ -96,7 +96,10 @@ def run(request: RunRequest) -> RunResult:
     agent = find_preset(request.preset, request.command)
     if request.sandboxed and (reason := bubblewrap.unavailable_reason()):
         raise TurnFailed(f"the agent cannot run in a sandbox: {reason}")
-    _check_installed(request, agent)
+    if not is_installed(agent.program, request.read_only):
+        raise TurnFailed(
+            f"{agent.program} is not installed: install it for all users, or make its folder readable by --readable"
+        )
     output = Output(agent.parse)
     with ExitStack() as stack:
         paths = _paths(request, stack.enter_context(scratch.folder()))
@@ -131,13 +134,6 @@ def _log_refusal(request: RunRequest, reason: str) -> None:
 def is_installed(program: str, read_only: Sequence[Path]) -> bool:
     """Return whether the program of a coding agent is found on this machine. A path is not checked."""
     return "/" in program or shutil.which(program, path=_search_path(read_only)) is not None
-
-
-def _check_installed(request: RunRequest, agent: Preset) -> None:
-    if not is_installed(agent.program, request.read_only):
-        raise TurnFailed(
-            f"{agent.program} is not installed: install it for all users, or make its folder readable by --readable"
-        )
 
 
 def _search_path(read_only: Sequence[Path]) -> str:

@@ -113,28 +113,12 @@ class _PagureRequests(msgspec.Struct):
     requests: list[_PagureRequest]
 
 
-def _read_pull(content: bytes) -> PullRequest:
-    return msgspec.json.decode(content, type=_Pull).pull_request()
+def _reader(kind: type[_Pull | _MergeRequest | _PagureRequest]) -> Callable[[bytes], PullRequest]:
+    return lambda content: msgspec.json.decode(content, type=kind).pull_request()
 
 
-def _read_pulls(content: bytes) -> list[PullRequest]:
-    return [each.pull_request() for each in msgspec.json.decode(content, type=list[_Pull])]
-
-
-def _read_merge_request(content: bytes) -> PullRequest:
-    return msgspec.json.decode(content, type=_MergeRequest).pull_request()
-
-
-def _read_merge_requests(content: bytes) -> list[PullRequest]:
-    return [each.pull_request() for each in msgspec.json.decode(content, type=list[_MergeRequest])]
-
-
-def _read_pagure_request(content: bytes) -> PullRequest:
-    return msgspec.json.decode(content, type=_PagureRequest).pull_request()
-
-
-def _read_pagure_requests(content: bytes) -> list[PullRequest]:
-    return [each.pull_request() for each in msgspec.json.decode(content, type=_PagureRequests).requests]
+def _list_reader(kind: type[list[_Pull]] | type[list[_MergeRequest]]) -> Callable[[bytes], list[PullRequest]]:
+    return lambda content: [each.pull_request() for each in msgspec.json.decode(content, type=kind)]
 
 
 def _github_api(installation: str) -> str:
@@ -172,8 +156,8 @@ GITHUB = Forge(
     branch="branches/{}",
     list_query=lambda path, branch: {"state": "open", "head": f"{path.partition('/')[0]}:{branch}", "per_page": "100"},
     creation=lambda new: {"title": new.title, "head": new.branch, "base": new.base, "body": new.body},
-    read=_read_pull,
-    read_all=_read_pulls,
+    read=_reader(_Pull),
+    read_all=_list_reader(list[_Pull]),
     duplicate_status=422,
     required_rights=(
         "Contents and Pull requests: read and write, of a fine-grained token, or the scope repo of a classic one"
@@ -196,8 +180,8 @@ GITLAB = Forge(
         "target_branch": new.base,
         "description": _without_quick_actions(new.body),
     },
-    read=_read_merge_request,
-    read_all=_read_merge_requests,
+    read=_reader(_MergeRequest),
+    read_all=_list_reader(list[_MergeRequest]),
     duplicate_status=409,
     required_rights="the scopes api and write_repository, and the role Developer in the project",
 )
@@ -213,8 +197,8 @@ GITEA = Forge(
     branch="branches/{}",
     list_query=lambda path, branch: {"state": "open", "sort": "recentupdate", "limit": "50"},
     creation=lambda new: {"title": new.title, "head": new.branch, "base": new.base, "body": new.body},
-    read=_read_pull,
-    read_all=_read_pulls,
+    read=_reader(_Pull),
+    read_all=_list_reader(list[_Pull]),
     duplicate_status=409,
     required_rights="the scope write:repository, of a user who may write to the repository",
 )
@@ -235,8 +219,10 @@ PAGURE = Forge(
         "branch_to": new.base,
         "initial_comment": new.body,
     },
-    read=_read_pagure_request,
-    read_all=_read_pagure_requests,
+    read=_reader(_PagureRequest),
+    read_all=lambda content: [
+        each.pull_request() for each in msgspec.json.decode(content, type=_PagureRequests).requests
+    ],
     duplicate_status=None,
     required_rights="the ACLs commit and pull_request_create, of a user who may commit to the project",
     created_at="pull-request/new",

@@ -193,8 +193,8 @@ def _open_pull_requests(api: _ForgeApi, branch: str) -> Iterator[PullRequest]:
 
 def _create(api: _ForgeApi, proposal: Proposal) -> str:
     """Return the URL of a new pull request, or of one that was created since the search."""
-    proposal = _truncated(proposal)
-    forge = api.forge
+    title, base = " ".join(proposal.title.split())[:TITLE_CHARS_MAX], proposal.base.removeprefix("refs/heads/")
+    proposal, forge = Proposal(proposal.branch, base, title, proposal.body[:BODY_CHARS_MAX]), api.forge
     if forge.branch is not None:
         _require_branch(api, forge.branch, proposal.base)
     try:
@@ -235,11 +235,6 @@ def _require_branch(api: _ForgeApi, path: str, base: str) -> None:
         )
     if response.status_code != 200:
         raise api.refusal(response)
-
-
-def _truncated(proposal: Proposal) -> Proposal:
-    title = " ".join(proposal.title.split())[:TITLE_CHARS_MAX]
-    return Proposal(proposal.branch, proposal.base.removeprefix("refs/heads/"), title, proposal.body[:BODY_CHARS_MAX])
 
 
 def _decode(api: _ForgeApi, read: Callable[[bytes], Decoded], response: httpx.Response) -> Decoded:

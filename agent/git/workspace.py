@@ -114,13 +114,7 @@ def commit(
     )
 
 
-def push(
-    workspace: Workspace,
-    remote: Remote,
-    branch: str,
-    commit_id: str,
-    control: StepControl,
-) -> None:
+def push(workspace: Workspace, remote: Remote, branch: str, commit_id: str, control: StepControl) -> None:
     """Push the commit to the forge's branch. Succeed if the branch is at this commit already.
 
     Raises:
@@ -150,13 +144,7 @@ def push(
         raise
 
 
-def is_pushed(
-    workspace: Workspace,
-    remote: Remote,
-    branch: str,
-    commit_id: str,
-    control: StepControl,
-) -> bool:
+def is_pushed(workspace: Workspace, remote: Remote, branch: str, commit_id: str, control: StepControl) -> bool:
     """Return whether the forge's branch is at the commit. The work tree is not needed.
 
     Raises:

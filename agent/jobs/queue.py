@@ -204,16 +204,15 @@ def _lease(connection: sa.Connection, row: sa.Row[Any], owner: str, now_us: int)
         turn=row.id,
         job=job,
         prompt=row.prompt,
-        history=tuple(EarlierTurn(each.prompt, _is_in_branch(each)) for each in earlier),
+        history=tuple(
+            EarlierTurn(each.prompt, each.state == "done" or steps.from_json(each.steps).push is not None)
+            for each in earlier
+        ),
         owner=owner,
         attempt=row.attempt + 1,
         steps=steps.from_json(row.steps),
         started_us=row.started_us or now_us,
     )
-
-
-def _is_in_branch(row: sa.Row[Any]) -> bool:
-    return row.state == "done" or steps.from_json(row.steps).push is not None
 
 
 def _update_turn(connection: sa.Connection, lease: Lease, values: TurnUpdate) -> None:

@@ -87,7 +87,7 @@ def message(engine: sa.Engine, project: str, id: str, prompt: str, key: str | No
         projects.lock(connection, project)
         if (known := _earlier_response(connection, project, operation, key, prompt, now_us)) is not None:
             return QueuedPrompt(known, use(connection, project, "message", now_us, 0))
-        job = _lock_job(connection, project, id)
+        job = _one(connection, project, id, is_locked=True)
         status = next_status(job.status, Event.MESSAGE)
         configuration.load_complete(connection, project)
         quota = use(connection, project, "message", now_us, 1)
@@ -101,10 +101,7 @@ def message(engine: sa.Engine, project: str, id: str, prompt: str, key: str | No
 def find(engine: sa.Engine, project: str, id: str) -> Job:
     """Return a job of the project. Raises JobNotFound."""
     with engine.connect() as connection:
-        row = connection.execute(JOBS.select().where(JOBS.c.id == id, JOBS.c.project_id == project)).one_or_none()
-    if row is None:
-        raise JobNotFound(f"the project has no job {id!r}")
-    return from_row(row)
+        return _one(connection, project, id, is_locked=False)
 
 
 def list_page(
@@ -132,7 +129,7 @@ def cancel(engine: sa.Engine, project: str, id: str, now_us: int) -> Job:
     A running turn is stopped at the next heartbeat of its worker.
     """
     with transaction(engine) as connection:
-        job = _lock_job(connection, project, id)
+        job = _one(connection, project, id, is_locked=True)
         job = replace(job, status=next_status(job.status, Event.CANCEL), reason=CANCELLED)
         turns = TURNS.update().where(TURNS.c.job_id == id, TURNS.c.state.in_(("queued", "running")))
         connection.execute(turns.values(state="cancelled", ended_us=now_us))
@@ -146,7 +143,7 @@ def cancel(engine: sa.Engine, project: str, id: str, now_us: int) -> Job:
 def archive(engine: sa.Engine, project: str, id: str, now_us: int) -> Job:
     """Archive a job and return it; an archived job is returned unchanged. Raises JobNotFound and JobStillActive."""
     with transaction(engine) as connection:
-        job = _lock_job(connection, project, id)
+        job = _one(connection, project, id, is_locked=True)
         archived_us = job.archived_us if job.status is Status.ARCHIVED else now_us
         job = replace(job, status=next_status(job.status, Event.ARCHIVE), archived_us=archived_us)
         update(connection, job, now_us)
@@ -223,9 +220,9 @@ def _job(values: object) -> Job:
 _COLUMNS = [name for name in Job.__slots__ if name != "project"]
 
 
-def _lock_job(connection: sa.Connection, project: str, id: str) -> Job:
-    query = JOBS.select().where(JOBS.c.id == id, JOBS.c.project_id == project).with_for_update()
-    row = connection.execute(query).one_or_none()
+def _one(connection: sa.Connection, project: str, id: str, *, is_locked: bool) -> Job:
+    query = JOBS.select().where(JOBS.c.id == id, JOBS.c.project_id == project)
+    row = connection.execute(query.with_for_update() if is_locked else query).one_or_none()
     if row is None:
         raise JobNotFound(f"the project has no job {id!r}")
     return from_row(row)
@@ -238,17 +235,10 @@ def update(connection: sa.Connection, job: Job, now_us: int) -> None:
 
 
 def _queue_turn(connection: sa.Connection, job: Job, operation: str, prompt: str, now_us: int) -> None:
-    row = {
-        "project_id": job.project,
-        "job_id": job.id,
-        "operation": operation,
-        "prompt": prompt,
-        "state": "queued",
-        "created_us": now_us,
-        "attempt": 0,
-        "steps": {},
-    }
-    connection.execute(TURNS.insert().values(row))
+    row = {"project_id": job.project, "job_id": job.id, "operation": operation, "prompt": prompt}
+    connection.execute(
+        TURNS.insert().values(row | {"state": "queued", "created_us": now_us, "attempt": 0, "steps": {}})
+    )
 
 
 def _earlier_response(
@@ -273,15 +263,9 @@ def _store_response(
     connection: sa.Connection, job: Job, operation: str, key: str | None, prompt: str, now_us: int
 ) -> None:
     if key is not None:
-        row = {
-            "project_id": job.project,
-            "operation": operation,
-            "key": key,
-            "fingerprint": _fingerprint(prompt),
-            "answer": {name: getattr(job, name) for name in Job.__slots__},
-            "seen_us": now_us,
-        }
-        connection.execute(RESPONSES.insert().values(row))
+        answer = {name: getattr(job, name) for name in Job.__slots__}
+        row = {"project_id": job.project, "operation": operation, "key": key, "fingerprint": _fingerprint(prompt)}
+        connection.execute(RESPONSES.insert().values(row | {"answer": answer, "seen_us": now_us}))
 
 
 def _fingerprint(prompt: str) -> str:

@@ -51,21 +51,10 @@ def enqueue(connection: sa.Connection, job: Job, now_us: int) -> None:
     body = {
         "type": f"job.{job.status}",
         "timestamp": job_json.timestamp(now_us),
-        "data": {
-            "projectId": job.project,
-            "job": msgspec.to_builtins(job_json.from_job(job)),
-            "reason": job.reason,
-        },
+        "data": {"projectId": job.project, "job": msgspec.to_builtins(job_json.from_job(job)), "reason": job.reason},
     }
-    row = {
-        "id": _next_id(connection, job, now_us),
-        "project_id": job.project,
-        "job_id": job.id,
-        "body": json.dumps(body),
-        "attempts": 0,
-        "due_us": now_us,
-    }
-    connection.execute(DELIVERIES.insert().values(row))
+    row = {"id": _next_id(connection, job, now_us), "project_id": job.project, "job_id": job.id}
+    connection.execute(DELIVERIES.insert().values(row | {"body": json.dumps(body), "attempts": 0, "due_us": now_us}))
 
 
 def _next_id(connection: sa.Connection, job: Job, now_us: int) -> str:

@@ -104,12 +104,13 @@ class ChildProcess:
 
     def _run_child(self) -> None:
         """Start the child and process its reports until it ends."""
+        path = os.pathsep.join(filter(None, (str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH"))))
         with subprocess.Popen(  # noqa: S603  # our own interpreter and module
             [sys.executable, "-P", "-m", "agent.worker.child_main", str(self._commands)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             pass_fds=(self._commands,),
-            env={**os.environ, "PYTHONPATH": _module_path()},
+            env={**os.environ, "PYTHONPATH": path},  # our packages before those of the child's working directory
         ) as child:
             assert child.stdin is not None
             assert child.stdout is not None
@@ -146,9 +147,3 @@ class ChildProcess:
                 logger = logging.getLogger(report.name)
                 if logger.isEnabledFor(report.levelno):
                     logger.handle(report.record())
-
-
-def _module_path() -> str:
-    """Return PYTHONPATH for the child, with our packages before those of its working directory."""
-    root = str(Path(__file__).parents[2])
-    return os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))

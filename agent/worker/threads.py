@@ -101,9 +101,9 @@ class WorkerThreads:
     def _take_turns(self, slot: int) -> None:
         """Run one turn after the other, until `stop_claiming` or `close`."""
         while self._is_claiming and not self._stopping.is_set():
-            requested_s = time.monotonic()
+            requested_s, lease_us = time.monotonic(), int(self._config.lease_s * 1_000_000)
             try:
-                lease = queue.claim(self._config.engine, f"{self._name}-{slot}", _now_us(), self._lease_us)
+                lease = queue.claim(self._config.engine, f"{self._name}-{slot}", _now_us(), lease_us)
                 if lease is not None:
                     self._run(lease, requested_s)
                     continue
@@ -112,10 +112,6 @@ class WorkerThreads:
                 self._stopping.wait(RETRY_S)
             if self._queued.wait(POLL_S):
                 self._queued.clear()
-
-    @property
-    def _lease_us(self) -> int:
-        return int(self._config.lease_s * 1_000_000)
 
     def _run(self, lease: Lease, requested_s: float) -> None:
         """Run a turn and record its end, or put it back if it was stopped."""
@@ -190,16 +186,13 @@ class WorkerThreads:
         while not self._stopping.wait(pause_s):
             pause_s = CLEAN_UP_INTERVAL_S
             try:
-                if self._is_clock_trusted():
+                if self._config.lake is None or clock.is_trusted(self._config.lake, time.time()):
                     store.archive_idle(self._config.engine, _now_us())
                     self._remove_archived()
                 _remove_folders(self._config, self._stopping)
             except Exception:  # the next round finds the same jobs and folders
                 LOG.exception("cannot clean up agent jobs; retrying")
                 pause_s = RETRY_S
-
-    def _is_clock_trusted(self) -> bool:
-        return self._config.lake is None or clock.is_trusted(self._config.lake, time.time())
 
     def _remove_archived(self) -> None:
         days = self._config.retention_days

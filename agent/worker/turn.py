@@ -242,13 +242,11 @@ class _Turn:
         self._finish(PullRequestStep(url), f"pull request {url}")
         return url
 
-    def _prompts(self) -> list[str]:
-        """Return the prompts whose changes are in the branch."""
-        return [*(earlier.prompt for earlier in self._lease.history if earlier.is_in_branch), self._lease.prompt]
-
     def _proposal(self) -> Proposal:
         """Return the pull request to open. It quotes the prompts, unless the project keeps them to itself."""
-        job, prompts = self._lease.job, self._prompts() if self._config.publish_prompts else []
+        job, prompts = self._lease.job, []
+        if self._config.publish_prompts:  # those whose changes are in the branch
+            prompts = [each.prompt for each in self._lease.history if each.is_in_branch] + [self._lease.prompt]
         quoted = "".join("\n".join(f"> {line}" for line in prompt.splitlines()) + "\n\n" for prompt in prompts)
         title = workspace.subject(prompts[0]) if prompts else f"Readership job {job.id}"
         body = f"{quoted}Created by a coding agent in the Readership job {job.id}."

@@ -1,7 +1,6 @@
 """Table of the hosts and campaigns of AI products in `ai_referrers.toml`: which operator sent a visit."""
 
 import tomllib
-from collections.abc import Iterable, Mapping
 from datetime import date
 from pathlib import Path
 from types import MappingProxyType
@@ -38,12 +37,8 @@ def read(toml: str) -> tuple[Product, ...]:
     return rows
 
 
-def _by_host(rows: Iterable[Product]) -> Mapping[str, str]:
-    return MappingProxyType({host: row.operator for row in rows for host in (row.host, f"www.{row.host}")})
-
-
 PRODUCTS = read((Path(__file__).parent / "ai_referrers.toml").read_text(encoding="utf-8"))
-OPERATORS = _by_host(PRODUCTS)
+OPERATORS = MappingProxyType({host: row.operator for row in PRODUCTS for host in (row.host, f"www.{row.host}")})
 """Operator of an AI product, by the host of a referrer, as `hits.referrer_host` has it."""
 CAMPAIGNS = MappingProxyType({row.utm_source: row.operator for row in PRODUCTS if row.utm_source is not None})
 """Operator of an AI product, by the value of `hits.utm_source`."""

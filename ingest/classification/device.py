@@ -124,19 +124,17 @@ def describe_all(texts: Sequence[str], screens: Sequence[Screen | None]) -> list
     One parser runs over all texts before the next: the tables of two parsers do not fit into the processor's caches.
     """
     results = [[parser.extract(text) for text in texts] for parser in (_RESOLVER.ua, _RESOLVER.os, _RESOLVER.de)]
-    return [_device(_ParsedUserAgent(*each), screen) for *each, screen in zip(texts, *results, screens, strict=True)]
+    agents = [_ParsedUserAgent(*each) for each in zip(texts, *results, strict=True)]
+    return [
+        Device(_known(each.browser.family), _known(each.os.family), _device_type(each, screen))
+        for each, screen in zip(agents, screens, strict=True)
+    ]
 
 
 def matched_text(user_agent: str) -> str:
     """Return the part of a user agent that rules and parsers read. A lone surrogate becomes a question mark, because
     UTF-8 cannot encode it."""
     return user_agent[:MATCHED_CHARACTERS_MAX].encode("utf-8", "replace").decode("utf-8")
-
-
-def _device(parsed: _ParsedUserAgent, screen: Screen | None) -> Device:
-    return Device(
-        browser=_known(parsed.browser.family), os=_known(parsed.os.family), device=_device_type(parsed, screen)
-    )
 
 
 def _known(family: str) -> str | None:

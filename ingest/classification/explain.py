@@ -116,7 +116,8 @@ def explain(user_agent: str, accept: str | None = None) -> tuple[Step, ...]:
     steps: list[Step] = []
     for name, find in classifier.STEPS:
         decision = find(text, first_matches, device)
-        if accept is not None and (name == classifier.AFTER_ACCEPT or _is_unnamed(decision)):
+        is_unnamed = decision is not None and decision.answer.agent is None
+        if accept is not None and (name == classifier.AFTER_ACCEPT or is_unnamed):
             match = classifier.find_accept(accept)
             if match is not None:
                 return (*steps, _matched(ACCEPT_NAME, ACCEPT_LOOKS_FOR, "rules.toml", match.decision, match.text))
@@ -127,10 +128,6 @@ def explain(user_agent: str, accept: str | None = None) -> tuple[Step, ...]:
             return (*steps, _matched(NAMES[name], LOOKS_FOR[name], source, decision, _matched_text(decision, text)))
         steps.append(Step(NAMES[name], LOOKS_FOR[name], matched=False))
     raise AssertionError("the last step decides for every user agent")
-
-
-def _is_unnamed(decision: Decision | None) -> bool:
-    return decision is not None and decision.answer.agent is None
 
 
 def _matched(name: str, looks_for: str, source: str, decision: Decision, text: str | None) -> Step:

@@ -93,11 +93,8 @@ def read_crawlers(rows: object) -> tuple[Crawler, ...]:
     named = IGNORED_PATTERNS.keys() | OWN_NAME_PATTERNS | RULES.crawler_names.keys()
     if missing := named - {row.pattern for row in crawlers}:
         raise LookupError(f"crawler-user-agents no longer has {', '.join(sorted(missing))}")
-    return tuple(row for row in crawlers if row.pattern not in IGNORED_PATTERNS and not _is_agent(row))
-
-
-def _is_agent(row: Crawler) -> bool:
-    return agents.find(row.pattern.replace("\\", "")) is not None
+    used = (row for row in crawlers if row.pattern not in IGNORED_PATTERNS)
+    return tuple(row for row in used if agents.find(row.pattern.replace("\\", "")) is None)
 
 
 RULES = read(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))

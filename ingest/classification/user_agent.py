@@ -22,14 +22,6 @@ def attributes(user_agents: Sequence[str]) -> list[Attributes]:
 
 @lru_cache(4_096)
 def _shared(classification: Classification, device: Device) -> Attributes:
-    return (
-        classification.traffic,
-        classification.agent,
-        classification.operator,
-        classification.purpose,
-        classification.rule,
-        RULESET,
-        device.browser if classification.traffic == "human" else None,
-        device.os,
-        device.device,
-    )
+    named, browser = classification, device.browser if classification.traffic == "human" else None
+    answer = named.traffic, named.agent, named.operator, named.purpose, named.rule
+    return (*answer, RULESET, browser, device.os, device.device)

@@ -8,7 +8,7 @@ from ingest.formats import clf, json_products, nginx
 from ingest.formats.cloudfront import FIELDS
 from ingest.formats.cloudfront import Parser as CloudFrontParser
 from ingest.formats.json_lines import JsonParser
-from ingest.formats.request import Parse, Request
+from ingest.formats.request import Parse
 
 SHOWN_CHARACTERS = 120
 
@@ -123,11 +123,7 @@ def _counts(format: Format, lines: Sequence[bytes]) -> tuple[int, int]:
 
 def skip_blank(parse: Parse) -> Parse:
     """Return a parser for which a blank line records no request."""
-
-    def parse_unless_blank(line: bytes) -> Request | None:
-        return None if line.isspace() or not line else parse(line)
-
-    return parse_unless_blank
+    return lambda line: None if line.isspace() or not line else parse(line)
 
 
 def _choices() -> str:

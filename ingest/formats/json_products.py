@@ -176,10 +176,6 @@ _NO_VISITOR = -1
 """Status, in Vercel's logs, of a page that was rendered in the background."""
 
 
-def _vercel_kind(line: _VercelLine | _VercelRequest) -> int | None:
-    return _NO_VISITOR if line.proxy is None else line.proxy.status_code
-
-
 def _vercel_columns(rows: Sequence[_VercelRequest]) -> RequestColumns:
     """Return the fields of requests. The status is that of the proxy, or of the function if the proxy has none."""
     proxies = [row.proxy for row in rows]
@@ -231,13 +227,7 @@ def _decoder(of: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(of, strict=False)
 
 
-CADDY = Product(
-    _decoder(_CaddyLine),
-    _decoder(_CaddyRequest),
-    attrgetter("logger"),
-    _is_access_logger,
-    _caddy_columns,
-)
+CADDY = Product(_decoder(_CaddyLine), _decoder(_CaddyRequest), attrgetter("logger"), _is_access_logger, _caddy_columns)
 CLOUDFLARE = Product(
     _decoder(_CloudflareLine),
     _decoder(_CloudflareRequest),
@@ -248,7 +238,7 @@ CLOUDFLARE = Product(
 VERCEL = Product(
     _decoder(_VercelLine),
     _decoder(_VercelRequest),
-    _vercel_kind,
+    lambda line: _NO_VISITOR if line.proxy is None else line.proxy.status_code,
     lambda status: status != _NO_VISITOR,
     _vercel_columns,
     attrgetter("request_id"),

@@ -120,11 +120,7 @@ def _request(variables: Mapping[str, bytes]) -> Request | None:
         return None
     method, target = method_and_target
     return Request(
-        ts_us,
-        method,
-        target,
-        int(variables["status"]),
-        *(field_text(variables.get(name, b"")) for name in _HEADERS),
+        ts_us, method, target, int(variables["status"]), *(field_text(variables.get(name, b"")) for name in _HEADERS)
     )
 
 

@@ -17,14 +17,7 @@ from ingest.hits.evidence import (
     Evidence,
     server_evidence,
 )
-from ingest.hits.url import (
-    PATH_CHARACTERS_MAX,
-    UNSTORABLE,
-    URL_CHARACTERS_MAX,
-    cut_path,
-    normalize_path,
-    path_of_url,
-)
+from ingest.hits.url import PATH_CHARACTERS_MAX, UNSTORABLE, URL_CHARACTERS_MAX, cut_path, normalize_path, path_of_url
 
 USER_AGENT_CHARACTERS_MAX = 16_384
 EVENT_ID_CHARACTERS_MAX = 128

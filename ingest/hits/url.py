@@ -107,8 +107,7 @@ def require_short(field: str, path: str) -> str:
     """Return a normalised path, or raise InvalidField if no stored path is as long."""
     if len(path) > PATH_CHARACTERS_MAX:
         raise InvalidField(
-            field,
-            f"has a normalised path of {len(path)} characters; at most {PATH_CHARACTERS_MAX} are accepted",
+            field, f"has a normalised path of {len(path)} characters; at most {PATH_CHARACTERS_MAX} are accepted"
         )
     return path
 

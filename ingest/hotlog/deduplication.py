@@ -211,10 +211,7 @@ def delete_project(connection: HotConnection, project: str) -> None:
 
 def _delete(connection: HotConnection, name: str, values: Values) -> None:
     """Delete the rows in parts: to delete a million rows at once would block all posts for seconds."""
-    while _delete_part(connection, name, values) == DELETED_AT_ONCE:
-        pass
-
-
-def _delete_part(connection: HotConnection, name: str, values: Values) -> int:
-    with transaction(connection):
-        return STATEMENTS.run(connection, name, {**values, "limit": DELETED_AT_ONCE}).rowcount
+    deleted = DELETED_AT_ONCE
+    while deleted == DELETED_AT_ONCE:
+        with transaction(connection):
+            deleted = STATEMENTS.run(connection, name, {**values, "limit": DELETED_AT_ONCE}).rowcount

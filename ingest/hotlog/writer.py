@@ -65,11 +65,7 @@ class HotLog:
     """
 
     def __init__(
-        self,
-        place: HotLogPlace,
-        backlog_rows_max: int,
-        lake: Path | None = None,
-        new_values: NewValues | None = None,
+        self, place: HotLogPlace, backlog_rows_max: int, lake: Path | None = None, new_values: NewValues | None = None
     ) -> None:
         """Open the hot log. `lake` is a local folder on whose disk a hot log in PostgreSQL needs space to be loaded."""
         self._connection = batches.connect(place, LOCK_WAIT_S)

@@ -245,7 +245,10 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
     with ledger_store.temporary(hot) if options.is_dry_run else nullcontext():
         for number, path in enumerate(paths, start=1):
             try:
-                _import_file(run, path, on_read)
+                with files.open_source(path, lambda count: on_read(count, 0)) as source:
+                    head, name = source.head(), options.format
+                    format = detect.named(name, head) if name else detect.detect(head, path)
+                    import_source(run, source, format, lambda lines: on_read(0, lines))
             except IngestError as error:
                 if len(paths) > 1:
                     error.add_note(_stored_before(run, path, number, len(paths)))
@@ -253,13 +256,6 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
     if not options.is_dry_run:
         load(hot, root, LOAD_WAIT_S)
     return run.summary
-
-
-def _import_file(run: Import, path: str, on_read: Callable[[int, int], None]) -> None:
-    with files.open_source(path, lambda count: on_read(count, 0)) as source:
-        head, name = source.head(), run.options.format
-        format = detect.named(name, head) if name else detect.detect(head, path)
-        import_source(run, source, format, lambda lines: on_read(0, lines))
 
 
 def import_source(

@@ -18,12 +18,7 @@ CACHED_MAX, CACHED_CHARACTERS_MAX = 200_000, 32 * 1024 * 1024
 PAGE, METHOD, STATUS, EXCLUDED, NOT_A_PAGE, UNPARSED = range(6)
 """Outcomes of a line: a page view, one of the reasons to skip the line, or UNPARSED for a line that the parser of the
 format has to read."""
-SKIPPED: Mapping[Skip, int] = {
-    "method": METHOD,
-    "status": STATUS,
-    "excluded": EXCLUDED,
-    "not_a_page": NOT_A_PAGE,
-}
+SKIPPED: Mapping[Skip, int] = {"method": METHOD, "status": STATUS, "excluded": EXCLUDED, "not_a_page": NOT_A_PAGE}
 PARSED = pa.schema({"outcome": pa.uint8(), "path": pa.string(), "utm_source": pa.string()})
 """The outcome of a request that was answered with 200, and the columns that its page view has from the request."""
 _PLAIN = r"^[A-Za-z]+ [!#-\[\]-~]+ HTTP/[0-9](?:\.[0-9])?$"

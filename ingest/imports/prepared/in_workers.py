@@ -50,9 +50,7 @@ def is_possible(format: Format) -> bool:
 
 
 def chunks(
-    workers: Sequence[Worker],
-    blocks: Iterator[Block],
-    new_task: Callable[[tuple[Block, ...]], Task],
+    workers: Sequence[Worker], blocks: Iterator[Block], new_task: Callable[[tuple[Block, ...]], Task]
 ) -> Iterator[tuple[ParseResult, Fingerprint, Prepared]]:
     """Yield the result without hits, the fingerprint and the rows of each chunk, in the order of the log.
 

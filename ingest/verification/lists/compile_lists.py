@@ -66,10 +66,7 @@ USES: Mapping[str, Use] = {
     ),
     "perplexitybot": Use("perplexity-bot", ("PerplexityBot",)),
     "perplexity-user": Use("perplexity-user", ("Perplexity-User",)),
-    "googlebot": Use(
-        "google-common-crawlers",
-        (*_GOOGLE_COMMON, *_GOOGLE_EITHER),
-    ),
+    "googlebot": Use("google-common-crawlers", (*_GOOGLE_COMMON, *_GOOGLE_EITHER)),
     "google-special": Use(
         "google-special-crawlers",
         ("AdsBot-Google", "APIs-Google", "Mediapartners-Google", "Google-Safety", *_GOOGLE_EITHER),
