@@ -186,7 +186,7 @@ def test_model_key_is_not_sent_to_the_model_server_of_another_coding_agent(site:
     engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
     store_configuration(engine, site, preset="opencode", model="gpt-5", model_key="env:MODEL_KEY")
     store.create(engine, PROJECT, "One", None, 1)
-    change(engine, preset="claude", model="claude-sonnet-5")
+    change(engine, preset="claude", model="claude-sonnet-5", model_key="env:MODEL_KEY")
     with pytest.raises(
         TurnFailed, match="is now claude, and its model key is not sent to the model server of opencode"
     ):
