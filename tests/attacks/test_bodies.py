@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tests.attacks import bodies
+from tests.attacks import bodies, slow_bodies, unread
 from tests.processes.running import Running
 
 
@@ -16,3 +16,13 @@ def test_unfinished_posts_take_no_more_than_the_budget_and_stop_no_small_post(st
     status, mib = bodies.unfinished(start(), posts=20)
     assert status == 202
     assert mib < 140
+
+
+def test_requests_are_answered_beside_more_slow_posts_than_the_service_has_connections(
+    start: Callable[..., Running],
+) -> None:
+    service = start(**slow_bodies.MANY_ADDRESSES)
+    unread.limit_files(service, 512)  # of which 256 may be connections
+    answered, mib = slow_bodies.beside(service, 300)
+    assert answered == 200
+    assert mib < 50
