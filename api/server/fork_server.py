@@ -1,6 +1,8 @@
 """The start of server processes: forks of a fork server, a process that has imported most modules.
 
 The fork server is that of multiprocessing: https://docs.python.org/3/library/multiprocessing.html#contexts-and-start-methods
+If it dies, multiprocessing reports all its processes as ended with status 255. They still run, but their pipes to the
+supervisor are closed, and so they finish their requests and end, as if the supervisor had died.
 """
 
 import logging
@@ -16,8 +18,6 @@ from typing import Any
 from warehouse.batch.parent import forking
 
 LOG = logging.getLogger("readership.supervisor")
-UNKNOWN_STATUS = 255
-"""Exit status in multiprocessing of each process of a fork server that has died. The process itself may still run."""
 PRELOADED = "api.server.preloaded"
 """Module that the fork server imports."""
 _SAFE_PATH = "PYTHONSAFEPATH"

@@ -7,7 +7,6 @@ another one nor the end of the service.
 
 import logging
 import multiprocessing
-import os
 import signal
 import socket
 import sys
@@ -172,9 +171,6 @@ class Supervisor:
             if child.process is None or child.process.is_alive() or self._status is not None:
                 continue
             status, lived_s = child.process.exitcode or 0, time.monotonic() - child.started_s
-            if status == fork_server.UNKNOWN_STATUS and child.process.pid:
-                with suppress(ProcessLookupError):
-                    os.kill(child.process.pid, signal.SIGKILL)
             if child.is_first and status == STARTUP_FAILURE and not self._has_started():
                 LOG.error("server process %d could not start; the service ends", child.number)
                 self._status = STARTUP_FAILURE
