@@ -20,6 +20,7 @@ import pytest
 PACKAGES = {
     "bwrap": "bubblewrap",
     "caddy": "caddy",
+    "cc": "gcc",
     "chromium": "chromium",
     "curl": "curl",
     "git": "git",
