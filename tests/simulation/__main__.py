@@ -43,11 +43,11 @@ def _run(machine: "Machine", seed: int, steps: int, nodes: int) -> int:
 
     episode.use_small_limits()
     memory, done = Path("/dev/shm"), 0
-    with postgresql.server() if nodes > 1 else nullcontext() as server:
+    with postgresql.Server.running(postgresql.OPTIONS) if nodes > 1 else nullcontext() as server:
         while done < steps:
             begun_s, steps_max = time.process_time(), min(EPISODE_STEPS, steps - done)
             folder = Path(tempfile.mkdtemp(prefix="readership-simulation-", dir=memory if memory.is_dir() else None))
-            urls = [postgresql.new_database(server)] * nodes if server else []
+            urls = [postgresql.new_database(server.folder)] * nodes if server else []
             current = episode.Episode(seed, machine, folder, urls)
             try:
                 current.start()

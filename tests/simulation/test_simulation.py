@@ -22,8 +22,11 @@ def simulate(root: Path, *arguments: object) -> subprocess.CompletedProcess[str]
 
 
 @pytest.mark.needs("cc")
-def test_fixed_seed_finds_no_fault() -> None:
-    ended = simulate(ROOT, "--seed", 1, "--steps", STEPS)
+@pytest.mark.parametrize(
+    "nodes", [1, pytest.param(2, marks=[pytest.mark.long, pytest.mark.needs("cc", "initdb", "setpriv")])]
+)
+def test_fixed_seed_finds_no_fault(nodes: int) -> None:
+    ended = simulate(ROOT, "--seed", 1, "--steps", STEPS, "--nodes", nodes)
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
