@@ -11,14 +11,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import sqlalchemy as sa
-from click.testing import CliRunner
 
 from api import data_folder, settings
-from api.cli.main import main
 from ingest.hits.hit import Hit
 from ingest.hits.row import row as hit_row
 from ingest.hotlog import deduplication, new_values
 from ingest.hotlog.new_values import NewValues
+from tests.api.cli.console import call
 from tests.processes.running import PROJECT, new_key, readership_process
 from tests.stores.postgresql import new_database
 from tests.warehouse.site import DAY, NOON, ROOT, view
@@ -55,10 +54,10 @@ WITHOUT_DATA = (
 """Commands that need existing data: all but serve, worker, demo, project create and classify."""
 
 
-def run(*arguments: str | Path, **environ: str) -> tuple[int, str, str]:
+def run(data: str | Path, *arguments: str, **environ: str) -> tuple[int, str, str]:
     """Run a command in this process; return its status, standard output and standard error."""
-    done = CliRunner().invoke(main, list(map(str, arguments)), env=environ)
-    return done.exit_code, done.stdout, done.stderr
+    done = call(Path(data), *arguments, **environ)
+    return done.status, done.out, done.err
 
 
 @pytest.mark.parametrize("exists", [False, True], ids=["missing", "empty"])
@@ -68,7 +67,7 @@ def test_command_on_a_folder_without_data_fails_and_creates_nothing(tmp_path: Pa
         folder.mkdir()
     error = f"Error: there is no data in {folder}; name another folder with --data\n"
     for command in WITHOUT_DATA:
-        assert run("--data", folder, *command) == (1, "", error), command
+        assert run(folder, *command) == (1, "", error), command
         assert [*tmp_path.rglob("*")] == ([folder] if exists else []), command
 
 
@@ -77,7 +76,7 @@ def test_command_on_an_empty_postgresql_database_fails_and_creates_nothing(tmp_p
     engine = sa.create_engine(url)
     error = r"Error: the (hot log|control database) [^\n]+ has no tables: start readership serve, [^\n]+\n"
     for command in WITHOUT_DATA:
-        status, out, err = run("--data", tmp_path / "data", *command, READERSHIP_DATABASE_URL=url)
+        status, out, err = run(tmp_path / "data", *command, READERSHIP_DATABASE_URL=url)
         assert (status, out) == (1, ""), command
         assert re.fullmatch(error, err), command
         assert not (tmp_path / "data").exists(), command
@@ -89,11 +88,11 @@ def test_lost_tables_of_a_postgresql_database_are_no_empty_database(tmp_path: Pa
     new_key(tmp_path / "data", environ={"READERSHIP_DATABASE_URL": new_database(postgresql)})
     empty = new_database(postgresql)
     for command in (("flush",), ("doctor",), ("project", "list")):
-        status, out, err = run("--data", tmp_path / "data", *command, READERSHIP_DATABASE_URL=empty)
+        status, out, err = run(tmp_path / "data", *command, READERSHIP_DATABASE_URL=empty)
         assert (status, out) == (1, "")
         assert "is missing or empty, and" in err
         assert "readership recover lists what is lost" in err
-    status, out, _ = run("--data", tmp_path / "data", "recover", READERSHIP_DATABASE_URL=empty)
+    status, out, _ = run(tmp_path / "data", "recover", READERSHIP_DATABASE_URL=empty)
     assert (status, len(json.loads(out))) == (0, 2)
 
 
@@ -105,7 +104,7 @@ def test_missing_control_database_is_named_and_not_created(tmp_path: Path) -> No
         (tmp_path / "data" / "control.sqlite", {}),
         (elsewhere, {"READERSHIP_DATABASE_URL": sqlite_url(elsewhere)}),
     ):
-        status, out, err = run("--data", tmp_path / "data", "key", "list", **environ)
+        status, out, err = run(tmp_path / "data", "key", "list", **environ)
         assert (status, out) == (1, "")
         assert re.fullmatch(rf"Error: there is no control database at {re.escape(str(file))}[^\n]*\n", err)
         assert not file.exists()
@@ -117,18 +116,18 @@ def test_command_on_the_control_database_of_another_folder_is_refused_and_change
         with closing(batches.connect(tmp_path / name / "hot.sqlite")) as hot:
             batches.append(hot, pa.RecordBatch.from_pylist([view()], HOT), 0)
     shutil.copy(tmp_path / "other" / "control.sqlite", tmp_path / "data" / "control.sqlite")
-    before = run("--data", tmp_path / "other", "key", "list")
-    status, out, err = run("--data", tmp_path / "data", "key", "create", PROJECT)
+    before = run(tmp_path / "other", "key", "list")
+    status, out, err = run(tmp_path / "data", "key", "create", PROJECT)
     assert (status, out) == (1, "")
     assert "control.sqlite is not the one that" in err
     shutil.copy(tmp_path / "data" / "control.sqlite", tmp_path / "other" / "control.sqlite")
-    assert run("--data", tmp_path / "other", "key", "list") == before
+    assert run(tmp_path / "other", "key", "list") == before
 
 
 def test_command_on_an_external_control_database_needs_no_data_folder(tmp_path: Path) -> None:
     database = tmp_path / "control.sqlite"
     new_key(tmp_path / "data", environ={"READERSHIP_DATABASE_URL": sqlite_url(database)})
-    status, out, _ = run("--data", tmp_path / "none", "key", "list", READERSHIP_DATABASE_URL=sqlite_url(database))
+    status, out, _ = run(tmp_path / "none", "key", "list", READERSHIP_DATABASE_URL=sqlite_url(database))
     assert status == 0
     assert [key["project"] for key in json.loads(out)] == [PROJECT]
     assert not (tmp_path / "none").exists()
@@ -136,14 +135,14 @@ def test_command_on_an_external_control_database_needs_no_data_folder(tmp_path: 
 
 def test_control_database_may_be_a_uri_of_sqlite(tmp_path: Path) -> None:
     new_key(tmp_path / "data")
-    assert run("--data", tmp_path / "data", "key", "list")[0] == 0  # a command creates the tables that it uses
+    assert run(tmp_path / "data", "key", "list")[0] == 0  # a command creates the tables that it uses
     url = f"sqlite:///file:{tmp_path / 'data' / 'control.sqlite'}?mode=ro&uri=true"
-    status, out, _ = run("--data", tmp_path / "data", "key", "list", READERSHIP_DATABASE_URL=url)
+    status, out, _ = run(tmp_path / "data", "key", "list", READERSHIP_DATABASE_URL=url)
     assert (status, len(json.loads(out))) == (0, 1)
 
 
 def test_classify_needs_no_data_folder(tmp_path: Path) -> None:
-    status, out, _ = run("--data", tmp_path / "none", "classify", "GPTBot/1.3")
+    status, out, _ = run(tmp_path / "none", "classify", "GPTBot/1.3")
     assert (status, json.loads(out)["agent"]) == (0, "GPTBot")
     assert list(tmp_path.iterdir()) == []
 
@@ -185,7 +184,7 @@ def mode_of(folder: Path) -> str:
 
 
 def test_only_the_owner_has_access_to_a_new_data_folder(tmp_path: Path) -> None:
-    status, _, err = run("--data", tmp_path / "data", "project", "create", PROJECT)
+    status, _, err = run(tmp_path / "data", "project", "create", PROJECT)
     assert (status, err, mode_of(tmp_path / "data")) == (0, "", "0700")
 
 
@@ -196,14 +195,14 @@ def test_command_that_writes_removes_the_permissions_of_other_users(tmp_path: Pa
     data = tmp_path / "data"
     new_key(data)
     data.chmod(0o2755)
-    assert run("--data", data, *command)[0] == 0
+    assert run(data, *command)[0] == 0
     assert mode_of(data) == "2700"
 
 
 def test_empty_folder_used_as_data_folder_is_closed_to_other_users(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir(mode=0o755)
     (tmp_path / "data" / "lost+found").mkdir()
-    assert run("--data", tmp_path / "data", "project", "create", PROJECT)[0] == 0
+    assert run(tmp_path / "data", "project", "create", PROJECT)[0] == 0
     assert mode_of(tmp_path / "data") == "0700"
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import traceback
@@ -34,8 +35,15 @@ class Done:
 
 
 def call(data: Path, *arguments: str, stdin: str = "", **environ: str) -> Done:
-    """Run a command over a data folder, in this process: a process of its own takes a second to start."""
-    ended = CliRunner().invoke(main, ["--data", str(data), *arguments], input=stdin, env=environ)
+    """Run a command over a data folder, in this process: a process of its own takes a second to start.
+
+    `readership sql` limits the memory of its process. Chromium would inherit the limit, and its renderers would crash.
+    """
+    limits = resource.getrlimit(resource.RLIMIT_DATA)
+    try:
+        ended = CliRunner().invoke(main, ["--data", str(data), *arguments], input=stdin, env=environ)
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, limits)
     assert isinstance(ended.exception, SystemExit | None), "".join(traceback.format_exception(ended.exception))
     return Done(ended.exit_code, ended.stdout, ended.stderr)
 

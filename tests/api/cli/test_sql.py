@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -163,6 +164,14 @@ def test_time_limit_that_no_timer_accepts_is_refused(tmp_path: Path, timeout: st
     refused = call(tmp_path, "sql", "SELECT 1", "--timeout", timeout)
     assert refused.status == 2
     assert "Invalid value for '--timeout'" in refused.err
+
+
+def test_command_in_the_process_of_the_tests_leaves_its_memory_unlimited(tmp_path: Path) -> None:
+    """Check the check: Chromium inherits a limit of the tests, and then each of its renderers crashes."""
+    new_key(tmp_path)
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    assert result(call(tmp_path, "sql", "SELECT 1 AS n", "--format", "json")) == [{"n": 1}]
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before
 
 
 def test_type_that_parquet_lacks_is_an_error_that_names_the_cast(service: Running) -> None:
