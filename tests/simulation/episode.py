@@ -361,7 +361,7 @@ class Episode:
     def _new_node(self, number: int) -> Node:
         self._starts += 1
         folder = self.folder / (f"node{number}" if self._urls else f"start{self._starts}")
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(0o700, exist_ok=True)
         if number and not (folder / "lake").exists():
             (folder / "lake").symlink_to(self.folder / "node0" / "lake")
         return Node(

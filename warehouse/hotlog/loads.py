@@ -46,7 +46,7 @@ def replace_all(connection: HotConnection, through: int) -> None:
 
 
 def generation(connection: HotConnection) -> int:
-    """Return the number of times that all moments were revoked."""
+    """Return the generation of moments, which rises each time that all moments are revoked."""
     return int(STATEMENTS.run(connection, "GENERATION").fetchone()[0])
 
 
@@ -58,3 +58,9 @@ def first_version(connection: HotConnection) -> int:
 def revoke_moments(connection: HotConnection, first_version: int = 0) -> None:
     """Revoke all moments: their rows are not read any more. New ones have `first_version` or a later one."""
     STATEMENTS.run(connection, "REVOKE_MOMENTS", {"version": first_version})
+
+
+def revoke_moments_of_others(connection: HotConnection, now_s: float) -> None:
+    """Revoke all moments, also those of a lost hot log, which had fewer generations than seconds since 1970."""
+    STATEMENTS.run(connection, "RAISE_GENERATION", {"generation": int(now_s)})
+    revoke_moments(connection)

@@ -21,8 +21,8 @@ NODE = sa.Table(
     sa.Column("generation", _NUMBER, nullable=False, server_default=_ZERO),
     sa.Column("first_version", _NUMBER, nullable=False, server_default=_ZERO),
 )
-"""Table of one row: the node id, under which the lake records offsets, the number of times that all moments were
-revoked, and the version of `hits` after the last erasure: versions before it have erased rows."""
+"""Table of one row: the node id, under which the lake records offsets, the generation of moments, which rises each time
+that all moments are revoked, and the version of `hits` after the last erasure: versions before it have erased rows."""
 BATCHES = sa.Table(
     "batches",
     METADATA,
@@ -108,6 +108,9 @@ TOUCH_NODE = sa.update(NODE).values(id=NODE.c.id)
 GENERATION = sa.select(NODE.c.generation)
 FIRST_VERSION = sa.select(NODE.c.first_version)
 REVOKE_MOMENTS = sa.update(NODE).values(generation=NODE.c.generation + _1, first_version=_number("version"))
+RAISE_GENERATION = (
+    sa.update(NODE).values(generation=_number("generation")).where(NODE.c.generation < _number("generation"))
+)
 
 # Batches
 

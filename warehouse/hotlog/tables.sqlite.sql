@@ -26,6 +26,9 @@ SELECT node.first_version FROM node
 -- REVOKE_MOMENTS(version)
 UPDATE node SET generation=(node.generation + 1), first_version=?
 
+-- RAISE_GENERATION(generation generation)
+UPDATE node SET generation=? WHERE node.generation < ?
+
 -- APPEND(rows now_s message checksum columns bytes)
 INSERT INTO batches (rows, committed_s, message, checksum, columns, bytes) VALUES (?, ?, ?, ?, ?, ?)
 

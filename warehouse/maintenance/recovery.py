@@ -157,7 +157,7 @@ def accept_hot_log(hot: HotConnection, root: Root, database: duckdb.DuckDBPyConn
     unloaded = _unloaded(hot, root, database, offsets["hits"])
     with transaction(hot):
         batches.continue_above(hot, max(offsets.values()))
-        loads.revoke_moments(hot)
+        loads.revoke_moments_of_others(hot, now.timestamp())
         if unloaded.num_rows:
             batches.append(hot, unloaded, now.timestamp())
 

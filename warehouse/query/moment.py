@@ -22,8 +22,8 @@ class Moment:
     """The rows of `hits` at `version`, and the hot batches up to `last_id` that this version lacks.
 
     `staged` is the last of these batches whose rows are in staged files, 0 without any; it follows from the other
-    fields and is not in the text. `taken_us` is in microseconds since 1970. `generation` is the number of times that
-    rows were erased, which revoked all earlier moments.
+    fields and is not in the text. `taken_us` is in microseconds since 1970. `generation` rises
+    each time that rows are erased or lost, which revokes all earlier moments.
     """
 
     version: int

@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from tests.warehouse.site import DAY, NOON, Row, Site, key, some_rows, view
 from warehouse.errors import MomentExpired
 from warehouse.folder import sqlite_url
-from warehouse.hotlog import batches, dirty_days
+from warehouse.hotlog import batches, dirty_days, loads
 from warehouse.integrity import completeness
 from warehouse.lake import delta_table, registry
 from warehouse.lake.roots import Root
@@ -72,6 +72,28 @@ def test_moment_of_before_the_acceptance_has_expired(tmp_path: Path) -> None:
             accept(site)
             with pytest.raises(MomentExpired):
                 reader.take(first)
+
+
+@pytest.mark.parametrize("erasures", [0, 1, 2])
+def test_moment_of_a_lost_hot_log_has_expired(tmp_path: Path, erasures: int) -> None:
+    """The new hot log counts erasures from the beginning. Such a moment must not be one of its own."""
+    with closing(Site(tmp_path)) as site:
+        for _ in range(erasures):
+            loads.revoke_moments(site.hot)
+        site.post(*some_rows(0, 6))
+        site.load()
+        site.post(view("/lost"))
+        with closing(HitsReader(site.hot_log, site.root)) as reader:
+            snapshot = reader.take()
+            assert snapshot.hot.num_rows == 1
+    for file in tmp_path.glob("hot.sqlite*"):
+        file.unlink()
+    with closing(Site(tmp_path, is_new=False)) as site:
+        accept(site)
+        for path in ("/1", "/2", "/3"):
+            site.post(view(path))
+        with closing(HitsReader(site.hot_log, site.root)) as reader, pytest.raises(MomentExpired):
+            reader.take(snapshot.moment)
 
 
 @pytest.mark.parametrize("table", [delta_table.HITS_TABLE, delta_table.DAILY_VIEWS_TABLE], ids=lambda spec: spec.name)
