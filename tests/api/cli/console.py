@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import resource
 import shutil
 import subprocess
 import traceback
@@ -16,7 +15,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from api.cli.main import main
-from tests.processes.running import COMMAND
+from tests.processes.running import COMMAND, memory_unlimited
 
 SAMPLE = Path(__file__).parents[3] / "sample_data"
 EXPECTED = json.loads((SAMPLE / "expected_views.json").read_text())
@@ -35,15 +34,9 @@ class Done:
 
 
 def call(data: Path, *arguments: str, stdin: str = "", **environ: str) -> Done:
-    """Run a command over a data folder, in this process: a process of its own takes a second to start.
-
-    `readership sql` limits the memory of its process. Chromium would inherit the limit, and its renderers would crash.
-    """
-    limits = resource.getrlimit(resource.RLIMIT_DATA)
-    try:
+    """Run a command over a data folder, in this process: a process of its own takes a second to start."""
+    with memory_unlimited():
         ended = CliRunner().invoke(main, ["--data", str(data), *arguments], input=stdin, env=environ)
-    finally:
-        resource.setrlimit(resource.RLIMIT_DATA, limits)
     assert isinstance(ended.exception, SystemExit | None), "".join(traceback.format_exception(ended.exception))
     return Done(ended.exit_code, ended.stdout, ended.stderr)
 

@@ -13,7 +13,7 @@ import pytest
 import warehouse
 from ingest.classification.agents import rows as known_agents
 from tests.api.cli.console import FIREFOX, call, result
-from tests.processes.running import COMMAND, Running, new_key
+from tests.processes.running import COMMAND, Running, new_key, readership
 from warehouse.errors import AgentsDamaged
 from warehouse.schema import HITS
 
@@ -171,6 +171,7 @@ def test_command_in_the_process_of_the_tests_leaves_its_memory_unlimited(tmp_pat
     new_key(tmp_path)
     before = resource.getrlimit(resource.RLIMIT_DATA)
     assert result(call(tmp_path, "sql", "SELECT 1 AS n", "--format", "json")) == [{"n": 1}]
+    assert readership("--data", str(tmp_path), "sql", "SELECT 1").returncode == 0
     assert resource.getrlimit(resource.RLIMIT_DATA) == before
 
 

@@ -151,8 +151,8 @@ def test_axe_finds_violations(scripted: Visit) -> None:
 
 def test_page_that_crashes_fails_no_later_test(scripted: Visit) -> None:
     """Check the check."""
-    with suppress(Error):
-        scripted.page.goto("chrome://crash")
+    with scripted.page.expect_event("crash", timeout=10_000), suppress(Error):
+        scripted.page.goto("chrome://crash", timeout=5_000)
     scripted.become(None)
     scripted.open("/sign-in")
     assert (scripted.status, scripted.errors) == (200, [])
