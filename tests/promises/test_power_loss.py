@@ -16,6 +16,7 @@ from tests.warehouse.site import Row, Site, key, some_rows, view
 from warehouse.integrity import durability
 from warehouse.lake import delta_table
 from warehouse.maintenance import compact
+from warehouse.rollups import coverage
 
 BEGIN = """
 import asyncio, os, sys
@@ -64,6 +65,13 @@ site = Site(folder, is_new=False)
 site.stage(some_rows(25, 30))
 step("named by a batch")
 load(site.hot, root, 60, step)
+"""
+ROLLUP = """
+from warehouse.lake import delta_table
+from warehouse.rollups import writer
+
+files = delta_table.list_files(delta_table.open_table(root, delta_table.HITS_TABLE), delta_table.HITS_TABLE)
+writer.write(root, database, "2026-09", files, step)
 """
 UPKEEP = """
 step("compaction")
@@ -152,6 +160,17 @@ def test_staged_files_are_on_the_disk_before_a_batch_names_them_and_their_commit
     assert checked == {"named by a batch": 1, "before mark": 2}
     rows = [*STORED, *OTHERS, *some_rows(25, 30)]
     assert_has_once(after_power_loss(power, tmp_path / "copy", empty=True), rows)
+
+
+def test_files_of_a_rollup_are_on_the_disk_before_readers_use_it(site: Site) -> None:
+    power, checked = PowerLoss(site.root.parent), []
+    for event in power.trace(BEGIN + OPEN + ROLLUP):
+        power.follow(event)
+        if event == Event(STEP, ("before coverage",)):
+            files = [path for path in power.present() if "rollups" in path.parts and path.suffix == ".parquet"]
+            checked.append(len(files))
+            assert [path.name for path in files if not power.is_safe(path)] == []
+    assert checked == [len(coverage.PARQUET)]
 
 
 def test_post_is_on_the_disk_with_all_its_folders_when_it_is_acknowledged(tmp_path: Path) -> None:

@@ -94,6 +94,7 @@ def prepare(
         on_step("before sync")
         for name in coverage.PARQUET:
             roots.publish(work / name, folder / name)
+        roots.sync(folder)  # else a power loss could leave coverage.json without a file that it needs
     except BaseException:
         _discard(folder)
         raise
