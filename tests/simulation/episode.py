@@ -115,8 +115,8 @@ class Episode:
             self._sql: 2,
             self._pass_time: 5,
             self._freeze: 2,
-            self._kill: 1.5,
-            self._crash: 0.5,
+            self._kill: 3,
+            self._crash: 1,
             self._whole: 0.3,
             self._rob: 1.0 if self._urls else 0,
         }
