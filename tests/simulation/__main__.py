@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 import traceback
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,6 +57,9 @@ def _run(machine: "Machine", seed: int, steps: int, nodes: int) -> int:
                 print(f"seed {seed}, step {current.count}, trace {current.digest[:16]}; the files are in {folder}.")
                 print("To repeat it:")
                 print(f"python -m tests.simulation --seed {seed} --steps {steps_max} --nodes {nodes}", flush=True)
+                for node in current.nodes:  # a server waits for the end of its connections
+                    with suppress(BaseException):
+                        node.stop()
                 return 1
             took_s = time.process_time() - begun_s
             print(f"seed {seed}: {current.count} steps, {took_s:.0f} s, trace {current.digest[:16]}", flush=True)
