@@ -1,23 +1,28 @@
 """Put random faults into the product, one at a time, and show which ones the tests catch.
 
-`python -m tests.night.mutants [--number 100] [--seed N] [PACKAGE ...]` changes one operator, condition, number,
-statement or SQL word of a copy of the repository. It runs the tests of the changed module, then all of its room,
-then those of the promises and of its package, until one fails. The survivors are printed with their lines. Some change
-nothing that a test could see: read each. The exit status is 1 if fewer than CAUGHT_MIN of the mutants are caught.
+`python -m tests.night.mutants [--number 100] [--seed N] [--near] [PACKAGE ...]` changes one operator, condition,
+number, statement or SQL word of a copy of the repository. It runs the tests of the changed module, then all of its
+room, then those of the promises and of its package, until one fails; with --near only the first two. Each package has
+the same number of mutants. The survivors are printed with their lines. Some change nothing that a test could see: read
+each. The results are added to RESULTS. The exit status is 1 if fewer than CAUGHT_MIN of the mutants are caught.
 """
 
 import argparse
 import ast
+import importlib
+import json
+import multiprocessing
 import os
 import random
 import re
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from tests.test_rooms import PACKAGES, TESTED_BY
@@ -26,6 +31,19 @@ ROOT = Path(__file__).parents[2]
 CAUGHT_MIN = 0.85
 """Least share of all mutants that are caught. About one in ten changes nothing that a test could see."""
 RUN_S = 900
+"""Time limit of one run of the tests, in seconds."""
+OPTIONS = ("-x", "-q", "-rfE", "-p", "no:randomly", "-W", "ignore::pytest.PytestAssertRewriteWarning")
+LOG = "pytest.log"
+PASSED = (0, 5)
+"""Exit statuses of pytest without a failed test: of passed tests, and of a folder with no test of these markers."""
+STAGES = 3
+"""Number of runs of a mutant that survives, or fewer for a module without tests of its own; see `stages`."""
+RESULTS = Path("build/mutants.jsonl")
+LIBRARIES = (
+    "pytest", "duckdb", "deltalake", "pyarrow.parquet", "pyarrow.compute", "sqlalchemy", "starlette.applications",
+    "uvicorn", "jinja2", "user_agents", "rich.console",
+)  # fmt: skip
+"""Libraries that are imported once, for all runs of the tests."""
 NOT_COPIED = (".git", ".venv", "build", "results", "data-demo", "__pycache__", ".*_cache")
 OPERATORS: dict[type[ast.AST], str] = {
     ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==",
@@ -62,14 +80,14 @@ class Mutant:
 def mutants(module: Path, source: str) -> Iterator[Mutant]:
     """Yield each possible mutant of a module. Annotations, docstrings, messages and log lines are not changed."""
     lines = [0]
-    for text in source.encode().splitlines(keepends=True):
-        lines.append(lines[-1] + len(text))
+    for line in source.encode().splitlines(keepends=True):
+        lines.append(lines[-1] + len(line))
 
-    def mutant(node: ast.expr | ast.stmt, text: str) -> Mutant:
+    def mutant(node: ast.expr | ast.stmt, new: str) -> Mutant:
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
         start, end = lines[node.lineno - 1] + node.col_offset, lines[node.end_lineno - 1] + node.end_col_offset
-        return Mutant(module, node.lineno, start, end, text, source.encode()[start:end].decode())
+        return Mutant(module, node.lineno, start, end, new, source.encode()[start:end].decode())
 
     for node in _behaviour(ast.parse(source)):
         for text in _replacements(node):
@@ -143,53 +161,99 @@ def stages(module: Path, folder: Path) -> Iterator[list[str]]:
     yield ["tests/promises", "tests/service", f"tests/{module.parts[0]}"]
 
 
-def catch(mutant: Mutant, folder: Path) -> str | None:
-    """Return the tests that catch the mutant; None if it survives."""
+def catch(mutant: Mutant, folder: Path, stages_max: int) -> str | None:
+    """Return the test that catches the mutant; None if it survives the first `stages_max` stages."""
     apply(mutant, folder)
-    environ = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
-        for number, tests in enumerate(stages(mutant.module, folder)):
-            marks = "" if len(tests) == 1 and tests[0].endswith(".py") else "not long and not night and not installed"
-            options = ["-x", "-q", "-n", "2", "--dist", "loadfile"] if number else ["-x", "-q"]
-            command = [sys.executable, "-m", "pytest", *options, "-p", "no:randomly", "-m", marks, *tests]
-            try:
-                run = subprocess.run(command, cwd=folder, env=environ, capture_output=True, check=False, timeout=RUN_S)
-            except subprocess.TimeoutExpired:
+        for number, tests in enumerate(list(stages(mutant.module, folder))[:stages_max]):
+            is_module = len(tests) == 1 and tests[0].endswith(".py")
+            options = ["-m", "" if is_module else "not long and not night and not installed"]
+            options += ["-n", "2", "--dist", "loadfile"] if number == STAGES - 1 else []
+            status = run([*options, *tests], folder)
+            if status is None:
                 return f"{' '.join(tests)} (no end)"
-            if run.returncode:
-                return " ".join(tests)
+            if status not in PASSED:
+                output = (folder / LOG).read_text(errors="replace")
+                failed = re.search(r"^(?:FAILED|ERROR|\w+ while loading) (.+?)(?: - |$)", output, re.MULTILINE)
+                if failed is None:
+                    raise RuntimeError(f"pytest failed, but no test: {output[-2000:]}")
+                return failed[1]
         return None
     finally:
         shutil.copy(ROOT / mutant.module, folder / mutant.module)
 
 
-def chosen(packages: list[str], number: int, seed: int) -> list[Mutant]:
-    """Return random mutants, spread over the modules by their numbers of possible mutants."""
-    files = [file for package in packages for file in sorted((ROOT / package).rglob("*.py"))]
+def run(arguments: list[str], folder: Path) -> int | None:
+    """Return the exit status of pytest in the folder; None if it did not end in RUN_S.
+
+    The process is a fork of this one, which has imported LIBRARIES: that saves a second of each run.
+    """
+    process = multiprocessing.get_context("fork").Process(target=_pytest, args=(arguments, folder))
+    process.start()
+    process.join(RUN_S)
+    status = process.exitcode
+    if process.pid is not None and (status is None or status < 0):
+        os.killpg(process.pid, signal.SIGKILL)
+        process.join()
+    return status
+
+
+def _pytest(arguments: list[str], folder: Path) -> None:
+    os.setsid()
+    os.chdir(folder)
+    os.environ |= {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    sys.dont_write_bytecode = True
+    sys.path[:] = [str(folder), *(each for each in sys.path if each not in {"", str(ROOT)})]
+    for name in [name for name in sys.modules if name.partition(".")[0] in {"tests", *PACKAGES}]:
+        del sys.modules[name]
+    output = os.open(LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    for descriptor in (1, 2):
+        os.dup2(output, descriptor)
+    import pytest  # noqa: PLC0415  # imported before the fork
+
+    status = pytest.main([*OPTIONS, *arguments])
+    sys.stdout.flush()
+    os._exit(int(status))
+
+
+def chosen(package: str, number: int, seed: int) -> list[Mutant]:
+    """Return random mutants, spread over the modules of a package by their numbers of possible mutants."""
+    files = sorted((ROOT / package).rglob("*.py"))
     every = [mutant for file in files for mutant in mutants(file.relative_to(ROOT), file.read_text())]
     return random.Random(seed).sample(every, min(number, len(every)))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("packages", nargs="*", metavar="PACKAGE", default=list(PACKAGES), help=", ".join(PACKAGES))
+    parser.add_argument("packages", nargs="*", metavar="PACKAGE", help=", ".join(PACKAGES))
     parser.add_argument("--number", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--near", action="store_true", help="run only the tests of the module and of its room")
     options = parser.parse_args()
-    caught: Counter[str] = Counter()
-    total: Counter[str] = Counter()
-    survivors = []
+    packages = options.packages or list(PACKAGES)
+    each_package = [chosen(package, -(-options.number // len(packages)), options.seed) for package in packages]
+    order = [mutant for row in zip_longest(*each_package) for mutant in row if mutant][: options.number]
+    for library in LIBRARIES:
+        importlib.import_module(library)
+    RESULTS.parent.mkdir(exist_ok=True)
+    results: list[tuple[Mutant, str | None]] = []
     with tempfile.TemporaryDirectory(prefix="readership-mutants-") as name:
         folder = Path(name)
         shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*NOT_COPIED), dirs_exist_ok=True)
-        for mutant in chosen(options.packages or list(PACKAGES), options.number, options.seed):
-            tests = catch(mutant, folder)
-            package = mutant.module.parts[0]
-            total[package] += 1
-            caught[package] += tests is not None
-            survivors += [mutant] if tests is None else []
-            print(f"{'caught' if tests else 'SURVIVED'}  {mutant}", f"({tests})" if tests else "", flush=True)
-    print("\nsurvivors:", *survivors, sep="\n  ")
+        for mutant in order:
+            test = catch(mutant, folder, STAGES - options.near)
+            results.append((mutant, test))
+            print(f"{'caught' if test else 'SURVIVED'}  {mutant}", f"({test})" if test else "", flush=True)
+            with RESULTS.open("a") as file:
+                file.write(json.dumps({"seed": options.seed, "mutant": str(mutant), "caught_by": test}) + "\n")
+    return report(results)
+
+
+def report(results: list[tuple[Mutant, str | None]]) -> int:
+    """Print the survivors and the share of caught mutants by package; return the exit status."""
+    total = Counter(mutant.module.parts[0] for mutant, _ in results)
+    caught = Counter(mutant.module.parts[0] for mutant, test in results if test)
+    print("\nsurvivors:", *(mutant for mutant, test in results if test is None), sep="\n  ")
     shares = ", ".join(f"{package} {caught[package]} of {total[package]}" for package in total)
     print(f"caught {caught.total()} of {total.total()}: {shares}")
     return 0 if caught.total() >= CAUGHT_MIN * total.total() else 1
