@@ -36,8 +36,8 @@ LOG = logging.getLogger("readership.agent")
 class ChildProcess:
     """Handle of a worker in a child process, with the methods of `agent.worker.threads.WorkerThreads`."""
 
-    def __init__(self, config: WorkerConfig) -> None:
-        self._config = config
+    def __init__(self, config: WorkerConfig, end_s: float = END_S) -> None:
+        self._config, self._end_s = config, end_s
         self._queued = threading.Event()
         self._is_claiming = True
         self._is_closing = False
@@ -66,9 +66,9 @@ class ChildProcess:
         self._queued.set()
         os.close(self._command_end)
         if self._thread.ident is not None:
-            self._thread.join(END_S)
+            self._thread.join(self._end_s)
             if self._thread.is_alive() and self._child is not None:
-                LOG.error("the worker of agent jobs did not end within %g s and is killed", END_S)
+                LOG.error("the worker of agent jobs did not end within %g s and is killed", self._end_s)
                 self._child.kill()
             self._thread.join()
         os.close(self._commands)

@@ -15,7 +15,7 @@ from agent.worker.child_process import ChildProcess
 from agent.worker.threads import WorkerConfig
 from tests.agent.service.site import SECRETS, Site, command, make_site
 from tests.processes.running import PROJECT, Running, new_job, new_key
-from tests.processes.state import children, command_line
+from tests.processes.state import children, command_line, is_running
 from tests.processes.waiting import until
 from warehouse.control import database
 from warehouse.folder import sqlite_url
@@ -117,3 +117,17 @@ def test_control_database_that_does_not_answer_is_a_warning_without_a_traceback(
     process.close()
     assert (record.levelname, record.exc_info) == ("WARNING", None)
     assert "port 1 failed" in record.getMessage()
+
+
+def test_worker_that_does_not_end_in_time_is_killed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    new_key(tmp_path)
+    new_job(tmp_path)
+    engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
+    process = ChildProcess(WorkerConfig(engine, tmp_path / "jobs", {}, 1, 15), end_s=0.1)
+    process.start()
+    [worker] = until(lambda: [pid for pid in children(os.getpid()) if b"child_main" in command_line(pid)])
+    os.kill(worker, signal.SIGSTOP)
+    process.close()
+    engine.dispose()
+    assert not is_running(worker)
+    assert "the worker of agent jobs did not end within 0.1 s and is killed" in caplog.messages

@@ -1,7 +1,9 @@
 """Status and headers of problems."""
 
 import asyncio
+import errno
 import json
+import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -12,8 +14,10 @@ import sqlalchemy as sa
 from starlette.requests import Request
 
 from api.http import problems
+from api.logs import Outages
 from tests.processes.running import Running
 from tests.processes.waiting import until
+from warehouse.database.postgresql import ServerError
 from warehouse.errors import DataIncomplete, InvalidMoment, LakeUnreachable, MomentExpired, SpillFull
 from warehouse.query import engine
 
@@ -27,17 +31,50 @@ def test_incomplete_data_is_503_without_retry_after() -> None:
     assert "retry-after" not in response.headers
 
 
-def test_unreachable_object_store_and_full_spill_are_503_also_in_the_text_of_another_error() -> None:
+def sqlite_error(code: int) -> sqlite3.OperationalError:
+    error = sqlite3.OperationalError("the message of SQLite")
+    error.sqlite_errorcode = code
+    return error
+
+
+def of_control_database(code: int) -> sa.exc.OperationalError:
+    return sa.exc.OperationalError("SELECT 1", {}, sqlite_error(code))
+
+
+UNREACHABLE = LakeUnreachable("s3://bucket does not answer")
+
+
+@pytest.mark.parametrize(
+    ("error", "detail"),
+    [
+        (sqlite_error(sqlite3.SQLITE_BUSY), "the hot log does not answer"),
+        (sqlite_error(sqlite3.SQLITE_FULL), "the disk of the hot log is full"),
+        (sqlite_error(sqlite3.SQLITE_IOERR), "the disk of the hot log cannot be read or written"),
+        (ServerError("refused", None, is_lost=True), "the hot log does not answer"),
+        (of_control_database(sqlite3.SQLITE_BUSY), "the control database does not answer"),
+        (of_control_database(sqlite3.SQLITE_FULL), "the disk of the control database is full"),
+        (of_control_database(sqlite3.SQLITE_IOERR), "the disk of the control database cannot be read or written"),
+        (sa.exc.TimeoutError(), "the control database does not answer"),
+        (UNREACHABLE, "the object store of the lake does not answer"),
+        (OSError(f"LakeUnreachable: {UNREACHABLE}"), "the object store of the lake does not answer"),
+        (SpillFull("8GiB"), str(SpillFull("8GiB"))),
+        (OSError(errno.EIO, "Input/output error"), "a disk of the service cannot be read or written"),
+    ],
+)
+def test_store_that_fails_is_a_503_that_names_it(error: Exception, detail: str) -> None:
+    state = {"request_id": "1", "outages": Outages(lambda *_: None)}
+    response = asyncio.run(problems.handle(Request({"type": "http", "headers": [], "state": state}), error))
+    body = json.loads(bytes(response.body))
+    assert (response.status_code, response.headers["retry-after"], body["detail"]) == (503, "5", detail)
+
+
+@pytest.mark.parametrize("error", [OSError("other"), sqlite_error(sqlite3.SQLITE_ERROR), of_control_database(1)])
+def test_fault_of_the_program_is_a_500_without_a_delay(error: Exception) -> None:
     request = Request({"type": "http", "headers": [], "state": {"request_id": "1"}})
-    unreachable = LakeUnreachable("s3://bucket does not answer")
-    for error, status in (
-        (unreachable, 503),
-        (SpillFull("8GiB"), 503),
-        (OSError(f"LakeUnreachable: {unreachable}"), 503),
-        (OSError("other"), 500),
-    ):
-        response = asyncio.run(problems.handle(request, error))
-        assert (response.status_code, response.headers.get("retry-after")) == (status, "5" if status == 503 else None)
+    response = asyncio.run(problems.handle(request, error))
+    body = json.loads(bytes(response.body))
+    assert (response.status_code, body["detail"]) == (500, "an error of the service")
+    assert "retry-after" not in response.headers
 
 
 def test_query_that_needs_too_much_memory_is_503_and_may_be_repeated(tmp_path: Path) -> None:

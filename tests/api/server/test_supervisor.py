@@ -224,8 +224,14 @@ def test_server_process_that_ignores_the_end_is_killed_and_the_status_is_1(tmp_p
     assert (status, len(ends), len(started(tmp_path))) == (1, 1, 1)
 
 
-def test_server_process_that_ends_by_itself_is_restarted_under_its_number(tmp_path: Path) -> None:
+def test_server_process_that_ends_by_itself_is_restarted_under_its_number(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     assert Supervisor(ends_at_once, (tmp_path,), 1).run() == 0
+    assert [record.getMessage() for record in caplog.records] == [
+        "server process 0 ended with exit status 7; it is restarted in 0 s",
+        f"server process 0 ended with exit status {STARTUP_FAILURE}; it is restarted in 0.5 s",
+    ]
     assert [line.split()[0] for line in started(tmp_path)] == ["0", "0", "0"]
     assert len({line.split()[1] for line in started(tmp_path)}) == 3
 
@@ -235,6 +241,7 @@ def test_server_process_that_cannot_start_ends_the_service(tmp_path: Path) -> No
     assert len(started(tmp_path)) == 1
 
 
-def test_server_process_without_a_heartbeat_is_replaced(tmp_path: Path) -> None:
+def test_server_process_without_a_heartbeat_is_replaced(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert Supervisor(stops_itself, (tmp_path,), 1, Timeouts(silent_s=5)).run() == 0
+    assert caplog.messages[0] == "server process 0 is killed: no heartbeat for 5 s"
     assert len({line.split()[1] for line in started(tmp_path)}) >= 2
