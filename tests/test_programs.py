@@ -71,6 +71,7 @@ def test_the_line_is_the_same_with_parallel_workers(tmp_path: Path) -> None:
     assert sorted(lines[-2]) == sorted(SUMMARY)  # needs of equal count come in the order of the reports
 
 
+@pytest.mark.long
 def test_a_program_that_is_not_installed_fails_the_test_in_ci(tmp_path: Path) -> None:
     done = run_pytest(tmp_path, CI="true")
     assert done.returncode == 1

@@ -31,6 +31,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "installed"
 
 
+@pytest.mark.long
 def test_every_file_beside_the_code_is_in_the_wheel(installed: Path) -> None:
     files = [path for package in PACKAGES for path in (ROOT / package).rglob("*") if path.is_file()]
     names = [str(path.relative_to(ROOT)) for path in files if "__pycache__" not in path.parts]

@@ -102,6 +102,7 @@ def test_pace_limits_reading_to_a_quarter_of_a_core() -> None:
     assert pace.pause_s() == 1, "the credit of an idle hour is limited to one burst"
 
 
+@pytest.mark.long
 def test_output_that_is_expensive_to_parse_is_read_after_a_pause(tmp_path: Path) -> None:
     """Use 0.25 s more than the credit for the first chunk: a pause of 1 s follows, in which `is_stopped` is polled."""
     polls_after_chunk = []

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import httpx
+import pytest
 
 from tests.attacks.distinct_paths import BROWSER, attack
 from tests.processes.running import PROJECT, Running
@@ -14,6 +15,7 @@ REPORTS = (
 )  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_stranger_adds_a_limited_number_of_paths_in_a_day_also_after_a_restart(start: Callable[..., Running]) -> None:
     service = start(
         2,

@@ -24,6 +24,7 @@ def agent(opencode: Path) -> dict[str, object]:
 # --- opencode, driven by a scripted model server
 
 
+@pytest.mark.long
 @pytest.mark.installed
 def test_follow_up_continues_the_session_of_the_first_turn(job: Job, agent: dict[str, object]) -> None:
     with ModelServer([WRITE, Text("I wrote a greeting."), Text("It still greets.")]) as server:

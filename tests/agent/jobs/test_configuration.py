@@ -64,6 +64,7 @@ def load(engine: sa.Engine, project: str = PROJECT) -> Configuration:
         return configuration.load(connection, project)
 
 
+@pytest.mark.long
 def test_configuration_is_stored_as_by_version_0_1_0(engine: sa.Engine) -> None:
     configuration.store(engine, PROJECT, CURRENT)
     assert content(engine) == STORED_BY_0_1_0 | ADDED_SINCE

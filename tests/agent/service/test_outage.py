@@ -188,6 +188,7 @@ def test_turn_that_meets_an_outage_at_its_start_begins_again_and_does_not_fail(
     ]
 
 
+@pytest.mark.long
 def test_turn_is_stopped_before_another_worker_can_claim_it(
     postgresql_way: Database, site: Site, tmp_path: Path
 ) -> None:

@@ -31,6 +31,7 @@ def engine(tmp_path: Path) -> Iterator[sa.Engine]:
     engine.dispose()
 
 
+@pytest.mark.long
 def test_child_reports_its_turns_and_claims_none_after_the_command(engine: sa.Engine, tmp_path: Path) -> None:
     turns: list[bool] = []
     config = WorkerConfig(engine, tmp_path / "jobs", {}, 1, 15, on_turn=lambda _, succeeded: turns.append(succeeded))

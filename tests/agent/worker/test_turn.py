@@ -91,6 +91,7 @@ def turns(tmp_path: Path) -> Iterator[Turns]:
     engine.dispose()
 
 
+@pytest.mark.long
 def test_session_is_resumed_on_its_machine_and_the_history_is_sent_on_another(turns: Turns) -> None:
     earlier = "new session\nEarlier requests, whose changes are in the work tree:\n\nRequest 1:\nOne\n\n"
     assert turns.run("a") == "new session\nOne\n"
@@ -103,6 +104,7 @@ def test_session_is_resumed_on_its_machine_and_the_history_is_sent_on_another(tu
     assert store.find(turns.engine, PROJECT, turns.job).status == "completed"
 
 
+@pytest.mark.long
 def test_resumed_session_gets_the_prompts_whose_changes_are_not_in_the_work_tree(turns: Turns) -> None:
     lost = "resumed\nRequests whose changes are no longer in the work tree:\n\nRequest 1:\n"
     turns.run("a")
@@ -114,6 +116,7 @@ def test_resumed_session_gets_the_prompts_whose_changes_are_not_in_the_work_tree
     assert turns.follow_up("Five", "a") == f"{lost}wait\n\nThe request now:\nFive\n"
 
 
+@pytest.mark.long
 def test_turn_leaves_only_the_home_of_its_agent_also_if_it_fails(turns: Turns) -> None:
     turns.run("a")
     folder = turns.folder / "a" / turns.job
@@ -122,6 +125,7 @@ def test_turn_leaves_only_the_home_of_its_agent_also_if_it_fails(turns: Turns) -
         assert {each.name for each in folder.iterdir()} == {".lock", ".home", "home"}
 
 
+@pytest.mark.long
 def test_job_whose_home_was_removed_to_make_room_gets_its_earlier_prompts(turns: Turns) -> None:
     turns.run("a")
     first, turns.idle_bytes_max = turns.job, 0
@@ -132,6 +136,7 @@ def test_job_whose_home_was_removed_to_make_room_gets_its_earlier_prompts(turns:
     assert turns.follow_up("Three", "a").startswith("new session\nEarlier requests, ")
 
 
+@pytest.mark.long
 def test_session_in_a_home_without_a_mark_is_not_resumed(turns: Turns) -> None:
     """Remove the mark: the homes that early versions created have none."""
     turns.run("a")
@@ -166,6 +171,7 @@ def change(engine: sa.Engine, **settings: object) -> None:
     configuration.store(engine, PROJECT, configuration.changed(config, settings))
 
 
+@pytest.mark.long
 def test_job_continues_with_the_coding_agent_that_it_started_with(site: Site, tmp_path: Path) -> None:
     engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
     store_configuration(engine, site, "sh", "-c", "echo first >> agents.md")
@@ -222,6 +228,7 @@ def test_secret_that_became_visible_in_the_sandbox_fails_the_turn(site: Site, tm
     engine.dispose()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("publish_prompts", [True, False])
 def test_prompts_are_in_the_pull_request_and_commits_only_if_they_are_published(
     site: Site, tmp_path: Path, *, publish_prompts: bool
