@@ -47,11 +47,13 @@ def steps(seed: int) -> dict[str, Step]:
     """Return all steps by name; random ones use the seed."""
     python = sys.executable
     new_seeds = {"CI": "true", "READERSHIP_TEST_ROUNDS": "1", "READERSHIP_TEST_SEED": str(seed)}
+    simulation = [python, "-m", "tests.simulation", "--seed", str(seed % 1_000_000)]
     return {
         "tests": Step(["make", "test", "TESTS="], 2, new_seeds),
         "clock": Step(["make", "clock", "DAYS=60"], 1),
         "cluster": Step([python, "-m", "tests.cluster.rounds", "--rounds", "30", "--seed", str(seed)], 1),
-        "simulation": Step([python, "-m", "tests.simulation", "--seed", str(seed), "--steps", "1000000"], 3),
+        "simulation": Step([*simulation, "--steps", "700000"], 3),
+        "simulation-nodes": Step([*simulation, "--steps", "300000", "--nodes", "2"], 3),
         "fuzzing": Step([python, "-m", "tests.fuzzing", "--seconds", "600", "--seed", str(seed)], 2),
         "soak": Step([python, "-m", "tests.night.soak", "--minutes", "60"], 1.5),
         "mutants": Step([python, "-m", "tests.night.mutants", "--number", "100", "--seed", str(seed)], 3),
