@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Lifespan
@@ -25,7 +25,7 @@ from api.dashboard.web import routes as pages
 from api.dashboard.web.visit import Visit
 from api.http import problems
 from api.http.cors import RefusedOrigins
-from api.http.middleware import RequestMiddleware
+from api.http.middleware import CLIENT_CLOSED, RequestMiddleware
 from api.http.operation import Operation
 from api.http.rate_limit import WINDOW_US, RateLimit
 from api.keys import Keyring
@@ -102,6 +102,8 @@ def create(settings: Settings, routes: tuple[Route, ...] = ROUTES) -> ASGIApp:
 
 async def _handle(request: Request, error: Exception) -> Response:
     """Return the response to a request that raised an exception: a page for a browser, otherwise a problem."""
+    if isinstance(error, ClientDisconnect):
+        return Response(status_code=CLIENT_CLOSED)  # to nobody
     if error_page.is_wanted(request):
         visit = Visit(request, state_of(request), datetime.now(UTC))
         return await run_in_threadpool(error_page.respond, request, error, visit)

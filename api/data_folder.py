@@ -3,7 +3,7 @@
 import logging
 import stat
 import time
-from contextlib import AbstractContextManager, closing, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -95,11 +95,16 @@ def remember_values(settings: Settings, now: datetime, *, is_repair: bool = Fals
 
     since, most = now.date() - timedelta(DEDUPLICATION_DAYS), DEDUPLICATION_DAYS * settings.new_values_per_day
     spill, key = settings.run / "spill", secret(settings)
-    with closing(batches.connect(settings.hot_log)) as hot, closing(engine.connect(spill)) as database:
+    with ExitStack() as stack:
+        hot = stack.enter_context(closing(batches.connect(settings.hot_log)))
         if new_values.has_values(hot) and not is_repair:
             return
-        for values in recovery.recent_values(settings.lake, database, since, most):
-            new_values.add_values(hot, values, key)
+        database = stack.enter_context(closing(engine.connect(spill, recovery.VALUES_MEMORY_LIMIT)))
+        try:
+            for values in recovery.recent_values(settings.lake, database, since, most):
+                new_values.add_values(hot, values, key)
+        except engine.Error as error:  # a damaged file must not prevent that posts are stored
+            LOG.warning("beacons take pages of the last days for new ones: the lake cannot be read: %s", error)
 
 
 def secret(settings: Settings) -> bytes:

@@ -48,9 +48,9 @@ class State:
     secret: bytes = field(repr=False)
     limits_key: bytes = field(repr=False)
     readiness: Cache[tuple[bytes, int]] = field(default_factory=lambda: Cache(1, ttl_s=READINESS_TTL_S))
+    """The last response of `/readyz`: its content and status."""
     metrics: Cache[bytes] = field(default_factory=lambda: Cache(1, ttl_s=0))
     """Shared look-ups of the metrics, which are never cached: Prometheus gets the newest."""
-    """The last response of `/readyz`: its content and status."""
     _projects: Cache[Project] = field(default_factory=Cache)
 
     async def project(self, id: str) -> Project:

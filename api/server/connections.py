@@ -94,10 +94,13 @@ class _Clients:
         while self.unread_bytes > UNREAD_BYTES_MAX and len(self.unread) > 1:
             next(iter(self.unread)).end()
 
-    def remove(self, connection: "Connection") -> None:
+    def end_wait(self, connection: "Connection") -> None:
         self.waiting.pop(connection, None)
-        self.sending.pop(connection, None)
         self.unread_bytes -= self.unread.pop(connection, 0)
+
+    def remove(self, connection: "Connection") -> None:
+        self.end_wait(connection)
+        self.sending.pop(connection, None)
 
 
 class Connection(HttpToolsProtocol):
@@ -185,7 +188,7 @@ class Connection(HttpToolsProtocol):
             self.pipeline[0][0].keep_alive, self._is_refused = False, True
             return
         if not self.flow.write_paused:
-            self._clients.remove(self)
+            self._clients.end_wait(self)
         if self._is_head_too_large():
             self._refuse_head()
         self._open_bytes = 0
@@ -214,7 +217,7 @@ class Connection(HttpToolsProtocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._clients.remove(self)
+        self._clients.end_wait(self)
         if self.cycle.response_complete or self.transport.is_closing():
             self._wait()
         elif self._delayed is not None:

@@ -1,6 +1,7 @@
 """The app in Starlette's TestClient, inside the test's own process."""
 
 import gc
+import json
 import logging
 import signal
 import sys
@@ -12,9 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from api import app, settings
+from api.http import access_log
 from api.settings import Settings
 from ingest.hits.hit import BeaconHit, beacon_hit
 from ingest.hits.row import row
@@ -57,6 +62,19 @@ def test_hits_survive_the_end_of_the_app(prepared: tuple[Settings, dict[str, str
     with TestClient(app.create(chosen)) as client:
         exported = client.get(f"/v1/analytics/{PROJECT}/views", headers=key)
     assert exported.json()["totals"] == {"human": 1, "ai": 0, "total": 1}
+
+
+def test_request_whose_client_has_left_is_logged_without_a_problem(
+    prepared: tuple[Settings, dict[str, str]], capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    def leave(request: Request) -> Response:
+        raise ClientDisconnect
+
+    caplog.set_level(logging.INFO, access_log.LOG.name)
+    with TestClient(app.create(prepared[0], (Route("/", leave),))) as client:
+        client.get("/", headers={"Accept": "text/html"})
+    line = json.loads(capfd.readouterr().err)
+    assert (line["status"], line.get("problem")) == (499, None)
 
 
 def process_state() -> tuple[object, ...]:

@@ -179,6 +179,20 @@ def test_pages_of_the_last_days_keep_their_names_in_beacons_of_a_hot_log_without
         assert stored("/0") == ["/0"]
 
 
+def test_service_stores_hits_if_a_file_of_the_last_days_is_damaged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    chosen = settings.read({}, tmp_path / "data")
+    data_folder.prepare(chosen)
+    with closing(batches.connect(chosen.hot_log)) as hot:
+        batches.append(hot, pa.RecordBatch.from_pylist([view("/a", NOON)], HOT), NOON.timestamp())
+        load(hot, chosen.lake, 60)
+    (file,) = (tmp_path / "data" / "lake" / "hits").rglob("*.parquet")
+    file.write_bytes(b"damaged")
+    data_folder.remember_values(chosen, NOON)
+    assert file.name in caplog.text
+
+
 def mode_of(folder: Path) -> str:
     return f"{folder.stat().st_mode & 0o7777:04o}"
 

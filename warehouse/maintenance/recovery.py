@@ -41,12 +41,20 @@ SELECT project_id, source, event_id, epoch(max(received_at))::BIGINT AS seen_s F
 WHERE event_id IS NOT NULL AND received_at > $since GROUP BY ALL
 """
 _VALUES = """
-SELECT project_id, name, text, max(date) - DATE '1970-01-01' AS day
-FROM (UNPIVOT (SELECT project_id, date, path, referrer_host, utm_source FROM {files} WHERE date >= $since)
-  ON path, referrer_host, utm_source INTO NAME name VALUE text)
-GROUP BY project_id, name, text
-QUALIFY row_number() OVER (PARTITION BY project_id, name ORDER BY count(*) DESC, text) <= $most
+WITH hits AS (
+  UNPIVOT (SELECT project_id, date, path, referrer_host, utm_source FROM {files} WHERE date >= $since)
+  ON path, referrer_host, utm_source INTO NAME name VALUE text),
+frequent AS (
+  SELECT project_id, name, md5_number_lower(text) AS number, max(date) AS last FROM hits
+  GROUP BY project_id, name, number
+  QUALIFY row_number() OVER (PARTITION BY project_id, name ORDER BY count(*) DESC, last DESC, number) <= $most)
+SELECT project_id, name, any_value(text), any_value(last) - DATE '1970-01-01'
+FROM (SELECT *, md5_number_lower(text) AS number FROM hits) JOIN frequent USING (project_id, name, number)
+GROUP BY project_id, name, number
 """
+"""Texts are ranked by numbers, 64 bits of their MD5: sorted themselves, 200,000 long paths needed too much memory."""
+VALUES_MEMORY_LIMIT = "512MB"
+"""Memory of the database of `recent_values`. Files of older releases have row groups that take 270 MB."""
 _CHUNK = 10_000
 """Number of rows that are read at once."""
 
@@ -196,7 +204,7 @@ def event_ids(root: Root, database: duckdb.DuckDBPyConnection, since: datetime) 
 def recent_values(root: Root, database: duckdb.DuckDBPyConnection, since: date, most: int) -> RecentValues:
     """Yield the paths, referring hosts and `utm_source`s of hits in the lake since a day.
 
-    Each project has at most `most` texts of a column: those with most hits.
+    Each project has at most `most` texts of a column: those with most hits, the latest first.
     """
     files = _source(root, HITS_TABLE, since)
     with database.cursor() as cursor:

@@ -39,6 +39,9 @@ _PATTERN = re.compile(r"([*?\[])")
 _READS = BoundedSemaphore(READS_AT_ONCE)
 
 
+Error = duckdb.Error
+
+
 class Caller:
     """The caller of a report: whether it accepts a slow one, and the queries that end when it leaves."""
 

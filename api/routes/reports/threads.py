@@ -94,10 +94,12 @@ async def _in_thread(
     async with limit:
         thread = asyncio.ensure_future(to_thread.run_sync(call, limiter=_UNLIMITED))
         try:
-            return await asyncio.shield(thread)
+            await asyncio.wait((thread,))
         except asyncio.CancelledError:
             with CancelScope(shield=True):
                 while not thread.done():
                     caller.leave()
                     await asyncio.wait((thread,), timeout=INTERRUPT_EVERY_S)
+            thread.exception()  # else asyncio logs it, because nobody has asked for it
             raise
+        return thread.result()

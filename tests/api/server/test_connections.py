@@ -238,6 +238,34 @@ def test_connection_past_the_maximum_ends_the_one_that_has_sent_longest_at_a_bod
     asyncio.run(use())
 
 
+def test_body_after_a_response_that_was_read_late_ends_for_a_connection_past_the_maximum() -> None:
+    class Full(Patient):
+        maximum = staticmethod(lambda: 1)
+
+    async def use(loop: Loop) -> None:
+        begun = asyncio.Event()
+
+        async def respond(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["method"] == "POST":
+                begun.set()
+                await receive()
+            await (large if scope["path"] == "/large" else hello)(scope, receive, send)
+
+        async with served(Full, respond) as connect:
+            reader, writer = await connect()
+            post = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n"
+            writer.write(GET.replace(b"/ ", b"/large ", 1) + post)
+            await Counting.paused.wait()
+            await reader.readuntil(b"\r\n\r\n")
+            await reader.readexactly(len(LARGE))
+            await begun.wait()
+            other, other_writer = await connect()
+            other_writer.write(GET)
+            assert await other.readline() == b"HTTP/1.1 200 OK\r\n"
+
+    run(use)
+
+
 @pytest.mark.parametrize("base_url", ["", "https://example.com/stats"])
 def test_connection_is_answered_503_while_all_others_are_busy(base_url: str) -> None:
     narrow = type("Narrow", (connections.with_base_url(base_url),), {"maximum": staticmethod(Narrow.maximum)})

@@ -1,6 +1,7 @@
 """A few reports run at once, and no number of waiting ones delays other work."""
 
 import asyncio
+import gc
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import closing
@@ -155,7 +156,7 @@ ENDLESS = "SELECT sum(hash(one.range + other.range)) FROM range(10_000_000) AS o
 
 @pytest.mark.parametrize("is_streamed", [False, True])
 def test_client_that_closes_its_connection_ends_the_query_and_releases_its_thread(
-    is_streamed: bool, tmp_path: Path
+    is_streamed: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     begun, statuses = threading.Event(), list[object]()
 
@@ -186,7 +187,9 @@ def test_client_that_closes_its_connection_ends_the_query_and_releases_its_threa
                 threads.REPORTS.release_on_behalf_of(borrower)
 
     asyncio.run(use())
+    gc.collect()
     assert statuses == ([] if is_streamed else [ClientDisconnect])
+    assert caplog.records == [], "asyncio logs errors that nobody has asked for"
 
 
 def test_stream_has_all_chunks_and_occupies_no_thread_between_them() -> None:
