@@ -40,13 +40,14 @@ _READS = BoundedSemaphore(READS_AT_ONCE)
 
 
 Error = duckdb.Error
+"""Error of a query, for callers outside of `warehouse`, which alone knows DuckDB."""
 
 
 class Caller:
-    """The caller of a report: whether it accepts a slow one, and the queries that end when it leaves."""
+    """The caller of a report: whether it accepts a slow one, and got one, and the queries that end when it leaves."""
 
     def __init__(self, accepts_slow: bool) -> None:
-        self.accepts_slow, self._has_left = accepts_slow, False
+        self.accepts_slow, self.is_slow, self._has_left = accepts_slow, False, False
         self._cursors, self._lock = list[duckdb.DuckDBPyConnection](), Lock()
 
     @contextmanager

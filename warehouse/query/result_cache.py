@@ -10,6 +10,9 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 from cachetools import Cache
 
+from warehouse.errors import SlowReport
+from warehouse.query import engine
+
 EMPTY_TABLE_BYTES = 10_000
 """Memory of a table without rows, and of its key, in bytes."""
 ENTRY_BYTES = 2_000
@@ -19,6 +22,8 @@ FIRST_SHARE = 0.25
 
 LARGE_BYTES = 8 * 1024 * 1024
 """Size of a result above which freed memory is returned to the operating system, in bytes."""
+SLOW_AFTER_S = 0.1
+"""Interval in seconds at which a fast report that waits for a result looks whether a slow report computes it."""
 _TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)
 """Function of glibc; None with another C library."""
 
@@ -51,6 +56,23 @@ def release_memory() -> None:
         _TRIM(0)
 
 
+class _Turn:
+    """The lock of threads that compute one key, and the caller of the thread that has the lock."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self._caller: engine.Caller | None = None
+
+    def wait(self) -> None:
+        """Acquire the lock. Raises SlowReport, so that slow reports do not occupy the threads of fast ones."""
+        caller = engine.CALLER.get()
+        is_fast = caller is not None and not caller.accepts_slow
+        while not self.lock.acquire(timeout=SLOW_AFTER_S if is_fast else -1):
+            if self._caller is not None and self._caller.is_slow:
+                raise SlowReport
+        self._caller = caller
+
+
 class ResultCache:
     """A cache of Arrow tables and other results. Safe to call from several threads.
 
@@ -68,7 +90,7 @@ class ResultCache:
     def __init__(self, max_bytes: int) -> None:
         self._lock = threading.Lock()
         self._results = _OwnedResults(max_bytes, _size_bytes)
-        self._computing: dict[Hashable, threading.Lock] = {}
+        self._computing: dict[Hashable, _Turn] = {}
 
     def __call__(
         self,
@@ -95,13 +117,18 @@ class ResultCache:
 
     @contextmanager
     def computing(self, key: Hashable) -> Iterator[None]:
-        """Run the block while other threads that compute the same key wait. They then look into the cache again."""
+        """Run the block while other threads that compute the same key wait. They then look into the cache again.
+
+        Raises:
+            SlowReport: the result is that of a slow report, and the caller accepts only a fast one.
+        """
         with self._lock:
-            lock = self._computing.setdefault(key, threading.Lock())
+            turn = self._computing.setdefault(key, _Turn())
+        turn.wait()
         try:
-            with lock:
-                yield
+            yield
         finally:
+            turn.lock.release()
             with self._lock:
                 self._computing.pop(key, None)
 

@@ -1,13 +1,16 @@
 """The result cache is limited by bytes: strings count with their length, and slices with all memory that they use."""
 
+import threading
 import weakref
 from collections.abc import Callable
+from contextvars import Context, copy_context
 
 import pyarrow as pa
 import pytest
 
 from tests.processes import freed_memory
-from warehouse.query import result_cache
+from warehouse.errors import SlowReport
+from warehouse.query import engine, result_cache
 from warehouse.query.result_cache import EMPTY_TABLE_BYTES, FIRST_SHARE, ResultCache
 
 MB = 1_000_000
@@ -32,6 +35,35 @@ def counting(table: Callable[[], pa.Table]) -> tuple[Callable[[], pa.Table], lis
         return table()
 
     return compute, calls
+
+
+def context_of(caller: engine.Caller) -> Context:
+    context = copy_context()
+    context.run(engine.CALLER.set, caller)
+    return context
+
+
+def test_fast_report_does_not_wait_for_a_result_that_a_slow_one_computes() -> None:
+    get, slow = ResultCache(10 * MB), engine.Caller(accepts_slow=True)
+    begun, may_end = threading.Event(), threading.Event()
+
+    def compute() -> pa.Table:
+        slow.is_slow = True
+        begun.set()
+        may_end.wait()
+        return long_paths(1)
+
+    thread = threading.Thread(target=context_of(slow).run, args=(get, 0, compute))
+    thread.start()
+    begun.wait()
+    fast = context_of(engine.Caller(accepts_slow=False))
+    try:
+        with pytest.raises(SlowReport):
+            fast.run(get, 0, never)
+    finally:
+        may_end.set()
+        thread.join()
+    assert fast.run(get, 0, never).num_rows == 1
 
 
 def test_tables_of_long_paths_are_evicted_by_their_bytes() -> None:

@@ -122,8 +122,10 @@ class FromHits:
             SpillFull
         """
         caller = engine.CALLER.get()
-        if caller is not None and not caller.accepts_slow:
-            raise SlowReport(project)
+        if caller is not None:
+            if not caller.accepts_slow:
+                raise SlowReport(project)
+            caller.is_slow = True
         with self._lock:
             try:
                 yield
