@@ -70,6 +70,7 @@ lock: $(VENV)/.uv
 	$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --extra ray -c .locks/test.txt pyproject.toml -o .locks/ray.txt
 	cd .locks && echo 'pandas' | ../$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header - -o notebook.txt
 	cd .locks && printf 'atheris==3.0.0; python_version < "3.12"\natheris; python_version >= "3.12"\n' | ../$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header - -o night.txt
+	cd .locks && echo 'coverage' | ../$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header - -o coverage.txt
 	cd .locks && echo 'chdb' | ../$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header - -o peers.txt
 
 $(VENV)/.uv: .locks/uv.txt
@@ -97,7 +98,8 @@ $(VENV)/.ray: $(VENV)/.test .locks/ray.txt
 	@touch $@
 
 # The fuzzer of `tests/fuzzing`, in a folder of its own: it takes 60 MB, and only `make night` needs it.
-$(VENV)/.night: $(VENV)/.test .locks/night.txt
+$(VENV)/.night: $(VENV)/.test .locks/night.txt .locks/coverage.txt
+	$(UV) pip install --quiet --python $(VENV)/bin/python --require-hashes -r .locks/coverage.txt
 	$(UV) pip install --quiet --python $(VENV)/bin/python --target $(VENV)/night --require-hashes -r .locks/night.txt
 	@touch $@
 

@@ -57,6 +57,7 @@ def steps(seed: int) -> dict[str, Step]:
         "fuzzing": Step([python, "-m", "tests.fuzzing", "--seconds", "600", "--seed", str(seed)], 2),
         "soak": Step([python, "-m", "tests.night.soak", "--minutes", "60"], 1.5),
         "mutants": Step([python, "-m", "tests.night.mutants", "--number", "100", "--seed", str(seed)], 3),
+        "coverage": Step([python, "-m", "tests.night.covered"], 2),
         "benchmarks": Step([python, "-m", "tests.night.slower"], 2),
         **{name: Step(_in_clone(name), 1, needs=name) for name in PYTHONS},
     }
