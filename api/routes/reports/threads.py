@@ -4,6 +4,7 @@ import asyncio
 import math
 from collections.abc import AsyncIterator, Callable
 from typing import TypeVar, TypeVarTuple
+from weakref import WeakSet
 
 from anyio import CancelScope, CapacityLimiter, to_thread
 from starlette.requests import ClientDisconnect
@@ -19,10 +20,14 @@ REPORTS, SHARED = CapacityLimiter(2), CapacityLimiter(1)
 holders thus cannot delay the others. More at once would not be faster: they compute in Python, or use all cores."""
 SLOW = {REPORTS: CapacityLimiter(1), SHARED: CapacityLimiter(1)}
 """Limits on the number of slow reports, instead of the others: fast ones of other projects do not wait for them."""
+SHARED_OPEN_MAX = 4
+"""Maximum number of slow exports that holders of share links read at once. Each takes disk space until it is read: see
+`from_hits.SPILL_LIMIT`, which is for all reports."""
 WAITING_MAX = 200
 """Maximum number of reports that wait for one of the limits."""
 INTERRUPT_EVERY_S = 0.1
 _UNLIMITED = CapacityLimiter(math.inf)
+_shared_open = WeakSet[Chunks]()
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
@@ -46,9 +51,19 @@ async def run(
 
 
 def streamed(limit: CapacityLimiter, chunks: Chunks) -> AsyncIterator[bytes]:
-    """Return the chunks of a report, which the caller computes. While the client reads one, others use the thread."""
+    """Return the chunks of a report, which the caller computes. While the client reads one, others use the thread.
+
+    Raises:
+        Overloaded: too many slow exports of share links are open.
+    """
     caller = CALLER.get()
-    return _streamed(SLOW[limit] if caller is not None and caller.accepts_slow else limit, chunks)
+    if caller is None or not caller.accepts_slow:
+        return _streamed(limit, chunks)
+    if limit is SHARED:
+        if len(_shared_open) >= SHARED_OPEN_MAX:
+            raise Overloaded(f"{SHARED_OPEN_MAX} large exports are open through share links already", RETRY_AFTER_S)
+        _shared_open.add(chunks)
+    return _streamed(SLOW[limit], chunks)
 
 
 async def _run(
@@ -79,6 +94,7 @@ async def _streamed(limit: CapacityLimiter, chunks: Chunks) -> AsyncIterator[byt
             yield chunk
     finally:
         chunks.close()  # the rows, which DuckDB may have spilled
+        _shared_open.discard(chunks)
 
 
 async def _in_thread(

@@ -3,8 +3,9 @@
 import asyncio
 import gc
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import closing
+from contextvars import copy_context
 from pathlib import Path
 
 import pytest
@@ -202,5 +203,25 @@ def test_stream_has_all_chunks_and_occupies_no_thread_between_them() -> None:
             assert threads.SHARED.borrowed_tokens == 0
             received.append(chunk)
         assert received == [b"a", b"", b"c"]
+
+    asyncio.run(use())
+
+
+def test_few_slow_exports_of_share_links_are_open_at_once() -> None:
+    def chunks() -> Chunks:
+        yield b"a"
+
+    def begin() -> AsyncIterator[bytes]:
+        engine.CALLER.set(engine.Caller(accepts_slow=True))
+        return threads.streamed(threads.SHARED, chunks())
+
+    async def use() -> None:
+        opened = [copy_context().run(begin) for _ in range(threads.SHARED_OPEN_MAX)]
+        with pytest.raises(Overloaded):
+            copy_context().run(begin)
+        assert [chunk async for chunk in opened[0]] == [b"a"]
+        opened[1] = copy_context().run(begin)
+        opened.clear()  # clients that left before the first chunk
+        copy_context().run(begin)
 
     asyncio.run(use())
