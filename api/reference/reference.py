@@ -18,8 +18,8 @@ SNIPPET = '<script defer src=".../beacon.js"'
 """Beginning of the script tag in the description; the page shows the service's address in place of the dots."""
 PAGES_MAX = 4
 """Maximum number of addresses whose pages are cached: the client chooses its Host."""
-PLAIN_ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]/_~-]+")
-"""An address that a shell command can contain without quotes."""
+PLAIN_ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]/_~-]{1,300}")
+"""An address that a shell command can contain without quotes. The page repeats it: one of 60 kB made a page of MB."""
 
 
 class Reference:
