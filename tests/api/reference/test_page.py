@@ -100,7 +100,9 @@ def test_samples_use_the_address_of_the_request(page: Page, service: Running) ->
 
 
 @pytest.mark.parametrize("host", ["a$(id)", 'a"><script>', "a;id", "a" * 301])
-def test_host_header_with_shell_or_html_characters_or_a_long_one_is_not_in_the_samples(service: Running, host: str) -> None:
+def test_host_header_with_shell_or_html_characters_or_a_long_one_is_not_in_the_samples(
+    service: Running, host: str
+) -> None:
     text = httpx.get(f"{service.url}/docs", headers={"Host": host}).text
     assert host not in text
     assert re.search(r"curl http://127\.0\.0\.1:\d+/healthz", text)
