@@ -183,7 +183,6 @@ class _Server(BoundedServer):
 
 class _Handler(BoundedHandler):
     server: _Server
-    _has_begun = False
 
     def forward(self) -> None:
         """Send the request to the model server, and its response to the agent."""

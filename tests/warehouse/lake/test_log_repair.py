@@ -9,7 +9,7 @@ import pytest
 
 from tests.warehouse.site import Site, some_rows
 from warehouse.errors import DataIncomplete
-from warehouse.lake import delta_table
+from warehouse.lake import delta_table, log_repair
 from warehouse.lake.delta_table import HITS_TABLE
 
 NEWEST = 4
@@ -100,6 +100,15 @@ def test_broken_checkpoint_is_not_set_aside_if_its_commits_are_missing(site: Sit
     ):
         site.table(HITS_TABLE)
     assert (log_folder(site) / CHECKPOINT).read_bytes() == b"junk"
+
+
+def test_damaged_commit_after_the_checkpoint_is_set_aside_with_the_later_ones(site: Site) -> None:
+    truncate(commit(site, 3))
+    log_repair.set_aside_broken(site.root / "hits")
+    assert site.table(HITS_TABLE).version() == 4, "they are replaced by commits without changes"
+    assert sorted(path.name for path in log_folder(site).glob("*.json.broken")) == [
+        f"{version:020}.json.broken" for version in (3, 4)
+    ]
 
 
 def test_error_for_a_missing_log_names_its_folder(site: Site) -> None:
