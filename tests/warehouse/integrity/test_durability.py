@@ -4,6 +4,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -176,6 +177,17 @@ def test_batches_that_the_hot_log_still_has_are_loaded_again_after_a_loss_is_acc
     assert site.event_ids() == ids(4)
     assert site.daily_views() == Counter(map(key, some_rows(0, 4)))
     assert (site.waiting(), site.faults()) == (0, [])
+
+
+def test_first_batch_is_loaded_again_after_the_loss_of_the_whole_lake_is_accepted(tmp_path: Path) -> None:
+    with closing(Site(tmp_path / "data")) as site:
+        site.post(some_rows(0, 1)[0])
+        site.load()
+        shutil.rmtree(site.root)
+        site.root.mkdir()
+        durability.accept_losses(site.hot, site.root, 0)
+        assert site.load() == Loaded(rows=1, commits=3)
+        assert site.event_ids() == ids(1)
 
 
 def test_retained_batch_whose_staged_files_are_lost_is_not_loaded_again(site: Site) -> None:
