@@ -19,13 +19,13 @@ from rich.console import Console
 from api.cli.output import table
 
 LOGS = Path("build/night")
-PYTHONS = ("python3.12", "python3.13", "python3.14")
-"""Programs of the other versions of Python. A version that is not installed is named as not run."""
+PYTHONS = [f"python3.{minor}" for minor in (11, 12, 13) if minor != sys.version_info.minor]
+"""Programs of the other versions of Python that `make` accepts. One that is not installed is named as not run."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A command with its time limit in hours. It is not run if the program `needs` is missing."""
+    """A command with its time limit in hours. It is not run if the program `needs` is not installed."""
 
     command: Sequence[str]
     hours_max: float
@@ -83,7 +83,7 @@ def main() -> int:
 
 
 def _run(name: str, step: Step) -> Outcome:
-    if step.needs and not shutil.which(step.needs):
+    if step.needs and not _is_installed(step.needs):
         return Outcome(name, "not run", None, f"{step.needs} is not installed")
     path = LOGS / f"{name}.log"
     print(f"{time.strftime('%H:%M')} {name}, output in {path}", flush=True)
@@ -100,6 +100,12 @@ def _run(name: str, step: Step) -> Outcome:
             _end(process)
     lines = path.read_text(errors="replace").strip().splitlines()
     return Outcome(name, "ok" if is_ok else "FAULT", (time.monotonic() - began) / 60, lines[-1][:120] if lines else "")
+
+
+def _is_installed(program: str) -> bool:
+    """Return whether a program runs: pyenv has one in PATH also for a version that it does not use."""
+    found = shutil.which(program)
+    return found is not None and subprocess.run([found, "--version"], capture_output=True, check=False).returncode == 0
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
