@@ -56,6 +56,8 @@ def failed_once(lines: Sequence[str]) -> dict[str, str]:
 
 def _reason(test: str) -> str:
     """Return why the test must not run again; empty if it may."""
+    if "::" not in test:
+        return f"{test} could not be imported, and so other tests did not run"
     if test.startswith(NEVER):
         return f"{test} is one of the tests in which each failure counts"
     listed = failed_once(FAILED_ONCE.read_text().splitlines()) if FAILED_ONCE.exists() else {}

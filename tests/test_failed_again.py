@@ -22,6 +22,7 @@ def test_fails_once():
     assert had_run
 """
 FAILS = "def test_fails():\n    assert False\n"
+IMPORTED_ALONE = "import os\nassert 'PYTEST_XDIST_WORKER' not in os.environ\ndef test_passes():\n    pass\n"
 PASSES = "def test_passes():\n    pass\n"
 
 
@@ -88,9 +89,9 @@ def test_test_that_fails_again_fails(tmp_path: Path) -> None:
 
 @pytest.mark.night
 def test_file_that_cannot_be_imported_fails(tmp_path: Path) -> None:
-    done = run_again(tmp_path, PASSES, "import no_such_module\n")
-    assert done.returncode != 0
-    assert "FAILED ONCE" not in done.stdout
+    done = run_again(tmp_path, PASSES, IMPORTED_ALONE)
+    assert done.returncode == 1
+    assert done.stdout.startswith("No test runs again:\n  test_1.py could not be imported")
 
 
 @pytest.mark.night
