@@ -41,8 +41,7 @@ def prepare(settings: Settings) -> None:
         DataIncomplete: the hot log or the control database is missing or older than the lake; no store is changed.
         ControlUnreadable: the control database is damaged.
     """
-    # SQLAlchemy takes 0.2 s to import. The table of the audit log refers to that of `projects`, which it cannot import.
-    from warehouse.control import database, projects  # noqa: F401, PLC0415
+    from warehouse.control import database  # noqa: PLC0415  # SQLAlchemy takes 0.2 s to import
 
     require_whole_control(settings)
     prepare_lake(settings)

@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from api.cache import Cache
 from api.errors import KeyExists, KeyNotFound
 from warehouse.control import audit, projects
-from warehouse.control.database import METADATA, transaction
+from warehouse.control.database import METADATA, PROJECTS, transaction
 from warehouse.database_errors import Cause, cause_of, reason_of
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ KEYS = sa.Table(
     "keys",
     METADATA,
     sa.Column("id", sa.String(12), primary_key=True),
-    sa.Column("project_id", sa.ForeignKey(projects.PROJECTS.c.id, ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("project_id", sa.ForeignKey(PROJECTS.c.id, ondelete="CASCADE"), nullable=False, index=True),
     sa.Column("name", sa.String(200), nullable=False),
     sa.Column("scope", sa.String(10), nullable=False),
     sa.Column("sha256", sa.String(64), nullable=False, unique=True),
@@ -248,7 +248,7 @@ class Keyring:
             KeyNotFound: the token is unknown, or its key is revoked or expired.
         """
         with self._engine.connect() as connection:
-            query = sa.select(KEYS, projects.PROJECTS.c.internal_id).join(projects.PROJECTS)
+            query = sa.select(KEYS, PROJECTS.c.internal_id).join(PROJECTS)
             row = connection.execute(query.where(KEYS.c.sha256 == _sha256(token))).one_or_none()
         if row is None or not (key := _bearer_key(row)).is_valid(self._now_s()):
             raise KeyNotFound("the API key is unknown, revoked or expired")

@@ -18,7 +18,7 @@ from agent.git.remote import USERNAME, Remote
 from agent.jobs import secret_ref
 from agent.sandbox import bubblewrap
 from warehouse.control import projects
-from warehouse.control.database import METADATA, transaction
+from warehouse.control.database import METADATA, PROJECTS, transaction
 
 FORGE_NAMES = tuple(FORGES)
 FORGES_WITH_USER = tuple(name for name, forge in FORGES.items() if forge.needs_user)
@@ -34,7 +34,7 @@ _HIDDEN_FILE = "a file that the coding agent cannot read"
 CONFIGURATIONS = sa.Table(
     "agent_configurations",
     METADATA,
-    sa.Column("project_id", sa.ForeignKey(projects.PROJECTS.c.id, ondelete="CASCADE"), primary_key=True),
+    sa.Column("project_id", sa.ForeignKey(PROJECTS.c.id, ondelete="CASCADE"), primary_key=True),
     sa.Column("content", sa.JSON, nullable=False),
 )
 

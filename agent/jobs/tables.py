@@ -2,8 +2,7 @@
 
 import sqlalchemy as sa
 
-from warehouse.control.database import METADATA
-from warehouse.control.projects import PROJECTS
+from warehouse.control.database import METADATA, PROJECTS
 
 _ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 """Type of a generated id. SQLite generates ids only for a column of the type INTEGER."""

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 import sqlalchemy as sa
 
-from warehouse.control.database import METADATA
+from warehouse.control.database import METADATA, PROJECTS
 
 RETENTION_DAYS = 365
 """Age at which an entry is deleted, in days."""
@@ -48,7 +48,7 @@ AUDIT = sa.Table(
     sa.Column("at_us", sa.BigInteger, nullable=False, index=True),
     sa.Column("who", sa.String(100)),
     sa.Column("action", sa.String(40), nullable=False),
-    sa.Column("project_id", sa.ForeignKey("projects.id", ondelete="CASCADE"), index=True),
+    sa.Column("project_id", sa.ForeignKey(PROJECTS.c.id, ondelete="CASCADE"), index=True),
     sa.Column("detail", sa.String(DETAIL_CHARACTERS_MAX), nullable=False),
 )
 

@@ -41,6 +41,16 @@ SCHEMA_VERSION = sa.Table(
     sa.Column("database_id", sa.String(32), nullable=False),
 )
 """Table of one row: the schema version of all tables, and the id of the database, which a restore or move preserves."""
+PROJECTS = sa.Table(
+    "projects",
+    METADATA,
+    sa.Column("id", sa.String(63), primary_key=True),
+    sa.Column("origins", sa.JSON, nullable=False),
+    sa.Column("created_s", sa.BigInteger, nullable=False),
+    sa.Column("is_ending", sa.Boolean, nullable=False, default=False),
+    sa.Column("internal_id", sa.String(32), nullable=False, server_default=""),
+)
+"""Table of `projects`, to which most other tables refer."""
 _ANY_PROJECT = sa.text("SELECT 1 FROM projects LIMIT 1")
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import sqlalchemy as sa
 
 from warehouse.control import audit
-from warehouse.control.database import METADATA, transaction
+from warehouse.control.database import PROJECTS, transaction
 from warehouse.errors import InvalidProject, ProjectExists, ProjectGone, ProjectNotFound
 
 ID = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
@@ -17,15 +17,6 @@ ANY_ORIGIN = "*"
 PORT_MAX = 65_535
 _ORIGIN = re.compile(r"(?P<scheme>https?)://(?P<host>[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(?P<port>[1-9][0-9]{0,4}))?/?")
 
-PROJECTS = sa.Table(
-    "projects",
-    METADATA,
-    sa.Column("id", sa.String(63), primary_key=True),
-    sa.Column("origins", sa.JSON, nullable=False),
-    sa.Column("created_s", sa.BigInteger, nullable=False),
-    sa.Column("is_ending", sa.Boolean, nullable=False, default=False),
-    sa.Column("internal_id", sa.String(32), nullable=False, server_default=""),
-)
 _IN_USE = PROJECTS.c.is_ending.is_(sa.false())
 _INTERNAL_ID = sa.select(PROJECTS.c.internal_id).where(PROJECTS.c.id == sa.bindparam("id"))
 

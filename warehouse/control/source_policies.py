@@ -5,13 +5,13 @@ from datetime import date
 import sqlalchemy as sa
 
 from warehouse.control import audit, projects
-from warehouse.control.database import METADATA, transaction
+from warehouse.control.database import METADATA, PROJECTS, transaction
 from warehouse.control.policy import DEFAULT, Period, Periods, Policy
 
 SOURCE_POLICIES = sa.Table(
     "source_policies",
     METADATA,
-    sa.Column("project_id", sa.ForeignKey(projects.PROJECTS.c.id, ondelete="CASCADE"), primary_key=True),
+    sa.Column("project_id", sa.ForeignKey(PROJECTS.c.id, ondelete="CASCADE"), primary_key=True),
     sa.Column("from_date", sa.Date, primary_key=True),
     sa.Column("policy", sa.String(40), nullable=False),
 )

@@ -9,8 +9,7 @@ import sqlalchemy as sa
 from api.dashboard.accounts import tokens
 from api.errors import ShareLinkNotFound
 from warehouse.control import audit, projects
-from warehouse.control.database import METADATA, transaction
-from warehouse.control.projects import PROJECTS
+from warehouse.control.database import METADATA, PROJECTS, transaction
 
 NAME_CHARACTERS_MAX = 100
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from warehouse.control import projects
-from warehouse.control.database import METADATA, transaction
-from warehouse.control.projects import PROJECTS
+from warehouse.control.database import METADATA, PROJECTS, transaction
 
 BYTES_MAX = 512 * 1024
 """Maximum size of a text in UTF-8. Crawlers read at least 500 KiB: https://www.rfc-editor.org/rfc/rfc9309#section-2.5"""

@@ -1,8 +1,11 @@
 """Entries of the audit log, on SQLite and PostgreSQL: their order, their limits, the transaction of their change."""
 
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from datetime import date
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -10,6 +13,13 @@ import sqlalchemy as sa
 from warehouse.control import audit, database, projects, source_policies
 from warehouse.control.audit import AUDIT, ENTRIES_MAX, FAILURES_MAX, RETENTION_DAYS
 from warehouse.errors import InvalidProject, ProjectNotFound
+from warehouse.folder import sqlite_url
+
+ALONE = """
+import sys
+from warehouse.control import audit, database
+print(audit.count(database.connect(sys.argv[1])))
+"""
 
 
 @pytest.fixture
@@ -96,3 +106,8 @@ def test_oldest_of_too_many_entries_are_deleted(engine: sa.Engine) -> None:
     assert audit.entries(engine, 0, 1)[0].who == "ada"
     oldest_us = round(audit.entries(engine, ENTRIES_MAX - 1, 1)[0].at.timestamp() * 1e6)
     assert oldest_us == now_us - ENTRIES_MAX + 2
+
+
+def test_table_is_created_by_a_process_that_imports_no_other_table(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", ALONE, sqlite_url(tmp_path / "control.sqlite")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "0\n"

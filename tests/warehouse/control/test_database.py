@@ -118,7 +118,7 @@ def test_failed_commit_raises_its_cause_and_leaves_a_working_engine(engine: sa.E
     resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size, hard))
     try:
         with pytest.raises(sa.exc.OperationalError, match="disk I/O error"), database.transaction(engine) as writer:
-            writer.execute(projects.PROJECTS.insert(), values)
+            writer.execute(database.PROJECTS.insert(), values)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert projects.create(engine, "after", (), NOW_S).id == "after"
