@@ -114,14 +114,6 @@ class Verifier:
             return signed
         return named
 
-    def is_verifiable(self, agent: str) -> bool:
-        """Return whether an agent has an address list, a host that signs, or (with reverse DNS) documented names."""
-        return (
-            agent in self._address_check.agents
-            or any(agent in row.agents for row in signature_agents().values())
-            or (self._reverse_dns is not None and self._reverse_dns.is_documented(agent))
-        )
-
     def close(self) -> None:
         """Cancel the lookups and fetches that have not begun."""
         for each in (self._reverse_dns, self._directories):

@@ -21,9 +21,11 @@ from starlette.testclient import TestClient
 from api import app, settings
 from api.http import access_log
 from api.settings import Settings
+from ingest.hits.evidence import Evidence
 from ingest.hits.hit import BeaconHit, beacon_hit
 from ingest.hits.row import row
 from ingest.hotlog import writer
+from ingest.verification.verdict import Verdict
 from tests.processes.running import PROJECT, new_key
 from tests.processes.waiting import until
 from warehouse.hotlog import batches
@@ -98,12 +100,16 @@ def test_app_leaves_its_process_as_it_was(prepared: tuple[Settings, dict[str, st
 def test_app_verifies_with_the_network_as_the_settings_allow_it(
     prepared: tuple[Settings, dict[str, str]], caplog: pytest.LogCaptureFixture
 ) -> None:
+    def state(client: TestClient) -> str:
+        verdict: Verdict = client.app_state["running"].verifier.verify("Baiduspider", "", Evidence(), 0)
+        return verdict.state
+
     chosen, _ = prepared
     with TestClient(app.create(chosen)) as client:
-        assert not client.app_state["running"].verifier.is_verifiable("Baiduspider")
+        assert state(client) == "claimed", "there is no list of its addresses"
     online = replace(chosen, reverse_dns=True, key_directories=("localhost",))
     with TestClient(app.create(online)) as client:
-        assert client.app_state["running"].verifier.is_verifiable("Baiduspider")
+        assert state(client) == "not_checked", "its addresses have names"
         until(lambda: "the key directory of localhost cannot be used: the host has an address of" in caplog.text)
 
 

@@ -66,11 +66,6 @@ def test_damaged_list_of_the_owner_is_an_error_at_the_start(tmp_path: Path) -> N
         Verifier(tmp_path)
 
 
-@pytest.mark.parametrize(("agent", "is_verifiable"), [("GPTBot", True), ("Bytespider", False)])
-def test_agent_with_a_list_is_verifiable(agent: str, is_verifiable: bool) -> None:
-    assert VERIFIER.is_verifiable(agent) is is_verifiable
-
-
 SIGNER = Signer()
 SIGNED = SIGNER.request()
 FORGED = Signer(2).request(key_id=SIGNER.key_id)
@@ -168,7 +163,6 @@ def test_reverse_dns_is_evidence_where_it_is_on(agent: str, address: str | None,
     resolver = Resolver("crawl-1.googlebot.com", "9.9.9.9")
     verifier = Verifier(reverse_dns=ReverseDns(10, resolver.name_of, resolver.addresses_of))
     assert verifier.verify(agent, "", Evidence(address=address), SEPTEMBER_US) == verdict
-    assert verifier.is_verifiable("Baiduspider")
     verifier.close()
 
 
@@ -187,9 +181,3 @@ def test_request_is_not_spoofed_before_the_name_of_its_address_is_known() -> Non
     assert verdicts[place].state == "spoofed"
     assert verifier.verify("Googlebot", "", Evidence(address="9.9.9.8"), SEPTEMBER_US).state == "spoofed"
     verifier.close()
-
-
-@pytest.mark.long
-def test_agent_with_a_key_directory_is_verifiable() -> None:
-    assert VERIFIER.is_verifiable("ChatGPT Agent")
-    assert not VERIFIER.is_verifiable("Baiduspider")  # only by reverse DNS, which is off
