@@ -35,11 +35,11 @@ def test_job_has_the_fields_of_the_contract_in_their_order() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("status", "link"), [(Status.ACTIVE, None), (Status.COMPLETED, URL), (Status.FAILED, URL), (Status.ARCHIVED, URL)]
-)
-def test_only_an_active_job_hides_its_pull_request(status: Status, link: str | None) -> None:
-    assert job_json.from_job(replace(JOB, status=status)).pr_link == link
+@pytest.mark.parametrize("status", Status)
+def test_only_an_active_job_hides_its_pull_request_and_the_failure_of_its_last_prompt(status: Status) -> None:
+    job = job_json.from_job(replace(JOB, status=status, reason="no space"))
+    expected = (None, None) if status is Status.ACTIVE else (URL, "no space")
+    assert (job.pr_link, job.failure_reason) == expected
 
 
 def test_archived_job_has_the_time_of_its_archiving() -> None:
