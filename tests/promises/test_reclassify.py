@@ -25,8 +25,6 @@ from tests.processes.waiting import until
 from warehouse.hotlog import batches, dirty_days
 from warehouse.schema import HOT
 
-pytestmark = pytest.mark.long
-
 GPTBOT, CURL = "GPTBot/1.3", "curl/8.5"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 FIRST = datetime(2025, 2, 25, 23, 59, 59, 999_999, tzinfo=UTC)
@@ -73,6 +71,7 @@ def numbers(running: Running, query: str = "dateTo=2025-04-01") -> tuple[int, in
     return totals["human"], totals["ai"]
 
 
+@pytest.mark.long
 def test_dry_run_reports_the_moves_and_changes_nothing(start: Callable[..., Running]) -> None:
     running = start()
     store(running)
@@ -146,6 +145,7 @@ def test_exports_are_exact_while_stored_hits_are_reclassified(start: Callable[..
     }
 
 
+@pytest.mark.long
 def test_day_that_a_killed_process_left_uncounted_is_counted_by_an_idle_service(start: Callable[..., Running]) -> None:
     running = start(READERSHIP_LOAD_EVERY_S="3600")
     store(running)
@@ -158,6 +158,7 @@ def test_day_that_a_killed_process_left_uncounted_is_counted_by_an_idle_service(
     assert running.run("doctor").returncode == 0
 
 
+@pytest.mark.long
 def test_wrong_daily_views_are_detected_and_rebuilt_beside_a_running_service(start: Callable[..., Running]) -> None:
     running = start(READERSHIP_LOAD_EVERY_S="3600")
     store(running)
@@ -172,6 +173,7 @@ def test_wrong_daily_views_are_detected_and_rebuilt_beside_a_running_service(sta
     assert numbers(running) == (40 * DAYS, 17 * DAYS)
 
 
+@pytest.mark.long
 def test_deletion_of_a_project_deletes_its_event_ids_and_ledger(start: Callable[..., Running]) -> None:
     running = start()
     assert (
@@ -194,6 +196,7 @@ def test_deletion_of_a_project_deletes_its_event_ids_and_ledger(start: Callable[
     assert {name for name, count in rows.items() if count} <= of_no_project
 
 
+@pytest.mark.long
 def test_reclassify_on_a_terminal_shows_tables_and_what_to_do_next(start: Callable[..., Running]) -> None:
     running = start()
     store(running)
