@@ -46,7 +46,7 @@ clock: $(VENV)/.test
 # The long checks that no change waits for, several hours together: make night STEPS="soak fuzzing"
 .PHONY: night
 night: $(VENV)/.ray $(VENV)/.night
-	$(VENV)/bin/python -m tests.night $(STEPS)
+	agents=$$(.ci/agent) && READERSHIP_TEST_AGENTS=$$agents $(VENV)/bin/python -m tests.night $(STEPS)
 
 .PHONY: style
 style: $(VENV)/.test

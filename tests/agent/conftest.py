@@ -67,5 +67,5 @@ def opencode() -> Path:
         return Path(folder) / "node_modules"
     program = shutil.which("opencode")
     if program is None:
-        skip("opencode", "npm install --prefix FOLDER opencode-ai, and READERSHIP_TEST_AGENTS=FOLDER")
+        skip("opencode", "export READERSHIP_TEST_AGENTS=$(.ci/agent)")
     return Path(program).resolve().parent
