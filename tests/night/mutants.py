@@ -175,9 +175,7 @@ def catch(mutant: Mutant, folder: Path, stages_max: int) -> str | None:
             if status not in PASSED:
                 output = (folder / LOG).read_text(errors="replace")
                 failed = re.search(r"^(?:FAILED|ERROR|\w+ while loading) (.+?)(?: - |$)", output, re.MULTILINE)
-                if failed is None:
-                    raise RuntimeError(f"pytest failed, but no test: {output[-2000:]}")
-                return failed[1]
+                return failed[1] if failed else f"{' '.join(tests)} (exit status {status})"
         return None
     finally:
         shutil.copy(ROOT / mutant.module, folder / mutant.module)
@@ -240,6 +238,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="readership-mutants-") as name:
         folder = Path(name)
         shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*NOT_COPIED), dirs_exist_ok=True)
+        if status := run(["tests/night/test_slower.py"], folder):
+            raise RuntimeError(f"a test fails without a mutant: exit status {status}, see {folder / LOG}")
         for mutant in order:
             test = catch(mutant, folder, STAGES - options.near)
             results.append((mutant, test))
