@@ -58,8 +58,3 @@ class Expected:
             if path not in must and n != may.get(path)
         ]
         return lost + wrong
-
-    def stored_unacknowledged(self, actual: Mapping[str, int]) -> int:
-        """Return the number of hits that are stored without an acknowledgement."""
-        with self._lock:
-            return sum(n for path, n in self._possible.items() if path in actual)

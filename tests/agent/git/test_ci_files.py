@@ -1,13 +1,12 @@
 """Commits that change the configuration of CI, in a real repository."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from agent.errors import WorkspaceUnusable
 from tests.agent.git_job import BRANCH, Job, job_of
-from tests.agent.servers.git_server import LINK, GitServer, serving
+from tests.agent.servers.git_server import LINK, GitServer
 
 SITE = {
     "README.md": b"# Site\n",
@@ -20,12 +19,6 @@ SITE = {
     "ci/notes.md": b"Notes.\n",
 }
 REFUSED = r"the agent changed {}, which configures CI and could run at the push: .* --allow-ci`"
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[GitServer]:
-    with serving(tmp_path / "server") as running:
-        yield running
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Checkout, commit and push against a real git server."""
 
 import threading
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -18,13 +17,7 @@ from agent.errors import (
 )
 from agent.git.remote import Remote
 from tests.agent.git_job import BRANCH, TOKEN, job_of, site
-from tests.agent.servers.git_server import FILE, LINK, PROGRAM, SUBMODULE, GitServer, git, serving
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[GitServer]:
-    with serving(tmp_path / "server") as running:
-        yield running
+from tests.agent.servers.git_server import FILE, LINK, PROGRAM, SUBMODULE, GitServer, git
 
 
 def test_changes_become_one_commit_on_the_jobs_branch(server: GitServer, tmp_path: Path) -> None:

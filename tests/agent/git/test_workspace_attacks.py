@@ -6,7 +6,7 @@ import shutil
 import socket
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -63,12 +63,6 @@ CONFIG = """
     pushInsteadOf = http://127.0.0.1
 """
 PAYLOADS = ("pre-commit", "post-commit", "pre-push", "post-checkout", "reference-transaction", "post-index-change")
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[GitServer]:
-    with serving(tmp_path / "server") as running:
-        yield running
 
 
 @pytest.fixture

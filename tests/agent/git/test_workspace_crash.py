@@ -3,13 +3,10 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.agent.git_job import BRANCH, Job, job_of, site
-from tests.agent.servers.git_server import GitServer, serving
+from tests.agent.servers.git_server import GitServer
 from tests.processes.waiting import until
 
 KILLED = """
@@ -25,12 +22,6 @@ if sys.argv[4] == "push":
     job.push(commit_id)
 os.kill(os.getpid(), signal.SIGKILL)
 """
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[GitServer]:
-    with serving(tmp_path / "server") as running:
-        yield running
 
 
 def start(job: Job, commit_file: Path, step: str) -> subprocess.Popen[bytes]:

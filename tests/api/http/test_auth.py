@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from api import keys, settings
+from tests.api.routes.reports.client import problem
 from tests.processes.running import PROJECT, Running, new_key
 from tests.processes.waiting import until
 from warehouse.control import database
@@ -65,14 +66,6 @@ def expiring(data: Path, project: str, expires_s: float) -> str:
     token = keys.create(engine, project, "expiring", "write", int(expires_s), int(time.time()))[1]
     engine.dispose()
     return token
-
-
-def problem(response: httpx.Response, status: int) -> Any:
-    """Assert that a response is an RFC 9457 problem with this status, and return its body."""
-    assert response.status_code == status, response.text[:500]
-    assert response.headers["content-type"] == "application/problem+json"
-    assert response.json()["status"] == status
-    return response.json()
 
 
 def unauthenticated(response: httpx.Response) -> str:

@@ -15,6 +15,7 @@ import pytest
 from starlette.requests import Request
 
 from api.routes.beacon import evidence_of
+from tests.api.routes.reports.client import problem
 from tests.processes.running import Running, new_key
 
 NO_TLS = False  # value of `verify`; True reads all certificates, which takes 20 ms
@@ -72,14 +73,6 @@ def shop(service: Running) -> Iterator[Page]:
     page = Page(service, "shop")
     yield page
     page.client.close()
-
-
-def problem(response: httpx.Response, status: int) -> Any:
-    """Assert that a response is an RFC 9457 problem with this status, and return its body."""
-    assert response.status_code == status, response.text[:500]
-    assert response.headers["content-type"] == "application/problem+json"
-    assert response.json()["status"] == status
-    return response.json()
 
 
 @pytest.mark.parametrize("kind", [JSON, TEXT, "text/plain;charset=UTF-8", "application/json; charset=utf-8"])

@@ -1,7 +1,6 @@
 """Batches are synced, checksummed and deleted in small transactions, and their ids are never reused."""
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -11,17 +10,11 @@ import pytest
 from tests.warehouse.site import view
 from warehouse.errors import BatchDamaged
 from warehouse.hotlog import batches, refusals, wal
-from warehouse.hotlog.connection import STATEMENTS, HotConnection, HotLogPlace
+from warehouse.hotlog.connection import STATEMENTS, HotConnection
 from warehouse.schema import HOT
 from warehouse.transaction import BUSY_TIMEOUT_S, transaction
 
 INSERT = "INSERT INTO batches (rows, committed_s, message, bytes) VALUES"
-
-
-@pytest.fixture
-def hot(hot_log: HotLogPlace) -> Iterator[HotConnection]:
-    with closing(batches.connect(hot_log)) as connection:
-        yield connection
 
 
 def append(hot: HotConnection, *paths: str, now_s: float = 0) -> None:

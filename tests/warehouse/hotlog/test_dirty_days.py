@@ -1,6 +1,5 @@
 """Dirty days are listed until they are cleared, and two equal reads mean that nothing changed in between."""
 
-from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
@@ -11,12 +10,6 @@ from warehouse.hotlog.dirty_days import DirtyDays, clear_dirty, list_dirty, mark
 from warehouse.transaction import transaction
 
 FIRST, SECOND, THIRD = "2026-08-31", "2026-09-01", "2026-09-15"
-
-
-@pytest.fixture
-def hot(hot_log: HotLogPlace) -> Iterator[HotConnection]:
-    with closing(batches.connect(hot_log)) as connection:
-        yield connection
 
 
 def test_dirty_days_are_listed_once_in_ascending_order_by_any_connection(

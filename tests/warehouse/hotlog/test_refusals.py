@@ -1,18 +1,9 @@
 """A deleted project is refused by its internal id, for good, and writers can see that the list has grown."""
 
-from collections.abc import Iterator
 from contextlib import closing
-
-import pytest
 
 from warehouse.hotlog import batches, refusals
 from warehouse.hotlog.connection import HotConnection, HotLogPlace
-
-
-@pytest.fixture
-def hot(hot_log: HotLogPlace) -> Iterator[HotConnection]:
-    with closing(batches.connect(hot_log)) as connection:
-        yield connection
 
 
 def test_new_hot_log_refuses_no_project(hot: HotConnection) -> None:

@@ -1,20 +1,12 @@
 """The record of synced tables only rises, unless an accepted loss deletes it."""
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
 
 import pytest
 
-from warehouse.hotlog import batches, synced
-from warehouse.hotlog.connection import HotConnection, HotLogPlace
+from warehouse.hotlog import synced
+from warehouse.hotlog.connection import HotConnection
 from warehouse.hotlog.synced import Synced
-
-
-@pytest.fixture
-def hot(hot_log: HotLogPlace) -> Iterator[HotConnection]:
-    with closing(batches.connect(hot_log)) as connection:
-        yield connection
 
 
 def test_new_hot_log_has_no_record(hot: HotConnection) -> None:

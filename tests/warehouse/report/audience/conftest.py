@@ -1,6 +1,6 @@
 """A lake with closed months, files that no rollup covers, and hot rows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
 
@@ -46,9 +46,7 @@ def shared_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     in_rollups, in_files, hot = ([generated.row(chance) for _ in range(count)] for count in (900, 100, 100))
     site.stage(in_rollups)
     site.load()
-    files = site.state(HITS_TABLE).files
-    for month in MONTHS[:-1]:
-        writer.write(site.root, site.database, month, [file for file in files if file.partition[:7] == month])
+    write_rollups(site, MONTHS[:-1])
     site.stage(in_files)
     site.load()
     site.post(*hot)
@@ -58,3 +56,17 @@ def shared_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     yield Lake(reports, in_rollups + in_files + hot, policies)
     reports.close()
     site.close()
+
+
+def settle(site: Site, state: str) -> None:
+    """Load the rows, and count them in rollups, or leave them hot."""
+    if state != "hot":
+        site.load()
+    if state == "rollups":
+        write_rollups(site, {file.partition[:7] for file in site.state(HITS_TABLE).files})
+
+
+def write_rollups(site: Site, months: Iterable[str]) -> None:
+    files = site.state(HITS_TABLE).files
+    for month in months:
+        writer.write(site.root, site.database, month, [file for file in files if file.partition[:7] == month])

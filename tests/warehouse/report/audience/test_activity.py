@@ -8,19 +8,17 @@ import pytest
 from hypothesis import given, settings
 
 from tests.rounds import rounds
-from tests.warehouse.report.audience.conftest import Lake
+from tests.warehouse.report.audience.conftest import Lake, settle
 from tests.warehouse.report.laws import generated
 from tests.warehouse.report.laws.generated import PROJECTS
 from tests.warehouse.site import DAY, NOON, Site, view
-from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.report.audience.activity import DAYS
-from warehouse.rollups import writer
 
 AI, BOT = {"traffic": "ai", "agent": "GPTBot"}, {"traffic": "bot"}
 LAST_MICROSECOND = timedelta(days=1) - timedelta(microseconds=1)
 
 
-@pytest.mark.parametrize("state", ["hot", "loaded", "rollup"])
+@pytest.mark.parametrize("state", ["hot", "loaded", "rollups"])
 def test_sparkline_has_people_and_ai_of_the_last_thirty_days(site: Site, state: str) -> None:
     first = NOON - 29 * DAY - timedelta(hours=12)
     site.post(
@@ -43,7 +41,7 @@ def test_sparkline_has_people_and_ai_of_the_last_thirty_days(site: Site, state: 
     reports.close()
 
 
-@pytest.mark.parametrize("state", ["hot", "loaded", "rollup"])
+@pytest.mark.parametrize("state", ["hot", "loaded", "rollups"])
 def test_last_hit_of_each_project_is_that_of_any_reader(site: Site, state: str) -> None:
     last = datetime(2026, 8, 31, 23, 59, 59, 999_999, tzinfo=UTC)
     site.post(view(ts=last - DAY), view(ts=last, **BOT), view(ts=NOON, project_id="another"))
@@ -81,15 +79,3 @@ def test_activity_is_that_of_a_plain_count(lake: Lake, chance: Random) -> None:
         project: max((row["ts"] for row in lake.rows if row["project_id"] == project), default=None)
         for project in projects
     }
-
-
-def settle(site: Site, state: str) -> None:
-    """Load the rows, and count them in rollups, or leave them hot."""
-    if state == "hot":
-        return
-    site.load()
-    if state == "rollup":
-        files = site.state(HITS_TABLE).files
-        for month in {file.partition[:7] for file in files}:
-            of_month = [file for file in files if file.partition[:7] == month]
-            writer.write(site.root, site.database, month, of_month)

@@ -7,14 +7,12 @@ import pytest
 from hypothesis import given, settings
 
 from tests.rounds import rounds
-from tests.warehouse.report.audience.conftest import Lake
+from tests.warehouse.report.audience.conftest import Lake, settle
 from tests.warehouse.report.laws import generated
 from tests.warehouse.report.laws.generated import PATHS, PROJECTS
 from tests.warehouse.site import DAY, NOON, Site, view
-from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query.time_range import FIRST
 from warehouse.report.filters import Filters, Query
-from warehouse.rollups import writer
 
 AI = {"traffic": "ai", "agent": "GPTBot"}
 TODAY = Query("site", NOON, None, Filters(agent="Googlebot"), NOON)
@@ -78,15 +76,3 @@ def test_first_days_are_those_of_a_plain_list(lake: Lake, chance: Random) -> Non
         if row["project_id"] == project and row["traffic"] == "ai" and row["path"] in paths:
             first[row["path"]] = min(row["ts"].date(), first.get(row["path"], date.max))
     assert lake.reports.first_ai_days(lake.reports.take(), query, paths) == first
-
-
-def settle(site: Site, state: str) -> None:
-    """Load the rows, and count them in rollups, or leave them hot."""
-    if state == "hot":
-        return
-    site.load()
-    if state == "rollups":
-        files = site.state(HITS_TABLE).files
-        for month in {file.partition[:7] for file in files}:
-            of_month = [file for file in files if file.partition[:7] == month]
-            writer.write(site.root, site.database, month, of_month)

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.rounds import rounds
-from tests.warehouse.report.audience.conftest import Lake
-from tests.warehouse.report.audience.test_activity import settle
+from tests.warehouse.report.audience.conftest import Lake, settle
 from tests.warehouse.report.laws import generated, model
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.query.time_range import FIRST
@@ -22,7 +21,7 @@ SPOOFED = {"agent": "GPTBot", "traffic": "bot", "verification": "spoofed", "veri
 COLUMNS = ("agent", "operator", "purpose", "traffic", "verification")
 
 
-@pytest.mark.parametrize("state", ["hot", "loaded", "rollup"])
+@pytest.mark.parametrize("state", ["hot", "loaded", "rollups"])
 def test_states_are_of_the_whole_range_and_evidence_of_its_last_days(site: Site, state: str) -> None:
     start, end = NOON - 20 * DAY, NOON + timedelta(hours=1)  # both cut a day
     site.post(
