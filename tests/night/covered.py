@@ -1,6 +1,6 @@
 """Run the tests under coverage.py, and show the lines and branches that nothing runs, and their numbers by package.
 
-`python -m tests.night.covered [ARGUMENT OF PYTEST ...]`. Tracing takes 17 to 64 % more processor time with Python 3.11,
+`python -m tests.night.covered [ARGUMENT OF PYTEST ...]`. Tracing takes 19 to 67 % more processor time with Python 3.11,
 which is why CI does not trace. The services and commands that tests start are traced, too. The last lines of the output
 are a table by package.
 """

@@ -107,7 +107,8 @@ def test_fork_server_that_is_killed_is_replaced_with_its_processes(start: Callab
     os.kill(fork_servers(parent)[0], signal.SIGKILL)
     until(lambda: len({*server_processes(parent)} - {*first}) == 2)
     until(lambda: not any(map(is_running, first)))
-    assert {line["pid"] for line in restarts(service.log)} == {*first}
+    # A start that meets the end of the fork server fails, is logged without a process, and is repeated.
+    assert {line["pid"] for line in restarts(service.log) if "pid" in line} == {*first}
     started_processes(service)
     assert service.stop() == 0
 
