@@ -114,7 +114,7 @@ def requests(data: bytes) -> None:
 
 
 def commits(data: bytes) -> None:
-    """Read a table whose last commit has these bytes: its files are read, or the error names the table."""
+    """Read a table whose last commit has these bytes: its files are read, or the error is one of the lake."""
     site, commit = _lake()
     commit.write_bytes(data)
     with suppress(WarehouseError):
