@@ -9,6 +9,7 @@ import resource
 import shutil
 import socket
 import sys
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from multiprocessing import util
@@ -58,7 +59,8 @@ def serve(settings: Settings, listener: socket.socket, processes: int, lock: Ser
         arguments = (counters, listener, lock, reports, settings)
         supervisor = Supervisor(server_process.main, arguments, processes, has_started=started.poll)
         status = supervisor.run(lock.mark_ending)
-        shutil.rmtree(util.get_temp_dir(), ignore_errors=True)  # the socket of the fork server
+        with suppress(OSError):  # no folder for temporary files is writable
+            shutil.rmtree(util.get_temp_dir(), ignore_errors=True)  # the socket of the fork server
     _forget_limits(settings.limits)
     if status:
         sys.exit(status)

@@ -20,9 +20,10 @@ import pytest
 from uvicorn.config import STARTUP_FAILURE
 
 from api.server.supervisor import Supervisor, Timeouts
+from tests.agent.tools import require_sandbox
 from tests.api.server.supervised import cannot_start, ends_at_once, never_ends, started, stops_itself
 from tests.processes.running import COMMAND, Running, new_key
-from tests.processes.state import command_line, is_running
+from tests.processes.state import children, command_line, is_running
 from tests.processes.waiting import fork_servers, server_processes, started_processes, until
 from tests.warehouse.site import ROOT
 
@@ -159,6 +160,19 @@ def test_modules_in_the_working_directory_are_not_imported(tmp_path: Path) -> No
         process.terminate()
         assert process.wait(ENDED_S) == 0
     assert restarts(log) == []
+
+
+@pytest.mark.long
+def test_service_that_can_write_to_its_data_folder_only_ends_without_an_error(tmp_path: Path) -> None:
+    """Run it without a folder for temporary files, as in a container whose root is read-only."""
+    require_sandbox()
+    (data := tmp_path / "data").mkdir()
+    read_only = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--bind", data, data, "--chdir", "/"]
+    argv = [*read_only, COMMAND, "--data", data, "serve", "--port", "0", "--workers", "2"]
+    with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as process:
+        until(lambda: (pids := children(process.pid)) and len(server_processes(pids[0])) == 2)
+        os.kill(children(process.pid)[0], signal.SIGTERM)
+        assert process.wait(ENDED_S) == 0
 
 
 def test_ctrl_c_while_a_server_process_starts_ends_the_service_without_a_traceback() -> None:
