@@ -1,7 +1,6 @@
 """Each hot batch is in each table exactly once, wherever a loader is killed and however many loaders run."""
 
 import shutil
-import signal
 import subprocess
 import sys
 from collections import Counter
@@ -17,8 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.processes import forked
-from tests.warehouse.site import DAY, DIE_S, NOON, ROOT, Row, Site, key, rank, some_rows, view
+from tests.warehouse.site import DAY, NOON, ROOT, Row, Site, die_at, key, rank, some_rows, view
 from warehouse.errors import DataIncomplete, HotLogBehind, LakeBusy
 from warehouse.hotlog import batches
 from warehouse.integrity import durability
@@ -37,31 +35,10 @@ def assert_stored_once(site: Site, rows: list[Row]) -> None:
     assert {site.state(spec).offset for spec in delta_table.TABLES} == {batches.last_id(site.hot)}
 
 
-LOAD_AND_DIE = """
-import os, signal, sys
-from pathlib import Path
-from warehouse.hotlog import batches
-from warehouse.maintenance import catch_up
-from warehouse.maintenance.load import load
-
-folder, fatal, passes = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-catch_up.COMMIT_BATCHES_MAX = int(sys.argv[4])
-
-def on_step(step):
-    global passes
-    if step == fatal:
-        if passes == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        passes -= 1
-
-load(batches.connect(folder / "hot.sqlite"), folder / "lake", 10, on_step)
-"""
-
-
-def die_at(site: Site, step: str, passes: int = 0) -> None:
+def load_and_die(site: Site, step: str, passes: int = 0) -> None:
     """Load in another process, which kills itself at the step after it has passed the step `passes` times."""
-    process = forked.start(LOAD_AND_DIE, [site.root.parent, step, passes, catch_up.COMMIT_BATCHES_MAX])
-    assert process.wait(DIE_S) == -signal.SIGKILL
+    limit = f"from warehouse.maintenance import catch_up; catch_up.COMMIT_BATCHES_MAX = {catch_up.COMMIT_BATCHES_MAX}\n"
+    die_at(site, limit + "load.load(hot, root, 10, on_step)", step, passes)
 
 
 @pytest.mark.parametrize("step", catch_up.STEPS)
@@ -69,7 +46,7 @@ def test_every_hit_is_counted_once_after_a_loader_was_killed_at_any_step(site: S
     before, between = some_rows(0, 10), some_rows(10, 5)
     site.post(*before[:6])
     site.post(*before[6:])
-    die_at(site, step)
+    load_and_die(site, step)
     reports = site.reports()
     assert rank(reports, "site", NOON - DAY, NOON + 9 * DAY, NOON).human == 3  # 0, 4 and 8
     reports.close()
@@ -87,7 +64,7 @@ def small_commits(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("small_commits")
 def test_load_after_a_kill_between_two_commits_continues_after_the_first(site: Site) -> None:
     rows = post_more_than_a_commit_takes(site)
-    die_at(site, "before commit of hits", passes=1)
+    load_and_die(site, "before commit of hits", passes=1)
     assert {site.state(spec).offset for spec in delta_table.TABLES} == {catch_up.COMMIT_BATCHES_MAX}
     assert site.waiting() == 1
     assert site.load() == Loaded(rows=1, commits=3)
@@ -97,8 +74,8 @@ def test_load_after_a_kill_between_two_commits_continues_after_the_first(site: S
 @pytest.mark.usefixtures("small_commits")
 def test_batch_waits_in_the_hot_log_until_each_table_has_it(site: Site) -> None:
     rows = post_more_than_a_commit_takes(site)
-    die_at(site, "before commit of daily_views")
-    die_at(site, "after mark")
+    load_and_die(site, "before commit of daily_views")
+    load_and_die(site, "after mark")
     assert site.state(delta_table.HITS_TABLE).offset == catch_up.COMMIT_BATCHES_MAX + 1
     assert site.state(delta_table.DAILY_VIEWS_TABLE).offset == catch_up.COMMIT_BATCHES_MAX
     assert site.waiting() == 1
