@@ -12,7 +12,7 @@ from uuid import uuid4
 SYNC_THREADS = 8
 """Number of threads of `sync_all`."""
 LEFT_S = 3_600
-"""Age in seconds from which the temporary file of a write is that of a dead process."""
+"""Age in seconds at which a temporary file is considered to be left by a process that has died."""
 
 
 def sync(path: Path) -> None:

@@ -110,7 +110,10 @@ class ChildProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             pass_fds=(self._commands,),
-            env={**os.environ, "PYTHONPATH": path},  # our packages before those of the child's working directory
+            env={
+                **os.environ,
+                "PYTHONPATH": path,
+            },  # our packages come before packages in the child's working directory
         ) as child:
             assert child.stdin is not None
             assert child.stdout is not None

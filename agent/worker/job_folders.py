@@ -73,7 +73,7 @@ def _ended_s(folder: Path) -> float:
 
 
 def _size(folder: Path) -> float:
-    """Return the size of a folder in bytes; infinity if its agent has made a part of it unreadable."""
+    """Return the size of a folder in bytes; infinity if a part of it cannot be read."""
     try:
         return sum(sizes(folder))
     except OSError:

@@ -106,8 +106,8 @@ class _Clients:
 class Connection(HttpToolsProtocol):
     """An HTTP connection with limits on the head of each request, and with timeouts for its client.
 
-    Above the maximum number, a new connection replaces the one that has waited longest for a request or a reader, or
-    else for the rest of a body. If no connection waits for its client, the request of the new one is answered 503.
+    Above the maximum number, a new connection replaces another: the connection that has waited longest for a request or
+    a reader, or else for the rest of a body. If no connection waits for its client, the new request is answered 503.
     """
 
     client_s: ClassVar[float] = CLIENT_S

@@ -1,6 +1,6 @@
 """The start of server processes: forks of a fork server, a process that has imported most modules.
 
-The fork server is that of multiprocessing: https://docs.python.org/3/library/multiprocessing.html#contexts-and-start-methods
+The fork server is a part of multiprocessing: https://docs.python.org/3/library/multiprocessing.html#contexts-and-start-methods
 If it dies, multiprocessing reports all its processes as ended with status 255. They still run, but their pipes to the
 supervisor are closed, and so they finish their requests and end, as if the supervisor had died.
 """

@@ -1,9 +1,9 @@
 """Limit on the new paths, referring hosts and `utm_source`s that hits without a key add to a project in a day.
 
 Anybody can send such hits. Without the limit, a stranger could add millions of values, which reports group and sort. A
-value is new if no hit without a key had it in the last seven days. A hot log without values starts with those of the
-lake, so that the pages of a site keep their names after an upgrade. The further new values of a UTC day are stored as
-`OTHER`, those that are not new keep their names.
+value is new if no hit without a key had it in the last seven days. A hot log without values starts with the values of
+the lake, so that the pages of a site keep their names after an upgrade. Further new values of a UTC day are stored as
+`OTHER`; known values keep their names.
 
 The values are in the hot log as keyed hashes, at most eight times the limit for each project and dimension. They are
 written in the transaction that stores the rows: all processes and nodes share the limit, and a restart changes nothing.

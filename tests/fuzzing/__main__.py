@@ -53,7 +53,7 @@ def main() -> int:
 
 
 def _extend(name: str, seconds: int, seed: int) -> bool:
-    """Fuzz a target, and reduce its corpus. Return whether no fault was found."""
+    """Fuzz a target, and reduce its corpus. Return whether there was no fault."""
     print(f"\n=== {name}", flush=True)
     FINDINGS.mkdir(parents=True, exist_ok=True)
     corpus = CORPUS / name

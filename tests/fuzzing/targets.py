@@ -1,4 +1,4 @@
-"""The functions that are fuzzed. Each takes bytes, and raises only if it found a fault."""
+"""The functions that are fuzzed. Each takes bytes, and raises an error only for a fault."""
 
 import tempfile
 from collections import Counter

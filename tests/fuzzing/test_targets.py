@@ -1,4 +1,4 @@
-"""Each seed, and each input that a fuzzer has found, passes through its target without a fault."""
+"""Each seed and each input of the corpus passes through its target without a fault."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Run the long checks one after another: `python -m tests.night [STEP ...]`, all of them without a name.
 
-The output of each step is in `build/night/STEP.log`. The exit status is 1 if a step found a fault.
+The output of each step is in `build/night/STEP.log`. The exit status is 1 if a step has the result FAULT.
 """
 
 import argparse

@@ -2,9 +2,9 @@
 
 `python -m tests.night.mutants [--number 100] [--seed N] [--near] [PACKAGE ...]` changes one operator, condition,
 number, statement or SQL word of a copy of the repository. It runs the tests of the changed module, then all of its
-room, then those of the promises and of its package, until one fails; with --near only the first two. Each package has
-the same number of mutants. The survivors are printed with their lines. Some change nothing that a test could see: read
-each. The results are added to RESULTS. The exit status is 1 if fewer than CAUGHT_MIN of the mutants are caught.
+room, then the tests of the promises and of its package, until one fails; with --near only the first two. Each package
+has the same number of mutants. The survivors are printed with their lines. Some change nothing that a test could see:
+read each. The results are added to RESULTS. The exit status is 1 if fewer than CAUGHT_MIN of the mutants are caught.
 """
 
 import argparse

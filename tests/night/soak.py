@@ -149,7 +149,7 @@ def _soak(running: Running, minutes: int) -> list[str]:
 
 
 def _wrong(load: Load) -> list[str]:
-    """Return a line if the service's number of views is not the one that was accepted."""
+    """Return a line if the service counts more or fewer views than it accepted."""
     views = load.running.get("limit=1")["totals"]["total"]
     if load.accepted <= views <= load.accepted + load.unknown:
         return []

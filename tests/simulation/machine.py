@@ -1,7 +1,7 @@
 """The simulated machine: sleeps, threads, random names, and a disk that records what was synced.
 
 `install` replaces functions of the standard library, and none of the product. It must run before the product is
-imported. The model of the disk is that of `tests.promises.power_loss`: a file has its content only if it was synced
+imported. The disk has the model of `tests.promises.power_loss`: a file has its content only if it was synced
 after the last write, a name is in its folder only if the folder was synced after it was added, and a deletion takes
 effect at once. SQLite files are copied unchanged, because SQLite syncs each commit by itself.
 """
@@ -92,7 +92,7 @@ class Machine:
         """Copy a folder as it is after the crash of its processes; after a power loss with `lost`, which chooses.
 
         In half of the power losses, everything that was not synced is lost. In the others, each file is lost, empty,
-        cut or whole by chance: by its content, because the names of delta-rs are not those of the seed.
+        cut or whole by chance: by its content, because delta-rs chooses names without the seed.
         """
         mercy = 0 if lost is None or lost.random() < 0.5 else lost.randrange(1, 1 << 30)
         for path in _walk(folder):

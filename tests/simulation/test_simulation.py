@@ -1,4 +1,4 @@
-"""A short simulation finds no fault, and a fault that is put in on purpose is found at the same step each time."""
+"""A short simulation ends without a fault, and with a fault put in on purpose it fails at the same step each time."""
 
 import os
 import re

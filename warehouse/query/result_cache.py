@@ -120,7 +120,7 @@ class ResultCache:
         """Run the block while other threads that compute the same key wait. They then look into the cache again.
 
         Raises:
-            SlowReport: the result is that of a slow report, and the caller accepts only a fast one.
+            SlowReport: the report is slow, and the caller accepts only a fast one.
         """
         with self._lock:
             turn = self._computing.setdefault(key, _Turn())

@@ -40,7 +40,7 @@ SELECT count(*), min(project_id || ' ' || path)
 FROM (SELECT project_id, path, lag(project_id) OVER () AS project_before, lag(path) OVER () AS path_before FROM {paths})
 WHERE project_before > project_id OR (project_before = project_id AND path_before >= path)
 """
-"""Windows without an order have that of the file, and need no memory."""
+"""Windows without an order use the order of the file, and need no memory."""
 _DIFFERENCES = """
 SELECT count(*), min(name), arg_min(number, name)
 FROM (SELECT concat_ws(' ', {name}) AS name, {path} AS number FROM ({rows}) GROUP BY {key} HAVING sum(n) <> 0)

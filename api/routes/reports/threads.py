@@ -36,7 +36,7 @@ Arguments = TypeVarTuple("Arguments")
 async def run(
     limit: CapacityLimiter, receive: Receive, function: Callable[[*Arguments], Result], *arguments: *Arguments
 ) -> Result:
-    """Return the result of a function that computes a report in a thread. A slow report is begun anew under SLOW.
+    """Return the result of a function that computes a report in a thread. A slow report starts again under SLOW.
 
     `receive` returns the messages of the client. When it leaves, the report ends.
 

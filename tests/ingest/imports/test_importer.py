@@ -389,7 +389,7 @@ def memory_mib(tmp_path: Path, log: Path) -> int:
     """Return by how much the import of a log raises the peak memory of a process, in MiB.
 
     The baseline is the peak after an import of a few lines. It is read from /proc, because the peak of getrusage
-    includes that of the parent process.
+    includes the memory of the parent process.
     """
     few = tmp_path / "few.log"
     few.write_bytes(NINE_LINES)

@@ -92,7 +92,7 @@ def send_test_view(visit: Visit) -> Response:
 
 
 def set_origins(visit: Visit) -> Response:
-    """Replace the origins of the project, or add the one that the form names as `allowed`."""
+    """Replace the origins of the project, or add the origin in the form's field `allowed`."""
     assert visit.project is not None
     form, control, id = visit.form, visit.state.control, visit.project.id
     allowed = form.values.get("allowed")
