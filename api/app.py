@@ -195,7 +195,6 @@ async def _open(stack: ExitStack, settings: Settings) -> State:
     maintenance = stack.enter_context(closing(Maintenance(settings)))
     hotlog = stack.enter_context(closing(_open_hot_log(settings, store_secret.read(engine))))
     agents = stack.enter_context(closing(ChildProcess(agent_worker.config(settings, engine))))
-    reports.start_read_ahead()
     maintenance.start()
     agents.start()
     return State(

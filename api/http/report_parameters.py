@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
-from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
 from starlette.requests import Request
@@ -12,32 +11,27 @@ from api.http.parameters import LIMIT_DEFAULT, LIMIT_MAX, Values, shown
 from ingest.classification import agents
 from ingest.errors import InvalidField
 from ingest.hits.url import PATH_CHARACTERS_MAX, UNSTORABLE, normalize_filter
+from warehouse.columns.dimensions import BREAKDOWNS, FILTERS, dimension
+from warehouse.columns.filters import Filters
 from warehouse.errors import InvalidMoment
 from warehouse.query.moment import Moment
 from warehouse.query.time_range import FIRST
 from warehouse.report.audience.errors import FIRST_DAY, LAST_DAY, ErrorQuery
-from warehouse.report.filters import Filters, Query
-from warehouse.report.grouping import BREAKDOWNS
+from warehouse.report.results import Query
 from warehouse.report.time_buckets import INTERVALS
-from warehouse.rollups.schema import SOURCES, TRAFFIC
 
-PURPOSES = ("training", "search", "assistant", "agent", "data")
-VERIFICATIONS = ("verified", "signed_known_key", "spoofed", "invalid_signature", "claimed", "not_checked")
-CHOICES = {"traffic": TRAFFIC, "purpose": PURPOSES, "verification": VERIFICATIONS, "source": SOURCES}
+CHOICES = {name: choices for name in FILTERS if (choices := dimension(name).choices)}
 """Values of the filters that are closed sets."""
 ERROR_TRAFFIC = ("ai", "bot")
 ERROR_STATUSES = range(400, 600)
 """Values of `traffic` and `status` in the list of errors."""
 ERROR_FILTERS = ("path", "traffic", "agent", "operator", "purpose")
 """Filters of the list of errors beside `status`. The table of errors has no source and no verification."""
-NAME_CHARACTERS_MAX = 200
-"""Maximum length of the name of an agent or operator, in characters."""
-DIMENSIONS = tuple(BREAKDOWNS)
-"""Dimensions of a breakdown."""
+TEXT_CHARACTERS_MAX = 256
+"""Maximum length of the value of any other filter but `path`, in characters."""
 INTERVAL_DEFAULT, TIMEZONE_DEFAULT = "day", "UTC"
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _RANGE = ("dateFrom", "dateTo")
-FILTERS = ("path", "traffic", "agent", "operator", "purpose", "verification", "source")
 _PAGE = ("limit", "offset")
 _MOMENT = ("asOf",)
 
@@ -73,7 +67,7 @@ class ViewsQuery:
 
 @dataclass(frozen=True, slots=True)
 class BreakdownQuery:
-    """Parameters of a breakdown. `by` is one of DIMENSIONS."""
+    """Parameters of a breakdown. `by` is one of BREAKDOWNS."""
 
     selection: ReportSelection
     by: str
@@ -115,9 +109,9 @@ def views_query(request: Request) -> ViewsQuery:
 def breakdown_query(request: Request) -> BreakdownQuery:
     """Return the parameters of a breakdown."""
     values = Values(request, ("by", *_RANGE, *_PAGE, *FILTERS, *_MOMENT))
-    by = values.choice("by", DIMENSIONS)
+    by = values.choice("by", BREAKDOWNS)
     if "by" not in values.texts:
-        values.add_fault("by", f"is required: one of {', '.join(DIMENSIONS)}")
+        values.add_fault("by", f"is required: one of {', '.join(BREAKDOWNS)}")
     query = BreakdownQuery(_selection(values), by or "", *_page(values))
     values.require_valid()
     return query
@@ -140,7 +134,7 @@ def errors_page(request: Request, project: str) -> ErrorsPage:
         values.add_fault("dateFrom", "is after dateTo")
     status = values.integer("status", 0, ERROR_STATUSES[0], ERROR_STATUSES[-1]) if "status" in values.texts else None
     traffic = values.choice("traffic", ERROR_TRAFFIC)
-    query = ErrorQuery(project, first, end, _path(values), traffic, _name(values, "agent"), status, _agents(values))
+    query = ErrorQuery(project, first, end, _path(values), traffic, _text(values, "agent"), status, _agents(values))
     page = ErrorsPage(query, *_page(values), _moment(values))
     values.require_valid()
     return page
@@ -148,7 +142,7 @@ def errors_page(request: Request, project: str) -> ErrorsPage:
 
 def _agents(values: Values) -> tuple[str, ...] | None:
     """Return the agents of the filters by operator and purpose; None without these filters."""
-    return agents_of(_name(values, "operator"), values.choice("purpose", PURPOSES))
+    return agents_of(_text(values, "operator"), values.choice("purpose", CHOICES["purpose"]))
 
 
 def agents_of(operator: str | None, purpose: str | None) -> tuple[str, ...] | None:
@@ -181,10 +175,8 @@ def _selection(values: Values) -> ReportSelection:
 
 def filters(values: Values) -> Filters:
     """Return the filters of a report, and record the faults of their parameters in `values`."""
-    names = {name: _name(values, name) for name in ("agent", "operator")}
-    choices = {name: values.choice(name, allowed) for name, allowed in CHOICES.items()}
-    chosen: dict[str, Any] = names | choices
-    return Filters(path=_path(values), **chosen)
+    chosen = {name: values.choice(name, CHOICES[name]) if name in CHOICES else _text(values, name) for name in FILTERS}
+    return Filters((), **(chosen | {"path": _path(values)}))
 
 
 def _page(values: Values) -> tuple[int, int]:
@@ -194,23 +186,24 @@ def _page(values: Values) -> tuple[int, int]:
 
 
 def _path(values: Values) -> str | None:
-    """Return the normalised path, or the normalised prefix with a `*` at its end."""
+    """Return the normalised path, prefix or part of a path: see `normalize_filter`."""
     text = values.texts.get("path")
     if text is None:
         return None
     try:
         return normalize_filter(text)
     except InvalidField:
-        expected = f"a path (/docs/start) or a prefix (/docs/*) of at most {PATH_CHARACTERS_MAX} characters"
+        forms = "a path (/docs/start), a prefix (/docs/*) or a part (*install*)"
+        expected = f"{forms} of at most {PATH_CHARACTERS_MAX} characters"
         values.add_fault("path", f"must be {expected}, not {shown(text)}")
         return None
 
 
-def _name(values: Values, name: str) -> str | None:
-    """Return the name of an agent or an operator."""
+def _text(values: Values, name: str) -> str | None:
+    """Return the value of a filter that is not a closed set."""
     text = values.texts.get(name)
-    if text is not None and (not 1 <= len(text) <= NAME_CHARACTERS_MAX or UNSTORABLE.search(text)):
-        expected = f"a name of 1 to {NAME_CHARACTERS_MAX} characters without control characters"
+    if text is not None and (not 1 <= len(text) <= TEXT_CHARACTERS_MAX or UNSTORABLE.search(text)):
+        expected = f"a text of 1 to {TEXT_CHARACTERS_MAX} characters without control characters"
         values.add_fault(name, f"must be {expected}, not {shown(text)}")
         return None
     return text

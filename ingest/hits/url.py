@@ -68,11 +68,16 @@ def cut_path(path: str, characters_max: int) -> str:
 
 
 def normalize_filter(text: str) -> str:
-    """Return a normalised path, or a normalised prefix with a `*` at its end, as a filter of reports.
+    """Return a normalised path, prefix (`/docs/*`) or part of a path (`*install*`), as a filter of reports.
 
     Raises:
-        InvalidField: see `normalize_path` and `normalize_prefix`.
+        InvalidField: see `normalize_path` and `normalize_prefix`; or a part has no `*` at its end.
     """
+    if text.startswith("*") and len(text) > 1:
+        if not text.endswith("*"):
+            raise InvalidField("path", "must be a part of a path between two `*`, such as *install*")
+        _require_storable("path", text)
+        return f"*{require_short('path', _encode('x' + text[1:-1])[2:])}*"
     if text.endswith("*"):
         return normalize_prefix(text[:-1]) + "*"
     return require_short("path", normalize_path(text))

@@ -10,13 +10,14 @@ import duckdb
 from tests.simulation.model import Counts, Fault, Key, Model
 from tests.simulation.node import Node
 from warehouse import doctor
+from warehouse.columns.filters import Filters
 from warehouse.errors import MomentExpired
 from warehouse.hotlog import batches
 from warehouse.hotlog.retention import AS_OF_S
 from warehouse.lake import delta_table
 from warehouse.query import sql_views
 from warehouse.query.moment import Moment
-from warehouse.report.filters import Filters, Query
+from warehouse.report.results import Query
 from warehouse.rollups import coverage
 
 ANY_DAY = date(2000, 1, 1)

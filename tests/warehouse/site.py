@@ -20,6 +20,7 @@ from deltalake import DeltaTable, QueryBuilder
 from tests import temporary
 from tests.processes import forked
 from warehouse import doctor
+from warehouse.columns.filters import Filters
 from warehouse.control.policy import Periods
 from warehouse.hotlog import batches, retention
 from warehouse.integrity import completeness
@@ -29,8 +30,8 @@ from warehouse.maintenance import catch_up, compact, load
 from warehouse.maintenance.catch_up import Loaded
 from warehouse.query import engine
 from warehouse.query.hits_snapshot import HitsReader
-from warehouse.report.filters import Filters, Query
 from warehouse.report.reports import Reports
+from warehouse.report.results import Query
 from warehouse.schema import HITS, HOT
 from warehouse.transaction import transaction
 

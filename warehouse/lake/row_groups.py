@@ -4,6 +4,7 @@ DuckDB decodes a page of a column at once, and a page may be as large as its row
 """
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from functools import lru_cache
 
 import numpy as np
@@ -71,6 +72,18 @@ def path_bytes(path: str, project: str) -> int:
         if each is None or not each.has_min_max or each.min <= project <= each.max
     )
     return column_bytes(metadata, "path", may_have)
+
+
+@lru_cache(65_536)
+def latest(path: str) -> datetime | None:
+    """Return the time of the last hit in a file of `hits`; None if the file does not have it in its statistics."""
+    metadata = _metadata(path)
+    if metadata is None or "ts" not in metadata.schema.names:
+        return None
+    index = metadata.schema.names.index("ts")
+    times = [metadata.row_group(number).column(index).statistics for number in range(metadata.num_row_groups)]
+    known = [each.max for each in times if each is not None and each.has_min_max]
+    return max(known, default=None) if len(known) == len(times) else None
 
 
 @lru_cache(65_536)

@@ -65,7 +65,7 @@ class PastReader:
         Reading a batch from the hot log again takes about 30 µs.
         """
         if past.has(past.state.offset):
-            self.cached.put(_key(generation, past.state.version), past, evict_first=True)
+            self.cached.put(_key(generation, past.state.version), past)
 
     def read(self, moment: Moment) -> PastHits:
         """Return the version of a moment, and its hot rows up to the moment or later.

@@ -2,50 +2,45 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import date, datetime
-from functools import partial
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from warehouse.blocks.listing import Audience, Listing, Order
+from warehouse.columns.filters import Filters
 from warehouse.control.policy import Periods
 from warehouse.errors import BatchDamaged, DataIncomplete
 from warehouse.lake.roots import Root
-from warehouse.query import engine
 from warehouse.query.hits_snapshot import HitsReader, HitsSnapshot
 from warehouse.query.moment import Moment
 from warehouse.query.past_hits import PAST_SHARE
 from warehouse.query.result_cache import ResultCache
-from warehouse.query.time_range import TimeRange
-from warehouse.report import open_end
-from warehouse.report.audience import activity, agent_pages, agents, user_agents, verdicts, visits_sent
-from warehouse.report.audience.activity import Activity, Sparkline
-from warehouse.report.audience.agent_pages import AgentPages, By
-from warehouse.report.audience.agents import AGENT_DAYS
-from warehouse.report.audience.first_days import FirstDays
+from warehouse.query.time_range import FIRST, TimeRange
+from warehouse.report import coverage_report, open_end, pages, series
+from warehouse.report.audience import activity, agents, user_agents, verdicts, visits_sent
+from warehouse.report.audience.activity import Sparkline
 from warehouse.report.audience.last_days import last_days
-from warehouse.report.audience.user_agents import USER_AGENTS
-from warehouse.report.audience.verdicts import EVIDENCE, STATES, Verdicts
-from warehouse.report.by_path.from_hits import FromHits
-from warehouse.report.filters import Counts, Filters, Page, Query
-from warehouse.report.grouped import GroupedReports
-from warehouse.report.grouping import BREAKDOWNS, DAY_S, TIME_UNITS
-from warehouse.report.hit_counts import Scope
-from warehouse.report.path_reports import PathReports
-from warehouse.report.read_ahead import ReadAhead, ReadAheadThread, import_lazy_modules
+from warehouse.report.audience.verdicts import Verdicts
+from warehouse.report.cells import Scope
+from warehouse.report.results import Audience, Counts, Listing, Order, Page, Query
 from warehouse.report.source_coverage import SourceCoverage
 from warehouse.report.sources.measured import Measured
+from warehouse.report.statements import Statements
+from warehouse.report.time_buckets import Bucket, buckets
 from warehouse.rollups import coverage
 from warehouse.rollups.coverage import Coverage
 
-PATH = "path"  # a breakdown that is computed like the views report
+PATH = "path"
 BATCH_ROWS = 10_000
 """Maximum number of rows in a batch of a complete report."""
+AGENT_PAGES_DAYS = 32
+"""Maximum number of UTC days in which distinct pages are counted: a month in any time zone."""
 BY_TOTAL = Listing(with_bots=True)
 """Listing of a breakdown by path: all paths, most views first."""
-_NUMBERS = ("human", "ai", "bot", "total")
+UTC_ZONE = ZoneInfo("UTC")
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class Reports:
@@ -65,17 +60,9 @@ class Reports:
         `policy_of` returns the source policy of a project, and `warnings_of` more warnings for its coverage.
         """
         self._reader, self._root, self._policy_of, self._warnings_of = reader, root, policy_of, warnings_of
-        self._database = engine.connect(spill)
         self._cached = ResultCache(cache_bytes)
         reader.cache_in(ResultCache(int(cache_bytes * PAST_SHARE)))
-        self._by_path = PathReports(self._database, self._cached, self._coverage)
-        self._from_hits = FromHits(spill, self._cached)
-        self._grouped = GroupedReports(self._database, self._cached, self._coverage, self._by_path, self._from_hits)
-        self._first_days = FirstDays(self._database, self._cached, self._coverage, self._by_path.block)
-        self._agent_pages = AgentPages(self._database, self._cached, self._coverage, self._by_path.block)
-        self._activity = Activity(self._database, self._cached, self._coverage)
-        self._read_ahead = ReadAhead(self._database, self._cached, self._coverage, self._by_path, self._agent_pages)
-        self._read_ahead_thread = ReadAheadThread(self.read_ahead)
+        self._statements = Statements(spill, self._cached, self._coverage)
 
     def take(self, as_of: Moment | None = None) -> HitsSnapshot:
         """Return the newest snapshot, or that of `as_of`: see `HitsReader.take`."""
@@ -94,60 +81,68 @@ class Reports:
 
         `audience` matches the filters.
         """
-        return self._page_of_paths(snapshot, query, offset, limit, Listing(order, audience))
+        scope = self._scope(snapshot, query)
+        return pages.page(self._statements, snapshot, scope, offset, limit, Listing(order, audience))
 
     def views_of(self, snapshot: HitsSnapshot, query: Query, paths: Collection[str]) -> dict[str, Counts]:
-        """Return the counts of some paths that match the filter by path. Paths without views may be absent."""
-        scope = self._scope(snapshot, query)
-        rows = self._by_path.some(snapshot, scope, paths)
-        if rows is None:
-            rows = self._from_hits.some(snapshot, scope, paths)
-        return {row[PATH]: Counts(row["human"], row["ai"], row["bot"]) for row in rows.to_pylist()}
+        """Return the counts of some paths that match the filter by path. Paths without views are absent."""
+        return pages.some(self._statements, snapshot, self._scope(snapshot, query), paths)
 
     def all_views(
         self, snapshot: HitsSnapshot, query: Query, order: Order = "total", audience: Audience = "all"
     ) -> tuple[Counts, Iterator[pa.RecordBatch]]:
         """Return all paths in the order of `views`, in batches of BATCH_ROWS rows."""
-        return self._all_paths(snapshot, query, Listing(order, audience))
+        scope = self._scope(snapshot, query)
+        return pages.every(self._statements, snapshot, scope, BATCH_ROWS, Listing(order, audience))
 
     def breakdown(
         self, snapshot: HitsSnapshot, query: Query, by: str, offset: int, limit: int, listing: Listing = BY_TOTAL
     ) -> Page:
         """Return some values of a dimension, those of bots included: most views first, then by value in byte order.
 
-        `by` is `path` or a key of `BREAKDOWNS`. The unknown value, null, is after those with the same total. `listing`
+        `by` is one of `dimensions.BREAKDOWNS`. The unknown value, null, is after those with the same total. `listing`
         is used by `path` only.
         """
+        scope = self._scope(snapshot, query)
         if by == PATH:
-            page = self._page_of_paths(snapshot, query, offset, limit, listing)
+            page = pages.page(self._statements, snapshot, scope, offset, limit, listing)
             return replace(page, rows=page.rows.rename_columns({"path": "value"}))
-        rows = self._grouped.breakdown(snapshot, self._scope(snapshot, query), by)
+        rows = self._ranked(snapshot, scope, by)
         return Page.of(Counts.of(rows), rows, offset, limit)
 
     def all_breakdown(self, snapshot: HitsSnapshot, query: Query, by: str) -> tuple[Counts, Iterator[pa.RecordBatch]]:
         """Return all values in the order of `breakdown`, in batches of BATCH_ROWS rows."""
+        scope = self._scope(snapshot, query)
         if by == PATH:
-            totals, batches = self._all_paths(snapshot, query, BY_TOTAL)
-            return totals, (batch.rename_columns(["value", *_NUMBERS]) for batch in batches)
-        rows = self._grouped.breakdown(snapshot, self._scope(snapshot, query), by)
+            totals, batches = pages.every(self._statements, snapshot, scope, BATCH_ROWS, BY_TOTAL)
+            return totals, (batch.rename_columns(["value", *batch.schema.names[1:]]) for batch in batches)
+        rows = self._ranked(snapshot, scope, by)
         return Counts.of(rows), iter(rows.to_batches(BATCH_ROWS))
 
     def series(self, snapshot: HitsSnapshot, query: Query, interval: str, zone: ZoneInfo) -> tuple[Counts, pa.Table]:
         """Return the views of each time bucket: start, human, ai, bot and total, with zeros for empty buckets.
 
+        A query from FIRST begins at the first hit of the project, and one without an end ends with the bucket of `now`.
+
         Raises:
             TooManyBuckets: see `time_buckets.buckets`.
         """
-        rows = self._grouped.series(snapshot, query, self._scope(snapshot, query), interval, zone)
+        parts = self._buckets(snapshot, query, interval, zone)
+        counts = self._statements.counts(snapshot, self._scope(snapshot, query), *series.unit(parts))
+        rows = series.series(parts, counts)
         return Counts.of(rows), rows
 
-    def read_edges(self, snapshot: HitsSnapshot, *queries: Query) -> None:
-        """Read the hits at the edges of the queries of a project: see `GroupedReports.read_edges`."""
-        self._grouped.read_edges(snapshot, [self._scope(snapshot, query) for query in queries])
-
     def series_by_purpose(self, snapshot: HitsSnapshot, query: Query, interval: str) -> dict[str, pa.Table]:
-        """Return the series of each purpose of AI agents that has a view: see `GroupedReports.series_by_purpose`."""
-        return self._grouped.series_by_purpose(snapshot, query, self._scope(snapshot, query), interval)
+        """Return the series of each purpose of AI agents that has a view, by UTC days, weeks or months.
+
+        Raises:
+            TooManyBuckets: see `time_buckets.buckets`.
+        """
+        assert interval != "hour", "the list of agents is by day"
+        parts = self._buckets(snapshot, query, interval, UTC_ZONE)
+        counts = self._statements.counts(snapshot, self._scope(snapshot, query), *agents.COLUMNS, "day")
+        purposes = (name for name in counts["purpose"].unique().to_pylist() if name is not None)
+        return {name: series.series(parts, counts.filter(pc.field("purpose") == name)) for name in purposes}
 
     def agents(self, snapshot: HitsSnapshot, query: Query) -> pa.Table:
         """Return the AI agents and other bots: agent, operator, purpose, traffic, views and last_day.
@@ -155,11 +150,7 @@ class Reports:
         The order is most views first: see `agents.list_agents`.
         """
         scope = self._scope(snapshot, query)
-        return self._cached(
-            ("agents", scope, snapshot.rows_key),
-            lambda: agents.list_agents(self._grouped.counts(snapshot, scope, AGENT_DAYS)),
-            evict_first=True,
-        )
+        return agents.list_agents(self._statements.counts(snapshot, scope, *agents.COLUMNS, "day"))
 
     def user_agents(self, snapshot: HitsSnapshot, query: Query, traffic: str | None, limit: int) -> pa.Table:
         """Return the user agents with most views in the last 7 UTC days of the range: user_agent, rule, agent, views.
@@ -167,32 +158,21 @@ class Reports:
         `traffic` is human, ai or bot, or None for any. A filter by agent returns the user agents of this agent.
         """
         scope = self._last_days(snapshot, query, user_agents.DAYS)
-        return self._cached(
-            ("user agents", scope, traffic, limit, snapshot.rows_key),
-            lambda: user_agents.rank(
-                self._database, self._grouped.counts(snapshot, scope, USER_AGENTS), traffic, limit
-            ),
-            evict_first=True,
-        )
+        return user_agents.rank(self._statements.counts(snapshot, scope, *user_agents.COLUMNS), traffic, limit)
 
     def verdicts(self, snapshot: HitsSnapshot, query: Query) -> Verdicts:
         """Return the verdicts of the verification on AI agents and other bots: see `Verdicts`."""
         scope, last = self._scope(snapshot, query), self._last_days(snapshot, query, verdicts.DAYS)
-        counts = partial(self._grouped.counts, snapshot)
-        return self._cached(
-            ("verdicts", scope, last, snapshot.rows_key),
-            lambda: verdicts.read(counts(scope, STATES), counts(last, EVIDENCE)),
-            evict_first=True,
-        )
+        states = self._statements.counts(snapshot, scope, *verdicts.STATES)
+        return verdicts.read(states, self._statements.counts(snapshot, last, *verdicts.EVIDENCE))
 
-    def agent_pages(self, snapshot: HitsSnapshot, query: Query, by: By = "agent") -> dict[str, int]:
+    def agent_pages(self, snapshot: HitsSnapshot, query: Query, by: str = "agent") -> dict[str, int]:
         """Return the number of distinct paths that each AI agent (or operator, or purpose) read.
 
         They are those of the last 32 UTC days of the range, in which a month of any time zone lies.
         """
-        is_large = self._by_path.is_large(snapshot, query.project)
-        count = self._from_hits.agent_pages if is_large else self._agent_pages.count
-        return count(snapshot, self._last_days(snapshot, query, agent_pages.DAYS), by)
+        scope = self._last_days(snapshot, query, AGENT_PAGES_DAYS)
+        return pages.agent_pages(self._statements, snapshot, scope, by)
 
     def visits_sent(
         self, snapshot: HitsSnapshot, query: Query, hosts: Mapping[str, str], campaigns: Mapping[str, str]
@@ -203,47 +183,33 @@ class Reports:
         Filters by traffic, agent, operator, purpose and verification do not apply to people and are ignored.
         """
         scope = self._scope(snapshot, replace(query, filters=visits_sent.without_agents(query.filters)))
-        by_host = self._grouped.counts(snapshot, scope, BREAKDOWNS["referrerHost"])
-        by_campaign = self._grouped.counts(snapshot, scope, BREAKDOWNS["utmSource"])
-        sent = visits_sent.by_operator
-        return visits_sent.larger(sent(by_host, hosts), sent(by_campaign, campaigns))
+        sent = (
+            visits_sent.by_operator(self._statements.counts(snapshot, scope, by), by, operators)
+            for by, operators in (("referrerHost", hosts), ("utmSource", campaigns))
+        )
+        return visits_sent.larger(*sent)
 
     def first_ai_days(self, snapshot: HitsSnapshot, query: Query, paths: Collection[str]) -> dict[str, date]:
         """Return the UTC day of the first view by AI, in any range, of each path that has one; at most 10,000 paths."""
-        if self._by_path.is_large(snapshot, query.project):
-            return self._from_hits.first_days(snapshot, Scope(query.project, TimeRange(), Filters()), paths)
-        return self._first_days.by_ai(snapshot, query.project, paths)
+        return pages.first_ai_days(self._statements, snapshot, query.project, paths)
 
     def sparklines(self, snapshot: HitsSnapshot, projects: Collection[str], now: datetime) -> dict[str, Sparkline]:
         """Return the views by people and by AI of each project on the last 30 UTC days, today included."""
-        drawn = self._activity.sparklines(snapshot, projects, now)
+        drawn = activity.sparklines(self._statements, snapshot, projects, now)
         return {project: self._under_policy(snapshot, project, line) for project, line in drawn.items()}
 
     def last_hits(self, snapshot: HitsSnapshot, projects: Collection[str]) -> dict[str, datetime | None]:
         """Return the time of the last hit of each project; None without a hit."""
-        return self._activity.last_hits(snapshot, projects)
+        return activity.last_hits(self._statements, snapshot, projects)
 
     def source_coverage(self, snapshot: HitsSnapshot, project: str) -> SourceCoverage:
         """Return the first and last hit of each source of a project, its days without a hit, and warnings."""
-        result = self._grouped.source_coverage(snapshot, project, self._policy_of(project))
+        result = coverage_report.source_coverage(self._statements, snapshot, project, self._policy_of(project))
         return replace(result, warnings=(*result.warnings, *self._warnings_of(project)))
 
     def measured(self, snapshot: HitsSnapshot, query: Query) -> Measured:
         """Return when the sources that a query selects counted each kind of readers."""
-        return self._grouped.measured(snapshot, query, self._policy_of(query.project))
-
-    def read_ahead(self) -> Iterator[None]:
-        """Read into the cache what the next requests probably need, and yield after each step: see `ReadAhead`.
-
-        Raises:
-            DataIncomplete: see `HitsReader.take`.
-        """
-        return self._read_ahead(self._reader.take)
-
-    def start_read_ahead(self) -> None:
-        """Start the thread that reads ahead. `close` ends it."""
-        import_lazy_modules()
-        self._read_ahead_thread.start()
+        return coverage_report.measured(self._statements, snapshot, query, self._policy_of(query.project))
 
     def fault(self) -> str | None:
         """Return the reason why reports cannot be computed; None if they can."""
@@ -255,39 +221,39 @@ class Reports:
 
     @property
     def warning(self) -> str | None:
-        """Return the warning about projects without reports by path, or with slow ones."""
-        return self._from_hits.warning(self._by_path.large)
+        """Return the warning about projects without some reports."""
+        return self._statements.warning
 
     def close(self) -> None:
-        self._read_ahead_thread.close()
-        self._from_hits.close()
-        self._database.close()
+        self._statements.close()
         self._reader.close()
 
-    def _page_of_paths(self, snapshot: HitsSnapshot, query: Query, offset: int, limit: int, listing: Listing) -> Page:
-        scope = self._scope(snapshot, query)
-        page = self._by_path.page(snapshot, scope, offset, limit, listing)
-        return page or self._from_hits.page(snapshot, scope, offset, limit, listing)
+    def _ranked(self, snapshot: HitsSnapshot, scope: Scope, by: str) -> pa.Table:
+        """Return the rows of a breakdown: value, human, ai, bot and total."""
+        counts = self._statements.counts(snapshot, scope, by, order=f" ORDER BY human + ai DESC, {by} NULLS LAST")
+        total = pc.add(counts["human"], counts["ai"])
+        return counts.rename_columns({by: "value"}).append_column("total", total)
 
-    def _all_paths(
-        self, snapshot: HitsSnapshot, query: Query, listing: Listing
-    ) -> tuple[Counts, Iterator[pa.RecordBatch]]:
-        scope = self._scope(snapshot, query)
-        report = self._by_path.all(snapshot, scope, BATCH_ROWS, listing)
-        return report or self._from_hits.all(snapshot, scope, BATCH_ROWS, listing)
+    def _buckets(self, snapshot: HitsSnapshot, query: Query, interval: str, zone: ZoneInfo) -> list[Bucket]:
+        start: datetime | None = query.start
+        if start == FIRST:
+            start = coverage_report.first_hit(self._statements, snapshot, query.project)
+        end = query.now + _MICROSECOND if query.end is None else query.end
+        return buckets(TimeRange(start, end), interval, zone) if start else []
 
     def _scope(self, snapshot: HitsSnapshot, query: Query) -> Scope:
-        end = query.end or open_end.find(self._database, self._cached, snapshot, query.project, query.now)
-        filters = replace(query.filters, policy=self._policy_of(query.project))
-        return Scope(query.project, TimeRange(query.start, end), filters)
+        end = query.end or open_end.find(self._statements, snapshot, query.project, query.now)
+        return Scope(
+            query.project, TimeRange(query.start, end), query.filters.but(policy=self._policy_of(query.project))
+        )
 
     def _under_policy(self, snapshot: HitsSnapshot, project: str, line: Sparkline) -> Sparkline:
         """Return the sparkline of a project, counted again if a source policy leaves out some hits."""
         policy = self._policy_of(project)
         if not policy:
             return line
-        scope = Scope(project, activity.time_range(line.days), Filters(policy=policy))
-        return activity.of_days(line.days, self._grouped.counts(snapshot, scope, TIME_UNITS[DAY_S]))
+        scope = Scope(project, activity.time_range(line.days), Filters(policy))
+        return activity.of_days(line.days, self._statements.counts(snapshot, scope, "day"))
 
     def _last_days(self, snapshot: HitsSnapshot, query: Query, days: int) -> Scope:
         """Return the scope of a query in the last UTC days of its range."""
@@ -297,4 +263,4 @@ class Reports:
     def _coverage(self, snapshot: HitsSnapshot) -> Coverage:
         """Return the rollups that cover the files of a snapshot, from the cache if no rollup was written since."""
         key = "coverage", snapshot.files_key, coverage.written_key(self._root)
-        return self._cached(key, lambda: coverage.choose(self._root, snapshot.files), evict_first=True)
+        return self._cached(key, lambda: coverage.choose(self._root, snapshot.files))

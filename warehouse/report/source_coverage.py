@@ -6,18 +6,22 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from itertools import combinations, islice
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from warehouse.columns.filters import Filters
+from warehouse.columns.sources import SOURCES
 from warehouse.control.policy import Periods, Policy
 from warehouse.control.policy import on as policy_on
-from warehouse.lake.delta_table import HITS_TABLE, File
+from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.plural import counted
 from warehouse.query import engine
+from warehouse.query.hits_snapshot import HitsSnapshot
+from warehouse.query.time_range import TimeRange
+from warehouse.report.cells import Cells, Scope
 from warehouse.report.sources import silence
 from warehouse.report.sources.silence import Span
-from warehouse.rollups.schema import SOURCES
+from warehouse.report.statements import Statements
 
 MISSING_DAYS_MAX = 1_000
 """Maximum number of missing days that are listed for a source."""
@@ -76,18 +80,18 @@ class SourceCoverage:
         return {each.source: each.first_hit for each in self.sources}
 
 
-def first_and_last_in_files(
-    database: duckdb.DuckDBPyConnection, files: Sequence[File], project: str, days: pa.Table
-) -> pa.Table:
+def first_and_last_in_files(statements: Statements, snapshot: HitsSnapshot, project: str, days: pa.Table) -> pa.Table:
     """Return the times of the first and last hit of each source: columns source, first_hit and last_hit.
 
-    `days` are the counts of the same files by SOURCE_DAYS. Only the first and the last day of each source are read.
+    `days` are the counts of the files of the snapshot by source and day. Only the first and the last day of each source
+    are read.
     """
     read = {day.isoformat() for of_source in people_by_day(days).values() for day in (min(of_source), max(of_source))}
-    files = [file for file in files if file.partition in read]
+    files = [file for file in snapshot.files if file.partition in read]
     rows = engine.rows(HITS_TABLE, files) if files else engine.no_rows(HITS_TABLE)
-    with engine.interruptible_cursor(database) as cursor:
-        return cursor.sql(_FIRST_AND_LAST.format(rows=rows), params={"project": project}).to_arrow_table()
+    scope = Scope(project, TimeRange(), Filters())
+    chosen = Cells("", {"project": project}, is_slow=False)
+    return statements.read(snapshot, scope, chosen, _FIRST_AND_LAST.format(rows=rows))
 
 
 def first_and_last_in_rows(hot: pa.Table, project: str) -> pa.Table:
@@ -102,7 +106,7 @@ def summarize(
 ) -> SourceCoverage:
     """Return the coverage.
 
-    `days` are counts of all hits of the project by SOURCE_DAYS, `counted_days` are counts of the hits that its policy
+    `days` are counts of all hits of the project by source and day, `counted_days` those of the hits that its policy
     counts; None if it counts all.
     """
     people = people_by_day(days)
@@ -144,9 +148,8 @@ def _unbeaconed(
 def people_by_day(days: pa.Table) -> dict[str, dict[date, int]]:
     """Return the human views of each source on each day that has a hit of the source."""
     people: dict[str, dict[date, int]] = {}
-    sources, numbers = (pc.struct_field(days["value"], name).to_pylist() for name in ("source", "day"))
-    for source, number, human in zip(sources, numbers, days["human"].to_pylist(), strict=True):
-        of_source, day = people.setdefault(source, {}), date.fromordinal(number + 1)
+    for source, day, human in zip(*(days[name].to_pylist() for name in ("source", "day", "human")), strict=True):
+        of_source = people.setdefault(source, {})
         of_source[day] = of_source.get(day, 0) + human
     return people
 

@@ -5,6 +5,7 @@ last and names the files of `hits` that the rollup counts. Files of `hits` never
 each snapshot that has these files. No lock is needed to read a rollup.
 """
 
+import hashlib
 import os
 import time
 from collections import defaultdict
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from warehouse.columns.dimensions import CUBES, DIMENSIONS, Cube
 from warehouse.errors import RollupDamaged
 from warehouse.lake import roots
 from warehouse.lake.delta_table import File
@@ -22,16 +24,17 @@ from warehouse.lake.roots import Root
 
 FOLDER = "rollups"
 """Name of the folder of rollups in the lake."""
-COVERAGE, PATHS, DAYS, DIMENSIONS = "coverage.json", "paths.parquet", "days.parquet", "dimensions.parquet"
-AGENT_PATHS, PROFILES, PATH_VIEWS = "agent_paths.parquet", "profiles.parquet", "path_views.parquet"
-"""Names of the files in the folder of a rollup. Columns: `warehouse.rollups.schema`."""
-PARQUET = (PATHS, DAYS, AGENT_PATHS, PROFILES, PATH_VIEWS, DIMENSIONS)
+COVERAGE = "coverage.json"
+PARQUET = tuple(cube.file for cube in CUBES)
+"""Names of the files in the folder of a rollup, beside `coverage.json`."""
 REREAD_S = 600
 """Time after which the rollups in an object store are listed again, in seconds: less than GRACE_H."""
 DAY_BYTES = 600
 """Memory of a day of a rollup that has one file of `hits`, in bytes."""
-VERSION = 5
-"""Version of the files' layout and dimensions. A rollup of another version is not read."""
+VERSION = 6
+"""Version of the files' layout, without the cubes."""
+LAYOUT = hashlib.sha256(repr((VERSION, CUBES, DIMENSIONS)).encode()).hexdigest()[:16]
+"""Name of the layout. A rollup of another layout is not read: it is written again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,29 +46,8 @@ class Rollup:
     files: Mapping[str, frozenset[str]]
     rows: int
 
-    @property
-    def paths(self) -> Root:
-        return self.folder / PATHS
-
-    @property
-    def days(self) -> Root:
-        return self.folder / DAYS
-
-    @property
-    def agent_paths(self) -> Root:
-        return self.folder / AGENT_PATHS
-
-    @property
-    def profiles(self) -> Root:
-        return self.folder / PROFILES
-
-    @property
-    def path_views(self) -> Root:
-        return self.folder / PATH_VIEWS
-
-    @property
-    def dimensions(self) -> Root:
-        return self.folder / DIMENSIONS
+    def file(self, cube: Cube) -> Root:
+        return self.folder / cube.file
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +79,7 @@ class Coverage:
 class Record(msgspec.Struct, frozen=True):
     """Content of `coverage.json`. `sizes` are the sizes of the Parquet files in bytes."""
 
-    version: int
+    layout: str
     month: str
     rows: int
     files: dict[str, list[str]]
@@ -174,7 +156,7 @@ def read(folder: Root) -> Rollup:
 
     Raises:
         FileNotFoundError: the folder has no `coverage.json`: the rollup is being written, or its writer was killed.
-        RollupDamaged: `coverage.json` is malformed or of another version; or a Parquet file is missing or has another
+        RollupDamaged: `coverage.json` is malformed or of another layout; or a Parquet file is missing or has another
             size.
     """
     sizes = dict(roots.list_sizes(folder))
@@ -184,8 +166,8 @@ def read(folder: Root) -> Rollup:
         record = msgspec.json.decode(roots.read_immutable(folder / COVERAGE), type=Record)
     except msgspec.DecodeError as error:
         raise RollupDamaged(f"{folder / COVERAGE} cannot be read: {error}") from None
-    if record.version != VERSION:
-        raise RollupDamaged(f"{folder / COVERAGE} has version {record.version}, not {VERSION}")
+    if record.layout != LAYOUT:
+        raise RollupDamaged(f"{folder / COVERAGE} has the layout {record.layout}, not {LAYOUT}")
     for name in PARQUET:
         if fault := _fault(folder / name, sizes.get(name), record.sizes.get(name)):
             raise RollupDamaged(fault)
@@ -199,7 +181,7 @@ def record_of(month: str, files: Iterable[File], folder: Path) -> Record:
     for file in sorted(files, key=lambda file: (file.partition, file.path)):
         names[file.partition].append(_name(file))
         rows += file.rows
-    return Record(VERSION, month, rows, dict(names), {name: (folder / name).stat().st_size for name in PARQUET})
+    return Record(LAYOUT, month, rows, dict(names), {name: (folder / name).stat().st_size for name in PARQUET})
 
 
 def _fault(path: Root, actual: int | None, size: int | None) -> str | None:

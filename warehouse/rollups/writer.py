@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,33 +16,20 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from warehouse.columns.dimensions import CUBES
 from warehouse.errors import LakeUnreachable
 from warehouse.lake import roots, row_groups
 from warehouse.lake.delta_table import File
 from warehouse.lake.roots import Root
-from warehouse.rollups import counts, coverage, schema
-from warehouse.rollups.coverage import Coverage, Part, Record, Rollup
+from warehouse.rollups import coverage, cubes
+from warehouse.rollups.coverage import Coverage, Record, Rollup
 
 OnStep = Callable[[str], None]
 """Function that is called with the name of each point (see STEPS) at which a crash would leave a different state."""
-STEPS = (
-    "before count",
-    "before paths",
-    "before days",
-    "before agent paths",
-    "before path views",
-    "before dimensions",
-    "before sync",
-    "before coverage",
-    "after coverage",
-)
+STEPS = ("before count", *(f"before {cube.name}" for cube in CUBES), "before sync", "before coverage", "after coverage")
 
 BATCH_ROWS = 8_192
 """Number of rows that DuckDB converts at a time. The longest paths take 17 MB."""
-_ENCODINGS = {"path_id": "DELTA_BINARY_PACKED"}
-"""Encodings of columns whose values are mostly distinct in a row group."""
-_PLAIN = ("path", "path_id")
-"""Columns without a dictionary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,68 +109,36 @@ def _discard(folder: Root) -> None:
 
 
 def _write_files(cursor: duckdb.DuckDBPyConnection, folder: Path, chosen: Coverage, on_step: OnStep) -> None:
-    days, paths = folder / coverage.DAYS, folder / coverage.PATHS
+    """Write the cubes: first those that are counted from `hits`, then those that are added up from them.
+
+    Each statement groups or sorts: DuckDB spills one of them within its memory limit, but not always both.
+    """
     with TemporaryDirectory(dir=folder) as name:
         scratch = Path(name)
-        cells, sorted_paths = scratch / "cells", scratch / "sorted_paths"
-        counted = _count(cursor, scratch / "paths", chosen, counts.count_paths, counts.copy_paths)
-        on_step("before paths")
-        _copy(cursor, counts.list_paths(counted), sorted_paths)
-        _copy(cursor, counts.replace_paths(counted, sorted_paths), cells)
-        on_step("before days")
-        _copy(cursor, counts.days(cells), days, schema.DAYS)
-        _copy(cursor, counts.month_totals(days, sorted_paths), paths, schema.PATHS)
-        on_step("before agent paths")
-        counted = _count(cursor, scratch / "agents", chosen, counts.count_agent_paths, counts.copy_agent_paths)
-        _copy(cursor, counts.replace_paths(counted, sorted_paths), cells)
-        _copy(cursor, counts.agent_paths(cells), folder / coverage.AGENT_PATHS, schema.AGENT_PATHS)
-        on_step("before path views")
-        _write_path_views(cursor, folder, scratch, chosen, sorted_paths)
-    on_step("before dimensions")
-    dimensions = counts.count_dimensions(chosen.uncovered, chosen.parts)
-    _copy(cursor, dimensions, folder / coverage.DIMENSIONS, schema.DIMENSIONS)
+        days = {cube.name: scratch / cube.name for cube in CUBES}
+        for cube in sorted(CUBES, key=lambda cube: cube.base is not None):
+            on_step(f"before {cube.name}")
+            if cube.base is None:
+                selects = [cubes.count(cube, chosen.uncovered), *(cubes.copy(cube, part) for part in chosen.parts)]
+            else:
+                selects = [cubes.add_up(cube, cubes.parquet(days[cube.base]))]
+            cells = _write(cursor, selects, scratch / "cells")
+            if len(selects) > 1:
+                cells = _write(cursor, [cubes.add_up(cube, cubes.parquet(cells))], scratch / "sums")
+            _write(cursor, [cubes.in_order(cube, cells)], days[cube.name])
+            months = list[str]()
+            if cube.has_months:
+                sums = cubes.add_up(cube, cubes.parquet(days[cube.name]), "0::UTINYINT")
+                months.append(cubes.in_order(cube, _write(cursor, [sums], scratch / "sums")))
+            _write(cursor, [*months, f"FROM {cubes.parquet(days[cube.name])}"], folder / cube.file)
 
 
-def _write_path_views(
-    cursor: duckdb.DuckDBPyConnection, folder: Path, scratch: Path, chosen: Coverage, paths: Path
-) -> None:
-    """Write the files of profiles and of page views by path. `paths` is the file of the month's paths."""
-    profiles = folder / coverage.PROFILES
-    counted = _count(cursor, scratch / "profiles", chosen, counts.count_profiles, counts.copy_profiles)
-    _copy(cursor, counts.list_profiles(counted), profiles, schema.PROFILES)
-    count, copy = partial(counts.count_path_views, profiles), partial(counts.copy_path_views, profiles)
-    counted = _count(cursor, scratch / "views", chosen, count, copy)
-    cells = scratch / "cells"
-    _copy(cursor, counts.replace_paths(counted, paths), cells)
-    _copy(cursor, counts.path_views(cells), folder / coverage.PATH_VIEWS, schema.PATH_VIEWS)
-
-
-def _count(
-    cursor: duckdb.DuckDBPyConnection,
-    folder: Path,
-    chosen: Coverage,
-    count: Callable[[Sequence[File]], str],
-    copy: Callable[[Part], str],
-) -> list[Path]:
-    """Write counts of the uncovered files, and of the valid days of each rollup, to one file each."""
-    folder.mkdir()
-    selects = [count(chosen.uncovered), *map(copy, chosen.parts)]
-    files = [folder / str(number) for number in range(len(selects))]
-    for select, file in zip(selects, files, strict=True):
-        _copy(cursor, select, file)
-    return files
-
-
-def _copy(cursor: duckdb.DuckDBPyConnection, select: str, file: Path, columns: pa.Schema | None = None) -> None:
-    """Write the rows of a SELECT to a file, whose columns are `columns`, or those of the SELECT."""
-    rows = cursor.sql(select).to_arrow_reader(BATCH_ROWS)
-    columns = columns or rows.schema
-    with pq.ParquetWriter(
-        file,
-        columns,
-        compression="zstd",
-        use_dictionary=[name for name in columns.names if name not in _PLAIN],
-        column_encoding={name: _ENCODINGS[name] for name in columns.names if name in _ENCODINGS},
-    ) as writer:
-        for group in row_groups.split(pa.Table.from_batches([batch]) for batch in rows.cast(columns)):
-            writer.write_table(group, row_groups.ROWS_MAX)
+def _write(cursor: duckdb.DuckDBPyConnection, selects: Sequence[str], file: Path) -> Path:
+    """Write the rows of SELECTs with the same columns to a file, one after the other, and return the file."""
+    columns = cursor.sql(f"FROM ({selects[0]}) LIMIT 0").to_arrow_table().schema
+    with pq.ParquetWriter(file, columns, compression="zstd") as writer:
+        for select in selects:
+            rows = cursor.sql(select).to_arrow_reader(BATCH_ROWS).cast(columns)
+            for group in row_groups.split(pa.Table.from_batches([batch]) for batch in rows):
+                writer.write_table(group, row_groups.ROWS_MAX)
+    return file

@@ -16,11 +16,12 @@ from api.dashboard.accounts.users import User
 from api.errors import UserNotFound
 from api.server import serve as server
 from api.settings import Settings
+from warehouse.columns.filters import Filters
 from warehouse.control import database
 from warehouse.query.hits_snapshot import HitsReader
 from warehouse.query.time_range import FIRST
-from warehouse.report.filters import Filters, Query
 from warehouse.report.reports import Reports
+from warehouse.report.results import Query
 
 OWNER = "owner"
 """Name of the user. It differs from the project, because pages show both."""

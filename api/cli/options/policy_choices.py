@@ -8,13 +8,14 @@ from datetime import UTC, date, datetime
 from api import data_folder
 from api.cli.output import ERR, table
 from api.settings import Settings
+from warehouse.columns.filters import Filters
 from warehouse.control import policy
 from warehouse.control.policy import Periods, Policy
 from warehouse.errors import NoData
 from warehouse.query.hits_snapshot import HitsReader
 from warehouse.query.time_range import FIRST
-from warehouse.report.filters import Filters, Query
 from warehouse.report.reports import Reports
+from warehouse.report.results import Query
 
 Count = Callable[[Periods, date | None], int]
 

@@ -2,7 +2,7 @@
 
 from markupsafe import Markup
 
-from warehouse.report.filters import Counts
+from warehouse.report.results import Counts
 
 
 def svg(counts: Counts, largest: int) -> Markup:

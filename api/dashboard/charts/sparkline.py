@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from warehouse.report.filters import Counts
+from warehouse.report.results import Counts
 
 HEIGHT = 32
 """Height of the drawing, in its own units; `charts.css` gives the size on the page."""

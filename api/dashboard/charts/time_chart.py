@@ -13,7 +13,7 @@ from itertools import groupby, pairwise
 from markupsafe import Markup
 
 from api.dashboard.charts import scale
-from warehouse.report.filters import Counts
+from warehouse.report.results import Counts
 
 HEIGHT = 240
 """Height of the plot, in pixels."""

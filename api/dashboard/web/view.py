@@ -1,7 +1,7 @@
 """The period, the filters and the moment of a page of counts, from its address."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -13,10 +13,12 @@ from api.dashboard.web.visit import Visit
 from api.http import report_parameters
 from api.http.parameters import Values
 from api.http.problems import Problem
-from api.http.report_parameters import FILTERS, timezones
+from api.http.report_parameters import timezones
+from warehouse.columns.dimensions import FILTERS
+from warehouse.columns.filters import Filters
 from warehouse.query.hits_snapshot import HitsSnapshot
-from warehouse.report.filters import Filters, Query
 from warehouse.report.reports import Reports
+from warehouse.report.results import Query
 
 TRAFFIC = {"human": "People", "ai": "AI", "bot": "Other bots"}
 SOURCES = {"beacon": "Website script", "server": "Your server", "log": "Access logs"}
@@ -88,7 +90,7 @@ class View:
     def fix(self, **filters: Any) -> None:
         """Replace filters by those that the page itself sets. Links, forms and chips of the page omit them."""
         self.values = {name: value for name, value in self.values.items() if name not in filters}
-        self.filters = replace(self.filters, **filters)
+        self.filters = self.filters.but(**filters)
         self._fixed = self._fixed.union(filters)
 
     @property
@@ -122,7 +124,7 @@ class View:
     def query(self, period: Period | None = None, **changes: Any) -> Query:
         """Return the query of a report: the filters of the page with `changes`, in its period or another one."""
         chosen = period or self.period
-        filters = replace(self.filters, **changes) if changes else self.filters
+        filters = self.filters.but(**changes) if changes else self.filters
         return Query(self.project.id, chosen.start, chosen.end, filters, self.now)
 
     def link(self, path: str | None = None, /, **changes: str | None) -> str:

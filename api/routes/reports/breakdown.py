@@ -11,12 +11,13 @@ from starlette.responses import Response
 from api.http import auth, report_parameters
 from api.http.negotiation import accepted
 from api.http.operation import ADDRESS, JSON, KEY_OPTION, NDJSON, HasMore, Operation, Parameter, Success, paging
-from api.http.report_parameters import DIMENSIONS, BreakdownQuery
+from api.http.report_parameters import BreakdownQuery
 from api.routes.reports import measured, reference, responses, threads
 from api.routes.reports.measured import Ai, Bot, Counts, Hidden, Human, Measured, Total
 from api.routes.reports.tables import file_stem_of
 from api.state import state_of
-from warehouse.report.filters import Page
+from warehouse.columns.dimensions import BREAKDOWNS
+from warehouse.report.results import Page
 
 SCHEMA = pa.schema([("value", pa.string()), *((name, pa.int64()) for name in ("human", "ai", "bot", "total"))])
 """Columns of the rows; in CSV and Parquet the first one has the name of the dimension."""
@@ -108,7 +109,7 @@ curl "{ADDRESS}/v1/analytics/demo/breakdown?by=browser&path=/docs/*&traffic=huma
   -H "Accept: text/csv\"""",
         },
         parameters=(
-            Parameter("by", "The dimension.", {"enum": list(DIMENSIONS)}, example="agent", is_required=True),
+            Parameter("by", "The dimension.", {"enum": list(BREAKDOWNS)}, example="agent", is_required=True),
             *paging("Values"),
             *reference.PARAMETERS,
         ),

@@ -13,15 +13,16 @@ from api.http.negotiation import accepted
 from api.http.operation import ADDRESS, IF_NONE_MATCH, JSON, KEY_OPTION, Operation, Success
 from api.routes.reports import reference, responses, threads
 from api.state import state_of
+from warehouse.columns.filters import Filters
+from warehouse.columns.sources import SOURCES
 from warehouse.control.policy import Policy
 from warehouse.query.moment import Moment
 from warehouse.query.time_range import FIRST
 from warehouse.report import source_coverage
-from warehouse.report.filters import Filters, Query
+from warehouse.report.results import Query
 from warehouse.report.source_coverage import MISSING_DAYS_MAX
 from warehouse.report.sources import measured
 from warehouse.report.sources.silence import HABIT_DAYS, SILENT_AFTER
-from warehouse.rollups.schema import SOURCES
 
 _TIME = pa.timestamp("us", tz="UTC")
 SCHEMA = pa.schema(

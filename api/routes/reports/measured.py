@@ -9,12 +9,12 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warehouse.report import filters
-from warehouse.report.filters import Query
+from warehouse.columns.sources import TRAFFIC
+from warehouse.report import results
+from warehouse.report.results import Query
 from warehouse.report.sources import measured
 from warehouse.report.sources.measured import Extent
 from warehouse.report.time_buckets import instant
-from warehouse.rollups.schema import TRAFFIC
 
 UNKNOWN = "null if no source counted them in this time."
 Human = Annotated[int | None, msgspec.Meta(description=f"Views by people; {UNKNOWN}")]
@@ -66,7 +66,7 @@ def hidden(known: measured.Measured, query: Query, starts: Sequence[datetime] | 
     return columns
 
 
-def totals(counts: filters.Counts, unmeasured: Hidden) -> Counts:
+def totals(counts: results.Counts, unmeasured: Hidden) -> Counts:
     """Return the totals of a range, with null in place of a 0 that was not measured."""
     values = {name: getattr(counts, name) for name in Counts.__struct_fields__}
     return Counts(**{name: value or (None if any(unmeasured.get(name, ())) else 0) for name, value in values.items()})

@@ -6,8 +6,10 @@ import msgspec
 
 from api.http.cors import AS_OF
 from api.http.operation import IF_NONE_MATCH, NDJSON, Content, Json, Parameter, Success, json_content
-from api.http.report_parameters import CHOICES, NAME_CHARACTERS_MAX
+from api.http.report_parameters import TEXT_CHARACTERS_MAX
 from api.routes.reports.tables import CSV, PARQUET
+from warehouse.columns import dimensions
+from warehouse.columns.dimensions import dimension
 
 Human = Annotated[int, msgspec.Meta(description="Views by people.")]
 Ai = Annotated[int, msgspec.Meta(description="Views by AI agents.")]
@@ -25,22 +27,17 @@ AS_OF_PARAMETER = Parameter(
 )
 
 
-def _choice(name: str, description: str) -> Parameter:
-    return Parameter(name, description, {"enum": list(CHOICES[name])})
+def _filter(name: str) -> Parameter:
+    chosen = dimension(name)
+    if name == "path":
+        description = "Only this path, the paths with a prefix (`/docs/*`), or with a part (`*install*`)."
+        return Parameter(name, description, {"minLength": 1}, example="/docs/*")
+    values: Json = {"enum": list(chosen.choices)} if chosen.choices else _TEXT
+    return Parameter(name, f"Only page views with this value: {chosen.meaning}.", values, example=chosen.example)
 
 
-_NAME: Json = {"minLength": 1, "maxLength": NAME_CHARACTERS_MAX}
-FILTERS = (
-    Parameter(
-        "path", "Only this path, or the paths that begin with a prefix: `/docs/*`.", {"minLength": 1}, example="/docs/*"
-    ),
-    _choice("traffic", "Only people, AI agents or other bots."),
-    Parameter("agent", "Only the AI agent or bot of this name.", _NAME, example="GPTBot"),
-    Parameter("operator", "Only the AI agents of this operator.", _NAME, example="OpenAI"),
-    _choice("purpose", "Only the AI agents of this purpose."),
-    _choice("verification", "Only AI agents and bots whose identity check has this result."),
-    _choice("source", "Only hits from pages (`beacon`), servers (`server`) or imported logs (`log`)."),
-)
+_TEXT: Json = {"minLength": 1, "maxLength": TEXT_CHARACTERS_MAX}
+FILTERS = tuple(map(_filter, dimensions.FILTERS))
 PARAMETERS = (*RANGE, *FILTERS, AS_OF_PARAMETER, IF_NONE_MATCH)
 """Parameters of the reports that are tables."""
 HEADERS = ("ETag", "Cache-Control", AS_OF)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from api.http.operation import NDJSON
 from warehouse.query.time_range import FIRST
-from warehouse.report.filters import Query
+from warehouse.report.results import Query
 
 CSV, PARQUET = "text/csv", "application/vnd.apache.parquet"
 _FORMULA = r"\A([=+\-@\t\r])"

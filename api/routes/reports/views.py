@@ -16,7 +16,7 @@ from api.routes.reports.measured import Measured
 from api.routes.reports.reference import Ai, Human, Total
 from api.routes.reports.tables import file_stem_of
 from api.state import state_of
-from warehouse.report.filters import Page
+from warehouse.report.results import Page
 
 SCHEMA = pa.schema([("path", pa.string()), ("human", pa.int64()), ("ai", pa.int64()), ("total", pa.int64())])
 """Columns of the table."""

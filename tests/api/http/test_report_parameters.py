@@ -20,9 +20,9 @@ from api.http.report_parameters import (
     series_query,
     views_query,
 )
+from warehouse.columns.filters import Filters
 from warehouse.query.moment import Moment
 from warehouse.query.time_range import FIRST
-from warehouse.report.filters import Filters
 
 MOMENT = "2026-09-01T12:00:00.123456Z_41_1077"
 PARSERS = {"views": views_query, "series": series_query, "breakdown": breakdown_query, "coverage": coverage_query}

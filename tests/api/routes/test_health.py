@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
+from warehouse.blocks import project
 
 from api import app, settings
 from api.settings import Settings
 from tests.processes.running import PROJECT, new_key
 from tests.processes.waiting import until
 from tests.warehouse.site import Site, view
-from warehouse.blocks import project
 from warehouse.lake import delta_table
 
 OK = {"controlDatabase": "ok", "hotLog": "ok", "lake": "ok", "upkeep": "ok"}

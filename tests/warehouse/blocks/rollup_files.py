@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.warehouse.site import Row
+from warehouse.columns.sources import AGENT_PATHS, DAYS, PATH_VIEWS, PATHS, PROFILES, SOURCES, TRAFFIC
 from warehouse.rollups.coverage import Rollup
-from warehouse.rollups.schema import AGENT_PATHS, DAYS, PATH_VIEWS, PATHS, PROFILES, SOURCES, TRAFFIC
 
 Key = tuple[str, date, str, int, int]
 """Project, day, path, source and traffic; the last two as indices in SOURCES and TRAFFIC."""

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pyarrow as pa
-
 from warehouse.blocks import agents, selection
 from warehouse.blocks.months import CELL_VIEWS_MAX
 from warehouse.blocks.paths import PathIds

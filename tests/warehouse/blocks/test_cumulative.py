@@ -7,7 +7,6 @@ import numpy.typing as npt
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-
 from warehouse.blocks.cumulative import CumulativeCounts
 
 counts = st.sampled_from([0, 0, 0, 1, 2, 100, 255, 256, 65_535, 65_536, 2**32 - 1])

@@ -3,7 +3,6 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-
 from warehouse.blocks.hot import _distinct
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from warehouse.blocks.months import MonthBlock, build
 
 Row = tuple[int, int, int, int, int, int]

@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from warehouse.blocks.paths import PathIds
 
 texts = st.text(st.sampled_from("/ab~é\U0001f600￿"), max_size=4)

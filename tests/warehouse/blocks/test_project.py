@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from warehouse.blocks import project
+from warehouse.blocks.project import ProjectBlock
 
 from tests import temporary
 from tests.rounds import rounds
 from tests.warehouse.blocks.rollup_files import Counted, write
-from warehouse.blocks import project
-from warehouse.blocks.project import ProjectBlock
 from warehouse.rollups.coverage import Part
 
 PROJECTS = ["aaa", "site", "zzz"]

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from warehouse.blocks import ranking
 
 columns = st.lists(st.integers(0, 4), max_size=20)

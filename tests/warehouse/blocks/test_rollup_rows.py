@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-
 from warehouse.blocks import rollup_rows
 
 PROJECTS = ["b", *["d"] * 5, "e", *["g"] * 2]

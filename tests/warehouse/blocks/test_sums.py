@@ -8,14 +8,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from warehouse.blocks import sums
 from warehouse.blocks.cumulative import Array
-from warehouse.blocks.listing import Audience, Listing, Order, Views
 from warehouse.blocks.paths import PathIds
 from warehouse.blocks.selection import select
 from warehouse.blocks.sums import NO_ADDITIONS, Additions, PathSums, Rows
-from warehouse.rollups.schema import TRAFFIC
+
+from warehouse.columns.sources import TRAFFIC
+from warehouse.report.results import Audience, Listing, Order, Views
 from warehouse.schema import PathBounds
 
 SORTED = ["/", "/a", "/b", "/c", "/d", "/é"]

@@ -8,11 +8,11 @@ from tests.rounds import rounds
 from tests.warehouse.report.laws import reference
 from tests.warehouse.report.laws.reference import ROWS, SCOPES
 from tests.warehouse.site import Row, view
+from warehouse.columns.dimensions import BREAKDOWNS
+from warehouse.columns.filters import Filters
 from warehouse.query.time_range import FIRST, LAST, TimeRange
 from warehouse.report import breakdown
-from warehouse.report.filters import Filters
-from warehouse.report.grouping import BREAKDOWNS
-from warehouse.report.hit_counts import Scope, count_rows
+from warehouse.report.cells import Scope, count_rows
 
 EVERYTHING = Scope("site", TimeRange(FIRST, LAST), Filters())
 

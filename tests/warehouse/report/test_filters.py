@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warehouse.report.filters import Counts, Filters
+from warehouse.columns.filters import Filters
+from warehouse.report.results import Counts
 
 CONNECTION = duckdb.connect()
 READER = {"agent": None, "operator": None, "purpose": None, "verification": None}

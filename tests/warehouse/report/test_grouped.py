@@ -7,18 +7,19 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from warehouse.report.by_path.from_hits import FromHits
+from warehouse.report.grouped import GroupedReports
+from warehouse.report.path_reports import PathReports
 
 from tests.warehouse.site import DAY, NOON, Site, view
+from warehouse.columns.filters import Filters
 from warehouse.errors import TooManyBuckets
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query.hits_snapshot import HitsReader, HitsSnapshot
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import FIRST, LAST, TimeRange
-from warehouse.report.by_path.from_hits import FromHits
-from warehouse.report.filters import Filters, Query
-from warehouse.report.grouped import GroupedReports
-from warehouse.report.hit_counts import Scope
-from warehouse.report.path_reports import PathReports
+from warehouse.report.cells import Scope
+from warehouse.report.results import Query
 from warehouse.rollups import coverage, writer
 from warehouse.rollups.coverage import Coverage
 

@@ -10,18 +10,18 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from warehouse.report.grouping import BREAKDOWNS, ORIGIN_S, TIME_UNITS, Grouping
 
 from tests import temporary
 from tests.rounds import rounds
 from tests.warehouse.report.laws import reference
 from tests.warehouse.report.laws.reference import ROWS, SCOPES
 from tests.warehouse.site import Row, view
+from warehouse.columns.filters import Filters
 from warehouse.lake.delta_table import File
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import FIRST, LAST, TimeRange
-from warehouse.report.filters import Filters
-from warehouse.report.grouping import BREAKDOWNS, ORIGIN_S, TIME_UNITS, Grouping
-from warehouse.report.hit_counts import Scope, count_files, count_paths, count_rows
+from warehouse.report.cells import Scope, count_files, count_paths, count_rows
 from warehouse.rollups.coverage import Coverage
 
 EVERYTHING = Scope("site", TimeRange(FIRST, LAST), Filters())

@@ -12,6 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from warehouse.blocks import hits_files
+from warehouse.blocks.paths import PathIds
+from warehouse.report.path_reports import PathReports
 
 from tests import temporary
 from tests.rounds import rounds
@@ -19,21 +22,18 @@ from tests.warehouse.blocks import rollup_files
 from tests.warehouse.report.laws import reference
 from tests.warehouse.report.laws.reference import ROWS, SCOPES
 from tests.warehouse.site import DAY, NOON, Row, Site, view
-from warehouse.blocks import hits_files
-from warehouse.blocks.listing import Listing
-from warehouse.blocks.paths import PathIds
+from warehouse.columns.filters import Filters
+from warehouse.columns.sources import SOURCES, TRAFFIC
 from warehouse.control.policy import Period, Periods, Policy
 from warehouse.lake import delta_table
 from warehouse.lake.delta_table import File
 from warehouse.query.hits_snapshot import HOT_COLUMNS, HitsSnapshot
 from warehouse.query.moment import Moment
 from warehouse.query.result_cache import ResultCache
-from warehouse.report.filters import Counts, Filters, Page, Query
-from warehouse.report.hit_counts import Scope
-from warehouse.report.path_reports import PathReports
+from warehouse.report.cells import Scope
+from warehouse.report.results import Counts, Listing, Page, Query
 from warehouse.rollups import writer
 from warehouse.rollups.coverage import Coverage, Part
-from warehouse.rollups.schema import SOURCES, TRAFFIC
 from warehouse.schema import HOT
 
 LISTINGS = st.builds(

@@ -9,6 +9,7 @@ from contextlib import closing
 from datetime import datetime, timedelta
 
 import pytest
+from warehouse.report.read_ahead import ReadAheadThread
 
 from tests.processes.waiting import until
 from tests.warehouse.site import DAY, NOON, Site, rank, view
@@ -16,7 +17,6 @@ from warehouse.database.postgresql import ServerError
 from warehouse.errors import LakeUnreachable
 from warehouse.lake import delta_table
 from warehouse.query.hits_snapshot import HitsReader
-from warehouse.report.read_ahead import ReadAheadThread
 from warehouse.report.reports import Reports
 from warehouse.rollups import coverage, writer
 

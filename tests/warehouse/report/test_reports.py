@@ -9,14 +9,14 @@ import pytest
 
 from tests.warehouse.report.laws import reference
 from tests.warehouse.site import DAY, NOON, Site, view
-from warehouse.blocks.listing import Audience, Order
+from warehouse.columns.dimensions import BREAKDOWNS
+from warehouse.columns.filters import Filters
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query.hits_snapshot import HitsReader, HitsSnapshot
 from warehouse.query.time_range import FIRST, LAST, TimeRange
-from warehouse.report.filters import Counts, Filters, Query
-from warehouse.report.grouping import BREAKDOWNS
-from warehouse.report.hit_counts import Scope
+from warehouse.report.cells import Scope
 from warehouse.report.reports import BATCH_ROWS, Reports
+from warehouse.report.results import Audience, Counts, Order, Query
 from warehouse.rollups import writer
 
 CACHE_BYTES = 10_000_000

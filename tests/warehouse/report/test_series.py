@@ -8,15 +8,15 @@ import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from warehouse.report.grouping import TIME_UNITS
 
 from tests.rounds import rounds
 from tests.warehouse.report.laws import reference
 from tests.warehouse.report.laws.reference import FILTERS, ROWS, TIMES
 from tests.warehouse.site import Row, view
+from warehouse.columns.filters import Filters
 from warehouse.query.time_range import TimeRange
-from warehouse.report.filters import Filters
-from warehouse.report.grouping import TIME_UNITS
-from warehouse.report.hit_counts import Scope, count_rows
+from warehouse.report.cells import Scope, count_rows
 from warehouse.report.series import series, unit_s
 from warehouse.report.time_buckets import INTERVALS, buckets
 

@@ -9,17 +9,17 @@ import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from warehouse.report.grouping import SOURCE_DAYS
 
 from tests import temporary
 from tests.rounds import rounds
 from tests.warehouse.report.laws import reference
 from tests.warehouse.report.laws.reference import ROWS
 from tests.warehouse.site import DAY, NOON, Row, view
+from warehouse.columns.filters import Filters
 from warehouse.control.policy import Period, Periods, Policy
 from warehouse.query.time_range import TimeRange
-from warehouse.report.filters import Filters
-from warehouse.report.grouping import SOURCE_DAYS
-from warehouse.report.hit_counts import Scope, count_files, count_rows
+from warehouse.report.cells import Scope, count_files, count_rows
 from warehouse.report.source_coverage import (
     MISSING_DAYS_MAX,
     SourceCoverage,

@@ -1,32 +1,22 @@
 """Most frequent user agents of people, AI agents or other bots, each with the rule that decided."""
 
-import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from warehouse.query import engine
-from warehouse.report.grouping import Grouping
+from warehouse.report.audience.agents import most_viewed_first
 
 DAYS = 7
 """Maximum number of UTC days that are read: `hits` is the only table with user agents."""
-USER_AGENTS = Grouping("{'user_agent': user_agent, 'rule': rule, 'agent': agent}")
-_COLUMNS = {"human": "human", "ai": "ai", "bot": "bot", None: "human + ai + bot"}
-"""Column of the counts by traffic."""
-_RANK = """
-SELECT value.user_agent AS user_agent, value.rule AS rule, value.agent AS agent, sum({views})::BIGINT AS views
-FROM counts
-GROUP BY ALL
-HAVING views > 0
-ORDER BY views DESC, user_agent, rule, agent NULLS LAST
-LIMIT $limit
-"""
+COLUMNS = ("userAgent", "rule", "agent")
 
 
-def rank(database: duckdb.DuckDBPyConnection, counts: pa.Table, traffic: str | None, limit: int) -> pa.Table:
+def rank(counts: pa.Table, traffic: str | None, limit: int) -> pa.Table:
     """Return the user agents with most views: user_agent, rule, agent and views. None is any traffic.
 
-    `counts` are counts by USER_AGENTS. User agents with equal views are in byte order. A user agent whose rule changed
-    has a row for each rule.
+    `counts` are counts by COLUMNS. User agents with equal views are in byte order. A user agent whose rule changed has
+    a row for each rule.
     """
-    with engine.interruptible_cursor(database) as cursor:
-        cursor.register("counts", counts)
-        return cursor.sql(_RANK.format(views=_COLUMNS[traffic]), params={"limit": limit}).to_arrow_table()
+    human, ai, bot = (counts[name] for name in ("human", "ai", "bot"))
+    views = counts[traffic] if traffic else pc.add(pc.add(human, ai), bot)
+    rows = counts.select(COLUMNS).rename_columns(["user_agent", "rule", "agent"]).append_column("views", views)
+    return most_viewed_first(rows.filter(pc.field("views") > 0), ("user_agent", "rule", "agent")).slice(0, limit)

@@ -6,20 +6,14 @@ A request in the name of an agent that is not from this agent is `spoofed`: its 
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from warehouse.report.audience.agents import add_up, most_viewed_first
-from warehouse.report.dimensions import count
-from warehouse.report.filters import VERIFICATION
-from warehouse.report.grouping import Grouping
+from warehouse.report.audience import agents
 
 DAYS = 7
 """Maximum number of UTC days whose evidence is read: `hits` is the only table that has it."""
-_COLUMNS = ("agent", "operator", "purpose", "traffic")
-_VALUES = ", ".join(f"'{name}': {name}" for name in _COLUMNS) + f", 'verification': {VERIFICATION}"
-STATES = Grouping(f"{{{_VALUES}}}", "total", (*_COLUMNS, count.VERIFICATION))
-"""Grouping by agent and state."""
-EVIDENCE = Grouping(f"{{{_VALUES}, 'verified_by': verified_by}}", condition="verified_by IS NOT NULL")
-"""Grouping by agent, state and evidence of the hits that have evidence."""
+STATES = (*agents.COLUMNS, "verification")
+EVIDENCE = (*STATES, "verifiedBy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +27,12 @@ class Verdicts:
     states: pa.Table
     evidence: pa.Table
 
-    @property
-    def nbytes(self) -> int:
-        return int(self.states.get_total_buffer_size() + self.evidence.get_total_buffer_size())
-
 
 def read(states: pa.Table, evidence: pa.Table) -> Verdicts:
     """Return the verdicts. `states` are counts by STATES, and `evidence` counts by EVIDENCE of the last days."""
-    columns = (*_COLUMNS, "verification")
-    return Verdicts(_list(states, columns), _list(evidence, (*columns, "verified_by")))
-
-
-def _list(counts: pa.Table, columns: tuple[str, ...]) -> pa.Table:
-    return most_viewed_first(add_up(counts, columns), columns)
+    known = agents.of_machines(evidence).rename_columns({"verifiedBy": "verified_by"})
+    known = known.filter(pc.field("verified_by").is_valid())
+    return Verdicts(
+        agents.most_viewed_first(agents.of_machines(states), STATES),
+        agents.most_viewed_first(known, (*STATES, "verified_by")),
+    )

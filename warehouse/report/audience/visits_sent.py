@@ -1,24 +1,23 @@
 """Views by people that AI products sent, by the operators of the products."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warehouse.report.filters import Filters
+from warehouse.columns.filters import Filters
 
 
 def without_agents(filters: Filters) -> Filters:
     """Return the filters without those of readers: a person who follows a link of an AI product is no AI agent."""
-    return replace(filters, traffic=None, agent=None, operator=None, purpose=None, verification=None)
+    return filters.but(traffic=None, agent=None, operator=None, purpose=None, verification=None)
 
 
-def by_operator(counts: pa.Table, operators: Mapping[str, str]) -> dict[str, int]:
-    """Return the human views of each operator, 0 included. `operators` has the operators by the values of `counts`."""
+def by_operator(counts: pa.Table, by: str, operators: Mapping[str, str]) -> dict[str, int]:
+    """Return the human views of each operator, 0 included. `operators` has the operators by the values of `by`."""
     visits = dict.fromkeys(operators.values(), 0)
-    sent = counts.filter(pc.is_in(counts["value"], value_set=pa.array(operators, pa.string())))
-    for value, human in zip(sent["value"].to_pylist(), sent["human"].to_pylist(), strict=True):
+    sent = counts.filter(pc.is_in(counts[by], value_set=pa.array(operators, pa.string())))
+    for value, human in zip(sent[by].to_pylist(), sent["human"].to_pylist(), strict=True):
         visits[operators[value]] += human
     return visits
 

@@ -14,9 +14,9 @@ _TIME = pa.timestamp("us", "UTC")
 
 
 def in_files(counts: pa.Table) -> pa.Table:
-    """Return the days of counts by `grouping.SOURCE_DAYS`, whose days begin with 0."""
-    sources, numbers = (pc.struct_field(counts["value"], name).to_pylist() for name in ("source", "day"))
-    return _table((source, number + 1) for source, number in zip(sources, numbers, strict=True))
+    """Return the days of counts by source and day."""
+    sources, days = (counts[name].to_pylist() for name in ("source", "day"))
+    return _table((source, day.toordinal()) for source, day in zip(sources, days, strict=True))
 
 
 def in_rows(hot: pa.Table, project: str) -> pa.Table:

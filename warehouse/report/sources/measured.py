@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal
 
+from warehouse.columns.sources import SOURCES, TRAFFIC
 from warehouse.control import policy
 from warehouse.control.policy import Periods
 from warehouse.query.time_range import FIRST
 from warehouse.report.sources.silence import Span
-from warehouse.rollups.schema import SOURCES, TRAFFIC
 
 SEEING: Mapping[str, Collection[str]] = {"human": SOURCES, "ai": SOURCES[1:], "bot": SOURCES[1:]}
 """Sources that see a kind of readers. Few AI agents and other bots run the script of a page."""

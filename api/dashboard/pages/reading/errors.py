@@ -19,7 +19,7 @@ from api.http.report_parameters import ERROR_STATUSES, agents_of
 from api.routes.reports import errors
 from api.routes.reports.tables import CSV
 from warehouse.report.audience.errors import FIRST_DAY, ErrorQuery
-from warehouse.report.filters import Counts
+from warehouse.report.results import Counts
 
 ROWS = 50
 """Number of rows on a page of the table."""
@@ -86,8 +86,10 @@ def _view(visit: Visit) -> View:
 def _query(view: View) -> ErrorQuery:
     filters, period = view.filters, view.period
     first, end = period.first or FIRST_DAY, _last_day(view) + _DAY
-    agents = agents_of(filters.operator, filters.purpose)
-    return ErrorQuery(view.project.id, first, end, filters.path, filters.traffic, filters.agent, _status(view), agents)
+    agents = agents_of(filters["operator"], filters["purpose"])
+    return ErrorQuery(
+        view.project.id, first, end, filters.path, filters["traffic"], filters["agent"], _status(view), agents
+    )
 
 
 def _last_day(view: View) -> date:

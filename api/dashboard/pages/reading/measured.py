@@ -12,14 +12,15 @@ from api.dashboard.pages.reading.warnings import readable
 from api.dashboard.web import locale
 from api.dashboard.web.period import Period
 from api.dashboard.web.view import SOURCES, View
+from warehouse.columns.filters import Filters
+from warehouse.columns.sources import TRAFFIC
 from warehouse.control import policy, source_policies
 from warehouse.control.policy import Periods, Policy
-from warehouse.report.filters import Counts, Filters
+from warehouse.report.results import Counts
 from warehouse.report.source_coverage import Source
 from warehouse.report.sources import measured
 from warehouse.report.sources.measured import SEEING, clipped, merged
 from warehouse.report.sources.silence import Span
-from warehouse.rollups.schema import TRAFFIC
 
 FILTERED, NOT_SET_UP, NOT_COUNTED = "not part of this filter", "not set up", "not counted in this period"
 LEFT_OUT = "left out by the source policy"
@@ -255,12 +256,12 @@ def selectable(filters: Filters) -> tuple[str, ...]:
     Only AI agents have an operator and a purpose. No person has the name of an agent. A bot can have the name of an AI
     agent, if its hit is spoofed. Only the claims of agents and bots are verified.
     """
-    if filters.operator is not None or filters.purpose is not None:
+    if filters["operator"] is not None or filters["purpose"] is not None:
         possible: tuple[str, ...] = ("ai",)
-    elif filters.verification == "spoofed":
+    elif filters["verification"] == "spoofed":
         possible = ("bot",)
     else:
-        possible = TRAFFIC if filters.agent is None and filters.verification is None else ("ai", "bot")
+        possible = TRAFFIC if filters["agent"] is None and filters["verification"] is None else ("ai", "bot")
     return tuple(kind for kind in filters.selected_traffic if kind in possible)
 
 
@@ -271,7 +272,7 @@ def read(view: View, *, has_policy: bool = True) -> Measured:
     """
     coverage = view.reports.source_coverage(view.snapshot, view.project.id)
     periods = source_policies.periods(view.visit.state.control, view.project.id) if has_policy else ()
-    selected = (view.filters.source,) if view.filters.source else tuple(SOURCES)
+    selected = (view.filters["source"],) if view.filters["source"] else tuple(SOURCES)
     sources = tuple(source for source in coverage.sources if source.source in selected)
     since = min((source.first_hit for source in coverage.sources), default=None)
     spans = measured.of_kinds({source.source: source.spans for source in sources}, periods)

@@ -17,7 +17,7 @@ from api.dashboard.web import locale, render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import TRAFFIC, View
 from api.dashboard.web.visit import Visit
-from warehouse.report.filters import Counts, Query
+from warehouse.report.results import Counts, Query
 
 LIVE_MINUTES = 30
 """Length of the range of the live count, in minutes."""
@@ -99,8 +99,6 @@ def base(visit: Visit) -> str:
 
 def _numbers(view: View, measurement: Measured) -> dict[str, Any]:
     """Return the values of the template that are counts. All of them are of one moment."""
-    if view.previous:
-        view.reports.read_edges(view.snapshot, view.query(), view.query(view.previous))
     chart = timeline(view, measurement)
     counts = chart.totals if chart else _totals(view, view.query())
     shown = measurement.shown(counts, view.period.start, view.period.end)
@@ -127,7 +125,7 @@ def _all_totals(view: View, measurement: Measured, now: Shown) -> list[Total]:
             getattr(now, traffic),
             getattr(before, traffic) if traffic in compared else None,
             measurement.reason(traffic),
-            view.link(traffic=None if view.filters.traffic == traffic else traffic),
+            view.link(traffic=None if view.filters["traffic"] == traffic else traffic),
         )
         for traffic, css in (("human", "people"), ("ai", "ai"), ("bot", "bot"))
     ]

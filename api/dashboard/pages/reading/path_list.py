@@ -22,11 +22,11 @@ from api.dashboard.web.view import View
 from api.dashboard.web.visit import Visit
 from api.routes.reports import views
 from api.routes.reports.tables import CSV
-from warehouse.blocks.listing import Audience
+from warehouse.columns.filters import Filters
 from warehouse.query.time_range import FIRST
-from warehouse.report.audience.first_days import PATHS_MAX
-from warehouse.report.filters import Counts, Filters, Query
-from warehouse.report.filters import Page as Rows
+from warehouse.report.pages import PATHS_MAX
+from warehouse.report.results import Audience, Counts, Query
+from warehouse.report.results import Page as Rows
 
 ROWS = 50
 """Number of paths on a page of the table."""

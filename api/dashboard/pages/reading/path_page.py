@@ -13,8 +13,8 @@ from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import SOURCES, View
 from api.dashboard.web.visit import Visit
-from warehouse.report.filters import Counts
-from warehouse.rollups.schema import TRAFFIC
+from warehouse.columns.sources import TRAFFIC
+from warehouse.report.results import Counts
 
 ROWS = 20
 """Maximum number of rows of a table."""

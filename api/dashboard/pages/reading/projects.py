@@ -13,12 +13,13 @@ from api.dashboard.pages.reading.warnings import readable
 from api.dashboard.web import locale, render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.visit import Visit
+from warehouse.columns.filters import Filters
 from warehouse.control import projects
 from warehouse.control.projects import ANY_ORIGIN, Project
 from warehouse.errors import InvalidProject, ProjectExists
 from warehouse.query.hits_snapshot import HitsSnapshot
 from warehouse.report.audience.activity import Sparkline
-from warehouse.report.filters import Counts, Filters, Query
+from warehouse.report.results import Counts, Query
 
 PAGE_PROJECTS = 20
 """Number of projects on a page."""

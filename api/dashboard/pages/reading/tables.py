@@ -14,8 +14,7 @@ from api.dashboard.pages.reading.measured import FILTERED, Measured, Shown
 from api.dashboard.web import links
 from api.dashboard.web.period import Period
 from api.dashboard.web.view import PURPOSES, SOURCES, View
-from warehouse.blocks.listing import Order
-from warehouse.report.filters import Counts, Page, Query
+from warehouse.report.results import Counts, Order, Page, Query
 from warehouse.report.source_coverage import Source
 from warehouse.report.sources.measured import Extent
 
@@ -232,7 +231,7 @@ def query(view: View, dimension: Dimension) -> Query:
 
     If the page is filtered by other readers, the table is of these readers instead.
     """
-    return view.query(traffic=view.filters.traffic or dimension.traffic)
+    return view.query(traffic=view.filters["traffic"] or dimension.traffic)
 
 
 def _rows(view: View, page: Page, column: str, filter: str | None, dimension: Dimension | None) -> list[Row]:

@@ -15,10 +15,10 @@ from api.dashboard.pages.reading.measured import READERS, Measured, Shown
 from api.dashboard.web import locale
 from api.dashboard.web.period import Period
 from api.dashboard.web.view import SOURCES, View
+from warehouse.columns.sources import TRAFFIC
 from warehouse.errors import TooManyBuckets
-from warehouse.report.filters import Counts, Query
+from warehouse.report.results import Counts, Query
 from warehouse.report.time_buckets import instant
-from warehouse.rollups.schema import TRAFFIC
 
 SLOTS_MIN = 7
 """Minimum number of intervals for which a chart has space, so that a single bar is not as wide as the chart."""

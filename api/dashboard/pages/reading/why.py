@@ -17,7 +17,8 @@ from ingest.classification.device import MATCHED_CHARACTERS_MAX, matched_text
 from ingest.classification.explain import ACCEPT_NAME, NAMES, Step, explain
 from ingest.hits.evidence import ACCEPT_CHARACTERS_MAX
 from ingest.hits.hit import USER_AGENT_CHARACTERS_MAX
-from warehouse.report.filters import Filters, Query
+from warehouse.columns.filters import Filters
+from warehouse.report.results import Query
 
 USER_AGENTS_SHOWN = 10
 """Number of user agents of each class."""

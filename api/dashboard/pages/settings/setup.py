@@ -19,9 +19,10 @@ from api.http.headers import header
 from api.routes import beacon
 from ingest.hits.hit import BeaconHit
 from ingest.hits.url import URL_CHARACTERS_MAX
+from warehouse.columns.filters import Filters
 from warehouse.control import projects
 from warehouse.errors import InvalidProject
-from warehouse.report.filters import Filters, Query
+from warehouse.report.results import Query
 from warehouse.report.source_coverage import Source, SourceCoverage
 
 TEST_PATH = "/readership-test"

@@ -3,7 +3,7 @@
 from xml.etree import ElementTree as ET
 
 from api.dashboard.charts import bar
-from warehouse.report.filters import Counts
+from warehouse.report.results import Counts
 
 
 def rects(counts: Counts, largest: int) -> list[tuple[str, str, str]]:

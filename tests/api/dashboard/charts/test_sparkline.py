@@ -3,7 +3,7 @@
 from xml.etree import ElementTree as ET
 
 from api.dashboard.charts import sparkline
-from warehouse.report.filters import Counts
+from warehouse.report.results import Counts
 
 
 def paths(*intervals: Counts | None) -> dict[str, str]:

@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from api.dashboard.charts.time_chart import HEIGHT, Interval, Mark, TimeChart, svg
-from warehouse.report.filters import Counts
+from warehouse.report.results import Counts
 
 
 def drawing(*counts: Counts | None, **more: object) -> ET.Element:

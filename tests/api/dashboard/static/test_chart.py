@@ -12,7 +12,7 @@ from api.dashboard.charts import time_chart
 from api.dashboard.charts.time_chart import Interval, Mark, TimeChart
 from api.dashboard.charts.time_labels import labels
 from api.dashboard.web import locale
-from warehouse.report.filters import Counts
+from warehouse.report.results import Counts
 
 STATIC = Path(__file__).parents[4] / "api" / "dashboard" / "static"
 ENGLISH = Locale("en")

@@ -11,8 +11,8 @@ from api.dashboard.web.visit import Visit
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.site import Dashboard
 from tests.processes.running import PROJECT
+from warehouse.columns.filters import Filters
 from warehouse.control import projects
-from warehouse.report.filters import Filters
 
 PATH = f"/projects/{PROJECT}"
 

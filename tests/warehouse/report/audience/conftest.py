@@ -12,8 +12,8 @@ from tests.warehouse.site import CACHE_BYTES, Row, Site
 from warehouse.control.policy import Periods
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query.hits_snapshot import HitsReader
-from warehouse.report.filters import Query
 from warehouse.report.reports import Reports
+from warehouse.report.results import Query
 from warehouse.rollups import writer
 
 

@@ -11,8 +11,9 @@ from tests.rounds import rounds
 from tests.warehouse.report.audience.conftest import Lake
 from tests.warehouse.report.laws import generated, model
 from tests.warehouse.site import DAY, NOON, Row, Site, view
+from warehouse.columns.filters import Filters
 from warehouse.query.time_range import FIRST, LAST
-from warehouse.report.filters import Filters, Query
+from warehouse.report.results import Query
 
 GPT = {"traffic": "ai", "agent": "GPTBot", "operator": "OpenAI", "purpose": "training"}
 CLAUDE = {"traffic": "ai", "agent": "ClaudeBot", "operator": "Anthropic", "purpose": "training"}

@@ -11,8 +11,9 @@ from tests.warehouse.report.audience.conftest import Lake, settle
 from tests.warehouse.report.laws import generated
 from tests.warehouse.report.laws.generated import PATHS, PROJECTS
 from tests.warehouse.site import DAY, NOON, Site, view
+from warehouse.columns.filters import Filters
 from warehouse.query.time_range import FIRST
-from warehouse.report.filters import Filters, Query
+from warehouse.report.results import Query
 
 AI = {"traffic": "ai", "agent": "GPTBot"}
 TODAY = Query("site", NOON, None, Filters(agent="Googlebot"), NOON)

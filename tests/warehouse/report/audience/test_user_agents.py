@@ -13,8 +13,9 @@ from tests.warehouse.report.audience.conftest import Lake
 from tests.warehouse.report.laws import generated, model
 from tests.warehouse.report.laws.generated import NOW
 from tests.warehouse.site import DAY, NOON, Site, view
+from warehouse.columns.filters import Filters
 from warehouse.query.time_range import FIRST
-from warehouse.report.filters import Filters, Query
+from warehouse.report.results import Query
 
 GPT = {"traffic": "ai", "agent": "GPTBot", "rule": "ai:GPTBot"}
 MIDNIGHT = NOON - timedelta(hours=12)

@@ -11,8 +11,9 @@ from tests.rounds import rounds
 from tests.warehouse.report.audience.conftest import Lake, settle
 from tests.warehouse.report.laws import generated, model
 from tests.warehouse.site import DAY, NOON, Site, view
+from warehouse.columns.filters import Filters
 from warehouse.query.time_range import FIRST
-from warehouse.report.filters import Filters, Query
+from warehouse.report.results import Query
 
 LIST = "list:openai-gptbot 2026-09-02"
 GPT = {"agent": "GPTBot", "operator": "OpenAI", "purpose": "training"}

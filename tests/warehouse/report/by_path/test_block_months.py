@@ -8,22 +8,22 @@ from pathlib import Path
 import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from warehouse.blocks import project, selection
+from warehouse.blocks.months import DAYS
+from warehouse.report.by_path.block_months import BlockMonths
 
 from tests.rounds import rounds
 from tests.warehouse.report.laws import reference
 from tests.warehouse.report.laws.reference import FILTERS, ROWS
 from tests.warehouse.report.test_path_reports import coverage
 from tests.warehouse.site import Row, view
-from warehouse.blocks import project, selection
-from warehouse.blocks.months import DAYS
+from warehouse.columns.filters import Filters
+from warehouse.columns.sources import TRAFFIC
 from warehouse.control.policy import BY_FORMAT, POLICIES, Period, Policy, Span
 from warehouse.lake.delta_table import File
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import TimeRange
-from warehouse.report.by_path.block_months import BlockMonths
-from warehouse.report.filters import Filters
-from warehouse.report.hit_counts import Scope
-from warehouse.rollups.schema import TRAFFIC
+from warehouse.report.cells import Scope
 
 MARKDOWN_AND_A_PAGE = [
     view(source="beacon", format="markdown"),

@@ -12,18 +12,18 @@ from zoneinfo import ZoneInfo
 
 import duckdb
 import pytest
+from warehouse.blocks import project
+from warehouse.report.by_path import from_hits
 
 from tests.warehouse.site import DAY, NOON, Site, some_rows, view
-from warehouse.blocks import project
-from warehouse.blocks.listing import Audience, Listing, Order
+from warehouse.columns.filters import Filters
 from warehouse.control.policy import Period, Periods
 from warehouse.errors import BlockTooLarge, SlowReport, SpillFull
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query import edge_rows, engine
 from warehouse.query.time_range import FIRST, LAST
-from warehouse.report.by_path import from_hits
-from warehouse.report.filters import Filters, Query
 from warehouse.report.reports import Reports
+from warehouse.report.results import Audience, Listing, Order, Query
 from warehouse.rollups import coverage, writer
 
 QUERIES = [

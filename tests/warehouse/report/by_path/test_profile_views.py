@@ -7,20 +7,20 @@ from pathlib import Path
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from warehouse.blocks import project
+from warehouse.blocks.months import DAYS
+from warehouse.report.by_path import profile_views
 
 from tests.rounds import rounds
 from tests.warehouse.report.laws import reference
 from tests.warehouse.report.laws.reference import ROWS
 from tests.warehouse.report.test_path_reports import coverage
 from tests.warehouse.site import DAY, NOON, Row, view
-from warehouse.blocks import project
-from warehouse.blocks.months import DAYS
+from warehouse.columns.filters import Filters
+from warehouse.columns.sources import SOURCES, TRAFFIC
 from warehouse.control.policy import MARKDOWN
 from warehouse.lake.delta_table import File
 from warehouse.query.result_cache import ResultCache
-from warehouse.report.by_path import profile_views
-from warehouse.report.filters import Filters
-from warehouse.rollups.schema import SOURCES, TRAFFIC
 
 STATES = ["verified", "not_checked", "spoofed"]
 

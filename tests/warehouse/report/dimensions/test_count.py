@@ -8,18 +8,18 @@ import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from warehouse.report.dimensions.count import count
+from warehouse.report.dimensions.rows import of_hits
+from warehouse.report.grouping import BREAKDOWNS, SOURCE_DAYS, TIME_UNITS, Grouping
 
 from tests.warehouse.report.laws import reference
 from tests.warehouse.report.laws.reference import FILTERS, ROWS
 from tests.warehouse.site import NOON, Row, view
+from warehouse.columns.filters import Filters
 from warehouse.control.policy import Period, Periods, Policy
 from warehouse.query.time_range import TimeRange
 from warehouse.report.audience.agents import AGENT_DAYS
-from warehouse.report.dimensions.count import count
-from warehouse.report.dimensions.rows import of_hits
-from warehouse.report.filters import Filters
-from warehouse.report.grouping import BREAKDOWNS, SOURCE_DAYS, TIME_UNITS, Grouping
-from warehouse.report.hit_counts import Scope, count_rows
+from warehouse.report.cells import Scope, count_rows
 
 GROUPINGS = [
     each for each in (*BREAKDOWNS.values(), *TIME_UNITS.values(), SOURCE_DAYS, AGENT_DAYS) if each.dimension is not None

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from warehouse.report.dimensions import months
 
 from tests.warehouse.report.laws import reference
 from tests.warehouse.report.laws.test_rollup_counts import write_rollups
 from tests.warehouse.site import DAY, NOON, view
 from warehouse.query.result_cache import ResultCache
-from warehouse.report.dimensions import months
 from warehouse.rollups import coverage
 
 DAYS = ["2026-09-14", "2026-09-15", "2026-09-16"]

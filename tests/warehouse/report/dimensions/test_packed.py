@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from warehouse.report.dimensions.packed import CELLS, LARGE_VIEWS, PackedDimension, pack
 from warehouse.report.dimensions.rows import COLUMNS, DimensionRows
-from warehouse.rollups.schema import DIMENSION_KEY, DIMENSIONS, DIMENSIONS_ORDER
+
+from warehouse.columns.sources import DIMENSION_KEY, DIMENSIONS, DIMENSIONS_ORDER
 
 NAMES = ("browser", "os", "status", "total")
 DAYS = [f"2026-09-{day:02}" for day in range(1, 31)]

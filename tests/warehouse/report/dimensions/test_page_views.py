@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from warehouse.report.dimensions import page_views
+from warehouse.report.dimensions.page_views import PathMonth
 
 from tests.warehouse.blocks import rollup_files
 from tests.warehouse.site import NOON, Row, view
 from warehouse.query.result_cache import ResultCache
-from warehouse.report.dimensions import page_views
-from warehouse.report.dimensions.page_views import PathMonth
 from warehouse.rollups.coverage import Rollup
 
 ROWS = [

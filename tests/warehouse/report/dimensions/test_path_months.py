@@ -7,16 +7,16 @@ from datetime import date
 
 import pyarrow.parquet as pq
 import pytest
-
-from tests.warehouse.rollups.test_writer import varied, write
-from tests.warehouse.site import Row, Site
-from warehouse.query.result_cache import ResultCache
 from warehouse.report.dimensions import path_months
 from warehouse.report.dimensions.page_views import PathMonth
 from warehouse.report.dimensions.path_months import DENSE_COUNTERS
 from warehouse.report.dimensions.rows import VALUE, DimensionRows
+
+from tests.warehouse.rollups.test_writer import varied, write
+from tests.warehouse.site import Row, Site
+from warehouse.columns.sources import DIMENSION_KEY, QUARTER_S, VIEW_VALUES
+from warehouse.query.result_cache import ResultCache
 from warehouse.rollups.coverage import Rollup
-from warehouse.rollups.schema import DIMENSION_KEY, QUARTER_S, VIEW_VALUES
 
 ROWS = [varied(number) for number in range(90)]
 DAYS_BEFORE_THE_MONTH = date(2026, 8, 31).toordinal() - 1

@@ -1,7 +1,6 @@
 """Rows of a dimension in memory."""
 
 import numpy as np
-
 from warehouse.report.dimensions.rows import indices_of
 
 

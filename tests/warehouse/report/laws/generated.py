@@ -13,9 +13,10 @@ from zoneinfo import ZoneInfo, available_timezones
 from hypothesis import strategies as st
 
 from tests.warehouse.site import Row, view
+from warehouse.columns.filters import Filters
 from warehouse.control.policy import POLICIES, Period, Periods
 from warehouse.query.time_range import FIRST, LAST
-from warehouse.report.filters import Filters, Query
+from warehouse.report.results import Query
 
 PROJECTS = ["site", "site-2", "a"]
 PATHS = [
@@ -126,8 +127,16 @@ FILTER_VALUES = {
         name: [*sorted({each[name] for each in READERS if each[name] is not None}), "none"]
         for name in ("agent", "operator", "purpose")
     },
+    **{
+        {"referrer_host": "referrerHost", "utm_source": "utmSource"}.get(name, name): [
+            *(str(value) for value in values if value),
+            "none",
+        ]
+        for name, values in COLUMNS.items()
+    },
+    "rule": ["human", "ai:GPTBot", "none"],
 }
-FILTERED = ("path", "traffic", "agent", "operator", "purpose", "verification", "source")
+FILTERED = ("path", *FILTER_VALUES)
 
 
 @dataclass(frozen=True)
@@ -221,7 +230,8 @@ def policy(chance: Random) -> Periods:
 
 
 def filters(chance: Random) -> Filters:
-    names = chance.choice([[], ["path"], ["source"], ["path", "traffic"], chance.sample(FILTERED, 1), FILTERED])
+    some = chance.sample(FILTERED, chance.randrange(1, 3))
+    names = chance.choice([[], ["path"], ["source"], ["path", "traffic"], some, some, FILTERED])
     share = 0.3 if names is FILTERED else 1
     return Filters(**{name: _filter(chance, name) for name in names if chance.random() < share})
 
@@ -229,7 +239,8 @@ def filters(chance: Random) -> Filters:
 def _filter(chance: Random, name: str) -> str:
     if name == "path":
         path = chance.choice([*PATHS, "/p/1", "/p/12", "/none"])
-        return path if chance.random() < 0.5 else path[: chance.randrange(6)] + "*"
+        part = path[: chance.randrange(6)]
+        return chance.choice([path, path, f"{part}*", f"*{part[1:]}*"])
     return chance.choice(FILTER_VALUES[name])
 
 

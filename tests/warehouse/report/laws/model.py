@@ -8,9 +8,10 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from tests.warehouse.site import Row
+from warehouse.columns.filters import Filters
 from warehouse.control.policy import Periods
 from warehouse.query.time_range import FIRST, LAST
-from warehouse.report.filters import Filters, Query
+from warehouse.report.results import Query
 
 Views = tuple[int, int, int]
 """Views of people, AI agents and other bots."""
@@ -41,7 +42,10 @@ def matching(rows: Iterable[Row], query: Query) -> list[Row]:
 def _matches(row: Row, filters: Filters) -> bool:
     for name, wanted in filters.fields.items():
         value = value_of(row, name)
-        if name == "path" and wanted.endswith("*"):
+        if name == "path" and wanted.startswith("*"):
+            if wanted[1:].removesuffix("*") not in value:
+                return False
+        elif name == "path" and wanted.endswith("*"):
             if not value.startswith(wanted[:-1]):
                 return False
         elif value != wanted:

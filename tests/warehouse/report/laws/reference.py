@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from tests.warehouse.report.laws.model import counts_under
 from tests.warehouse.site import NOON, Row, view
-from warehouse.blocks.listing import Listing
+from warehouse.columns.filters import Filters
 from warehouse.control.policy import Period, Periods
 from warehouse.lake.delta_table import File
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import FIRST, LAST, TimeRange
-from warehouse.report.filters import Filters
-from warehouse.report.hit_counts import Scope
+from warehouse.report.cells import Scope
+from warehouse.report.results import Listing
 from warehouse.schema import HITS, HITS_ORDER, HOT
 
 UNCACHED = ResultCache(0)

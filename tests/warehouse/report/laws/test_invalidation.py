@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 
 from tests.warehouse.site import DAY, Site, view
+from warehouse.columns.filters import Filters
 from warehouse.lake.delta_table import HITS_TABLE
-from warehouse.report.filters import Filters, Query
 from warehouse.report.reports import Reports
+from warehouse.report.results import Query
 from warehouse.rollups import coverage, writer
 
 AUGUST, SEPTEMBER, OCTOBER = (datetime(2026, month, 1, tzinfo=UTC) for month in (8, 9, 10))

@@ -23,6 +23,7 @@ from tests.warehouse.report.laws import generated, model
 from tests.warehouse.report.laws.generated import NOW, Breakdown, Form, Series, Views
 from tests.warehouse.report.laws.model import Counted
 from tests.warehouse.site import Row, Site
+from warehouse.columns.filters import Filters
 from warehouse.control.policy import POLICIES, Period, Periods
 from warehouse.errors import MomentExpired, TooManyBuckets
 from warehouse.hotlog.retention import AS_OF_S
@@ -34,8 +35,8 @@ from warehouse.query.hits_snapshot import HitsReader, HitsSnapshot
 from warehouse.query.moment import Moment
 from warehouse.query.snapshot import SnapshotReader
 from warehouse.query.time_range import FIRST
-from warehouse.report.filters import Filters, Page, Query
 from warehouse.report.reports import Reports
+from warehouse.report.results import Page, Query
 from warehouse.report.source_coverage import MISSING_DAYS_MAX
 from warehouse.rollups import writer
 
@@ -137,7 +138,7 @@ class Lake(RuleBasedStateMachine):
         return self.under_policy(generated.query(chance))
 
     def under_policy(self, query: Query) -> Query:
-        return replace(query, filters=replace(query.filters, policy=self.policies[query.project]))
+        return replace(query, filters=query.filters.but(policy=self.policies[query.project]))
 
     def teardown(self) -> None:
         for reports in self.readers:
@@ -330,13 +331,13 @@ class Lake(RuleBasedStateMachine):
         snapshot = reports.take()
 
         def totals_of(value: str | None) -> model.Views:
-            filters = replace(query.filters, **{name: value})
+            filters = query.filters.but(**{name: value})
             return _some(answered(reports, snapshot, replace(query, filters=filters), Views(0, 1)))[0]
 
         if name == "traffic":
             assert totals_of(None) == added_up([(value, totals_of(value)) for value in model.TRAFFIC])
             return
-        query = replace(query, filters=replace(query.filters, **{name: None}))
+        query = replace(query, filters=query.filters.but(**{name: None}))
         totals, parts, _ = _some(answered(reports, snapshot, query, Breakdown(name, 0, ALL)))
         assert totals == added_up(parts)
         for value, views in parts[:8]:

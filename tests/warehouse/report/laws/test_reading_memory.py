@@ -6,15 +6,16 @@ from datetime import timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from warehouse.blocks.project import ProjectBlock
 
 from tests.warehouse.site import DAY, NOON, Site, view
-from warehouse.blocks.project import ProjectBlock
+from warehouse.columns.filters import Filters
 from warehouse.lake import delta_table
 from warehouse.query import result_cache
 from warehouse.query.hits_snapshot import HitsReader
 from warehouse.query.time_range import FIRST
-from warehouse.report.filters import Counts, Filters, Query
 from warehouse.report.reports import Reports
+from warehouse.report.results import Counts, Query
 from warehouse.rollups import writer
 
 PROJECTS, DAYS, LARGE_PATHS = 200, 12, 20_000

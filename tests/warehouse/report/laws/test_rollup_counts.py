@@ -14,23 +14,23 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from warehouse.blocks import project
+from warehouse.report.grouping import BREAKDOWNS, SOURCE_DAYS, TIME_UNITS, Grouping
 
 from tests import temporary
 from tests.rounds import rounds
 from tests.warehouse.report.laws import reference
 from tests.warehouse.report.laws.reference import AGENTS, ROWS, SCOPES
 from tests.warehouse.site import DAY, NOON, Row, view
-from warehouse.blocks import project
+from warehouse.columns.filters import Filters
+from warehouse.columns.sources import QUARTER_S, SOURCES
 from warehouse.control.policy import BY_FORMAT, DEFAULT, Period, Policy
 from warehouse.lake.delta_table import File
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import TimeRange
-from warehouse.report.filters import Filters
-from warehouse.report.grouping import BREAKDOWNS, SOURCE_DAYS, TIME_UNITS, Grouping
-from warehouse.report.hit_counts import Scope, count_files
+from warehouse.report.cells import Scope, count_files
 from warehouse.rollups import coverage, writer
 from warehouse.rollups.coverage import Coverage
-from warehouse.rollups.schema import QUARTER_S, SOURCES
 
 GROUPINGS = [*BREAKDOWNS.values(), *TIME_UNITS.values(), SOURCE_DAYS]
 EVERYTHING = Scope("site", TimeRange(), Filters())

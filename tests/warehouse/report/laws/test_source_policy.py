@@ -15,11 +15,12 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tests.warehouse.site import DAY, NOON, Row, Site, view
+from warehouse.columns.filters import Filters
 from warehouse.control.policy import Period, Periods, Policy
 from warehouse.maintenance import rollups
 from warehouse.query.time_range import FIRST
-from warehouse.report.filters import Counts, Filters, Query
 from warehouse.report.reports import Reports
+from warehouse.report.results import Counts, Query
 
 PEOPLE, SCRIPT, MARKDOWN, AI, BROWSING_AI, BOT = 120, 90, 7, 40, 15, 25
 """Page views of the week by people, the script, Markdown readers with a browser's user agent, AI agents, and bots."""

@@ -22,12 +22,12 @@ from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import PURPOSES, STATES, View
 from api.dashboard.web.visit import Visit
 from api.http.problems import Problem
-from api.http.report_parameters import NAME_CHARACTERS_MAX
+from api.http.report_parameters import TEXT_CHARACTERS_MAX
 from ingest.classification.agents import BY_NAME
 from ingest.hits.url import UNSTORABLE
-from warehouse.blocks.listing import Listing
+from warehouse.columns.filters import Filters
 from warehouse.query.time_range import FIRST
-from warehouse.report.filters import Counts, Filters, Query
+from warehouse.report.results import Counts, Listing, Query
 
 ROWS = 25
 """Number of paths on a page of the table."""
@@ -70,7 +70,7 @@ class Robots:
 def agent(visit: Visit) -> Response:
     """Respond to GET /projects/{project}/ai/agents/{agent}."""
     view, name = View(visit), visit.path_parameter("agent")
-    traffic: AgentTraffic = "bot" if view.filters.verification == SPOOFED else "ai"
+    traffic: AgentTraffic = "bot" if view.filters["verification"] == SPOOFED else "ai"
     view.fix(traffic=traffic, agent=name, operator=None, purpose=None)
     known = _known(view, name)
     number = view.page_number()
@@ -105,7 +105,7 @@ def _known(view: View, name: str) -> dict[str, Any] | None:
     Raises:
         Problem: `not-found` for a name that neither the table of agents nor a hit has.
     """
-    if len(name) <= NAME_CHARACTERS_MAX and not UNSTORABLE.search(name):
+    if len(name) <= TEXT_CHARACTERS_MAX and not UNSTORABLE.search(name):
         query = Query(view.project.id, FIRST, None, Filters(traffic="ai", agent=name), view.now)
         rows: list[dict[str, Any]] = view.reports.agents(view.snapshot, query).to_pylist()
         if rows:

@@ -27,7 +27,7 @@ from api.routes.reports.tables import CSV
 from ingest.classification.agents import BY_NAME
 from ingest.verification.address_lists import age_warning
 from warehouse.errors import TooManyBuckets
-from warehouse.report.filters import Counts
+from warehouse.report.results import Counts
 from warehouse.report.time_buckets import INTERVALS
 
 PURPOSE_TEXTS = {
@@ -135,7 +135,7 @@ def _cells(table: AiTable) -> Iterator[Cells]:
 
 def _cards(view: View, table: AiTable) -> list[PurposeCard]:
     """Return a card for each purpose that has reads."""
-    chosen = view.filters.purpose
+    chosen = view.filters["purpose"]
     purposes = [purpose for purpose in table.purposes if purpose is not None]
     interval = _interval_of_sparklines(view.period)
     reads = _reads_by_purpose(view, purposes, interval)

@@ -141,7 +141,7 @@ def _selected(view: View, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]
 
 
 def _state_row(view: View, state: State, requests: Counter[State]) -> StateRow:
-    is_only = view.filters.verification == state
+    is_only = view.filters["verification"] == state
     link = view.link(verification=None if is_only else state)
     return StateRow(state, requests[state], requests[state] / requests.total(), link, is_only)
 

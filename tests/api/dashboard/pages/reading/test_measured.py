@@ -7,7 +7,7 @@ from api.dashboard.pages.reading.measured import FILTERED, LEFT_OUT, NOT_COUNTED
 from api.dashboard.pages.reading.warnings import readable
 from tests.api.dashboard.pages.reading.measuring import day, measured, period
 from warehouse.control.policy import Policy
-from warehouse.report.filters import Counts
+from warehouse.report.results import Counts
 from warehouse.report.sources.silence import Span
 
 SCRIPT_THEN_LOG = {"beacon": day(5), "log": day(10)}

@@ -15,7 +15,8 @@ from api.dashboard.pages.reading.tables import DIMENSIONS, PAGE_ROWS, ROWS, Row
 from api.dashboard.web.period import Period
 from tests.api.dashboard.pages.reading.measuring import NOW as NOW_DAY
 from tests.api.dashboard.pages.reading.measuring import day, measured, period
-from warehouse.report.filters import Counts, Filters, Page
+from warehouse.columns.filters import Filters
+from warehouse.report.results import Counts, Page
 
 PERIOD = period(10, 20)
 Listed = list[tuple[str | None, Counts]]

@@ -15,7 +15,7 @@ from api.dashboard.pages.reading.timeline import UNCOUNTED, UNKNOWN, Timeline
 from api.dashboard.web.period import Period
 from tests.api.dashboard.pages.reading.measuring import day, measured, period
 from warehouse.errors import TooManyBuckets
-from warehouse.report.filters import Counts
+from warehouse.report.results import Counts
 
 ZONE = ZoneInfo("UTC")
 ENGLISH = Locale("en", "GB")

@@ -15,7 +15,7 @@ from api.dashboard.pages.reading.ai.verdicts import Agent, Verification
 from api.dashboard.robots.rules import RobotsRules
 from ingest.verification.verdict import State
 from tests.api.dashboard.pages.reading.measuring import day, measured, period
-from warehouse.report.filters import Filters
+from warehouse.columns.filters import Filters
 
 START = datetime(2026, 9, 1, tzinfo=UTC)
 GPTBOT, USER = ("GPTBot", "OpenAI", "training"), ("ChatGPT-User", "OpenAI", "assistant")

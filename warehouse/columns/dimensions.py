@@ -1,0 +1,146 @@
+"""What reports group and filter by, and the cubes in which rollups count them.
+
+A page view is a cell with the count 1. Rollups, files of `hits`, and waiting rows are relations of cells with the same
+columns, and a report is one sum over their union. To add a dimension, add a row to DIMENSIONS.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from warehouse.columns.sources import BITS, SOURCES, TRAFFIC
+
+QUARTER_S = 900
+"""Length of a quarter of an hour, in seconds."""
+
+
+class Part(Enum):
+    """Part of a page view that a dimension describes. The dimensions of a part are counted together in a cube."""
+
+    READER = "reader"
+    DEVICE = "device"
+    ORIGIN = "origin"
+    PATH = "path"
+    TIME = "time"
+    EVIDENCE = "evidence"
+    """Columns that only `hits` has, for reports of few days."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """A value of a page view. `sql` is an expression over the columns of `hits`; the names are those of the API.
+
+    `choices` are the values of a closed set. The dimensions of a reader are columns of each cube but `quarters`, so
+    that every report can filter by them.
+    """
+
+    name: str
+    sql: str
+    meaning: str
+    part: Part
+    choices: tuple[str, ...] = ()
+    example: str | None = None
+
+
+DIMENSIONS = (
+    Dimension("traffic", "traffic", "people, AI agents or other bots", Part.READER, TRAFFIC),
+    Dimension("agent", "agent", "name of the AI agent or bot", Part.READER),
+    Dimension("operator", "operator", "who runs the AI agent", Part.READER),
+    Dimension(
+        "purpose", "purpose", "purpose of the AI agent", Part.READER,
+        ("training", "search", "assistant", "agent", "data"),
+    ),
+    Dimension(
+        "verification", "coalesce(verification, CASE WHEN traffic <> 'human' THEN 'not_checked' END)",
+        "result of the check of the agent's identity", Part.READER,
+        ("verified", "signed_known_key", "spoofed", "invalid_signature", "claimed", "not_checked"),
+    ),
+    Dimension("sources", BITS, "source that counted the page view", Part.READER, SOURCES),
+    Dimension("referrerHost", "referrer_host", "host of the referring URL", Part.ORIGIN),
+    Dimension("utmSource", "utm_source", "utm_source of the page's address", Part.ORIGIN),
+    Dimension("browser", "browser", "family of the browser", Part.DEVICE),
+    Dimension("os", "os", "family of the operating system", Part.DEVICE),
+    Dimension("device", "device", "kind of device", Part.DEVICE),
+    Dimension("format", "format", "representation served, such as html or markdown", Part.DEVICE),
+    Dimension("status", "status::VARCHAR", "HTTP status served", Part.DEVICE),
+    Dimension("rule", "rule", "rule that classified the page view", Part.DEVICE),
+    Dimension("path", "path", "normalised path", Part.PATH),
+    Dimension("day", "date", "UTC day", Part.TIME),
+    Dimension(
+        "quarter", f"((epoch_us(ts) - epoch_us(date::TIMESTAMP)) // {QUARTER_S * 1_000_000})::UTINYINT",
+        "quarter of an hour of the UTC day, 0 to 95", Part.TIME,
+    ),
+    Dimension(
+        "second", "(epoch_us(ts) + 62_135_596_800_000_000) // 1_000_000 - 62_135_596_800",
+        "second since 1970; numbered from the year 1 before, because division rounds towards 0", Part.TIME,
+    ),
+    Dimension("userAgent", "user_agent", "user agent as received", Part.EVIDENCE),
+    Dimension("verifiedBy", "verified_by", "method of the check, and its list", Part.EVIDENCE),
+)  # fmt: skip
+BY_NAME = {each.name: each for each in DIMENSIONS}
+
+
+def _names(*parts: Part) -> tuple[str, ...]:
+    return tuple(each.name for each in DIMENSIONS if each.part in parts)
+
+
+READER = _names(Part.READER)
+AGENT_KEY = ("agent", "operator", "purpose", "verification")
+"""Dimensions of a reader by which the smallest cubes of quarters do not count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cube:
+    """A Parquet file of a rollup: the page views by day and `columns`.
+
+    `has_months`: the file also has the sums of its days, as rows of the day 0. It is added up from the file of the cube
+    `base`; without one it is counted from `hits`.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    has_months: bool = True
+    base: str | None = None
+
+    @property
+    def file(self) -> str:
+        return f"{self.name}.parquet"
+
+    def has(self, names: Collection[str]) -> bool:
+        """Return whether cells of the cube have all of these columns. All cubes have the day."""
+        return {*self.columns, "day"}.issuperset(names)
+
+
+CUBES = (
+    Cube("readers", READER, base="page_views"),
+    Cube("quarters", ("traffic", "sources", "quarter"), has_months=False, base="reader_quarters"),
+    Cube("reader_quarters", (*READER, "quarter"), has_months=False),
+    Cube("devices", (*_names(Part.DEVICE), *READER), base="page_views"),
+    Cube("origins", (*_names(Part.ORIGIN), *READER), base="page_views"),
+    Cube("page_views", (*_names(Part.ORIGIN, Part.DEVICE), *READER)),
+    Cube("paths", ("path", *READER)),
+)
+"""Cubes, those with fewer cells first."""
+
+
+def find_cube(columns: Collection[str]) -> Cube | None:
+    """Return the smallest cube whose cells have these columns; None if only `hits` has all of them."""
+    return next((cube for cube in CUBES if cube.has(columns)), None)
+
+
+def dimension(name: str) -> Dimension:
+    """Return the dimension of a name of the API."""
+    return BY_NAME["sources" if name == "source" else name]
+
+
+def public() -> Iterator[str]:
+    """Yield the names of the dimensions that the API has."""
+    for each in DIMENSIONS:
+        if each.part not in {Part.TIME, Part.EVIDENCE}:
+            yield "source" if each.name == "sources" else each.name
+
+
+BREAKDOWNS = tuple(name for name in public() if name != "traffic")
+"""Dimensions of breakdowns, by the names of the API."""
+FILTERS = ("path", *(name for name in public() if name != "path"))
+"""Dimensions by which reports filter, by the names of the API."""

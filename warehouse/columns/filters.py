@@ -1,0 +1,119 @@
+"""The filters of a report, as one SQL predicate over any rows of cells."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from warehouse.columns import sources
+from warehouse.columns.dimensions import FILTERS
+from warehouse.columns.sources import TRAFFIC
+from warehouse.control.policy import DEFAULT, Periods
+
+_LAST_CODE_POINT, _SURROGATES = 0x10FFFF, range(0xD800, 0xE000)
+Bound = dict[str, Any]
+"""Values that a statement binds, by name."""
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Filters:
+    """Values that a page view must have to be counted, by the name of the dimension.
+
+    `path` is an exact path, a prefix with a `*` at its end (`/docs/*`), or a part between two (`*install*`). `policy`
+    is the source policy of the project, by which every report counts.
+    """
+
+    items: tuple[tuple[str, str], ...] = ()
+    policy: Periods = field(default=())
+
+    def __init__(self, policy: Periods = (), **values: str | None) -> None:
+        assert values.keys() <= {*FILTERS}, values
+        items = ((name, value) for name in FILTERS if (value := values.get(name)) is not None)
+        object.__setattr__(self, "items", tuple(items))
+        object.__setattr__(self, "policy", policy)
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """Return the filters by name, in the order of FILTERS."""
+        return dict(self.items)
+
+    def __getitem__(self, name: str) -> str | None:
+        """Return the value of a filter; None without the filter."""
+        return self.fields.get(name)
+
+    def but(self, **changes: Any) -> "Filters":
+        """Return the filters with changes; None removes a filter. `policy` is one of the changes."""
+        changed: dict[str, Any] = {"policy": self.policy, **self.fields, **changes}
+        return Filters(**changed)
+
+    @property
+    def path(self) -> str | None:
+        return self["path"]
+
+    @property
+    def selected_traffic(self) -> tuple[str, ...]:
+        """Return the traffic that the filter by traffic matches."""
+        return tuple(each for each in TRAFFIC if self["traffic"] in {None, each})
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Return the columns of cells that `condition` reads."""
+        names = {"sources" if name == "source" else name for name, _ in self.items}
+        return frozenset(names | ({"traffic", "sources", "day"} if self.policy else set()))
+
+    def condition(self) -> tuple[str, Bound]:
+        """Return the predicate over cells, and the values that it binds. It is `true` without any filter."""
+        conditions, bound = list[str](), Bound()
+        for name, value in self.items:
+            if name == "path":
+                conditions += _match_path(value, bound)
+            elif name != "source":
+                conditions.append(f"{name} = $only_{name}")
+                bound[f"only_{name}"] = value
+        source = self["source"]
+        masks = [str(sources.of_source(source))] if source else []
+        if self.policy:
+            masks.append(f"({_policy_mask(self.policy, bound)})")
+        if masks:
+            conditions.append(f"sources & {' & '.join(masks)} <> 0")
+        return " AND ".join(conditions) or "true", bound
+
+    @property
+    def policy_days(self) -> tuple[date, ...]:
+        """Return the first days of the policies: a month in which one begins is counted by its days."""
+        return tuple(each.from_date for each in self.policy)
+
+
+def _match_path(value: str, bound: Bound) -> Iterator[str]:
+    """Yield the conditions of a filter by path."""
+    if value.startswith("*"):
+        bound["part_of_path"] = value[1:].removesuffix("*")
+        yield "contains(path, $part_of_path)"
+    elif not value.endswith("*"):
+        bound["only_path"] = value
+        yield "path = $only_path"
+    else:  # as a range, because DuckDB then reads only the row groups that can contain such a path
+        bound["first_path"] = value[:-1]
+        yield "path >= $first_path"
+        if after := _after_prefix(value[:-1]):
+            bound["after_path"] = after
+            yield "path < $after_path"
+
+
+def _policy_mask(policy: Periods, bound: Bound) -> str:
+    starts = {f"policy_from_{number}": each for number, each in enumerate(policy)}
+    bound |= {name: each.from_date for name, each in starts.items()}
+    cases = (f"WHEN day >= ${name} THEN {sources.of_policy(each.policy)}" for name, each in reversed(starts.items()))
+    return f"CASE {' '.join(cases)} ELSE {sources.of_policy(DEFAULT)} END"
+
+
+def _after_prefix(prefix: str) -> str | None:
+    """Return the first text in byte order after all texts that start with `prefix`; None if there is no such text.
+
+    The byte order of UTF-8 is the order of the code points.
+    """
+    stem = prefix.rstrip(chr(_LAST_CODE_POINT))
+    if not stem:
+        return None
+    following = ord(stem[-1]) + 1
+    return stem[:-1] + chr(_SURROGATES.stop if following in _SURROGATES else following)

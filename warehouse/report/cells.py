@@ -1,0 +1,149 @@
+"""Cells of a snapshot as one SQL relation: rollups, files that none covers, edges of the range, and waiting rows.
+
+All parts have the same columns, so that a report is one sum over their union, and a filter is one predicate.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pyarrow.compute as pc
+
+from warehouse.columns.dimensions import BY_NAME, Cube, Part, find_cube
+from warehouse.columns.filters import Bound, Filters
+from warehouse.lake import row_groups
+from warehouse.lake.delta_table import HITS_TABLE, File
+from warehouse.query import engine
+from warehouse.query.hits_snapshot import HitsSnapshot
+from warehouse.query.time_range import TimeRange, round_to_days
+from warehouse.rollups.coverage import Coverage
+
+SLOW_ROWS = 4_000_000
+"""Number of rows of `hits` above which a report is slow: about 0.2 s of processor time."""
+SLOW_PATH_BYTES = 64 * 1024 * 1024
+"""Size of the paths of a project above which a report by path is slow, in bytes."""
+_OF_PROJECT, _OF_PROJECTS = "project_id = $project", "project_id IN (SELECT unnest($project::VARCHAR[]))"
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The page views that a report counts: those of a project, or several, in a time range that match the filters."""
+
+    project: str | tuple[str, ...]
+    time_range: TimeRange
+    filters: Filters
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The cells of a scope: a subquery with the asked columns and `views`, which may be negative, and what it binds.
+
+    `is_slow`: reading them takes long.
+    """
+
+    sql: str
+    bound: Bound
+    is_slow: bool
+
+
+def select(snapshot: HitsSnapshot, coverage: Coverage, scope: Scope, columns: Collection[str]) -> Cells:
+    """Return the cells of a scope with some columns, which are names of DIMENSIONS or `project_id`.
+
+    `coverage` is the coverage of the snapshot's files by rollups. If `is_exact`, no cell is negative: a report can then
+    look for cells instead of adding them up.
+    """
+    needed = dict.fromkeys(name for name in [*columns, *sorted(scope.filters.columns)] if name != "project_id")
+    is_by_time = any(BY_NAME[name].part is Part.TIME for name in needed if name in columns)
+    cube = find_cube(needed)
+    bound: Bound = {"project": scope.project if isinstance(scope.project, str) else [*scope.project]}
+    selects, hits = list[str](), list[tuple[list[File], TimeRange, int]]()
+    if cube is None:
+        hits.append((files_of(snapshot.files, scope.time_range), scope.time_range, 1))
+    else:
+        rounded = round_to_days(scope.time_range)
+        hits += [(files_of(snapshot.files, each.time_range), each.time_range, each.sign) for each in rounded.edges]
+        for days in rounded.whole_days:
+            hits.append((files_of(coverage.uncovered, days), days, 1))
+            selects += _of_rollups(coverage, days, cube, needed, scope.filters, by_day=is_by_time)
+    for number, (files, within, sign) in enumerate(each for each in hits if each[0]):
+        selects.append(_of_hits(engine.rows(HITS_TABLE, files), needed, f"{number}", sign))
+        bound |= {f"start_{number}": within.start, f"end_{number}": within.end}
+    if has_waiting(snapshot, scope.time_range):
+        selects.append(_of_hits("(SELECT *, ts::DATE AS date FROM hot)", needed, "hot", 1))
+        bound |= {"start_hot": scope.time_range.start, "end_hot": scope.time_range.end}
+    condition, values = scope.filters.condition()
+    union = " UNION ALL ".join(selects) or _of_hits(engine.no_rows(HITS_TABLE), needed, None, 1)
+    shown = ", ".join([*columns, "views"])
+    is_of_project = _OF_PROJECT if isinstance(scope.project, str) else _OF_PROJECTS
+    sql = f"(SELECT {shown} FROM ({union}) WHERE {is_of_project} AND {condition})"
+    return Cells(sql, bound | values, _is_slow(hits, scope, "path" in needed))
+
+
+def files_of(files: Sequence[File], time_range: TimeRange) -> list[File]:
+    """Return the files of the days in which a range has an instant."""
+    if time_range.start >= time_range.end:
+        return []
+    first, last = (each.date().isoformat() for each in (time_range.start, time_range.end - _MICROSECOND))
+    return [file for file in files if first <= file.partition <= last]
+
+
+def has_waiting(snapshot: HitsSnapshot, time_range: TimeRange) -> bool:
+    """Return whether the range may have a waiting row: a union with none takes 1 ms."""
+    if not snapshot.hot.num_rows:
+        return False
+    times = pc.min_max(snapshot.hot["ts"])
+    return bool(times["min"].as_py() < time_range.end and times["max"].as_py() >= time_range.start)
+
+
+def _of_hits(rows: str, columns: Collection[str], number: str | None, sign: int) -> str:
+    """Return the SELECT of rows of `hits` as cells. `number` is that of the bounds of their time."""
+    within = f" WHERE ts >= $start_{number} AND ts < $end_{number}" if number else ""
+    values = "".join(f"{BY_NAME[name].sql} AS {name}, " for name in columns)
+    return f"SELECT project_id, {values}{sign}::BIGINT AS views FROM {rows}{within}"
+
+
+def _of_rollups(
+    coverage: Coverage, days: TimeRange, cube: Cube, columns: Collection[str], filters: Filters, *, by_day: bool
+) -> Iterator[str]:
+    """Yield the SELECTs of the cells of whole UTC days in rollups: of months where the days are not asked."""
+    first, end = (instant.date().isoformat() for instant in (days.start, days.end))
+    cut = {day.isoformat()[:7] for day in filters.policy_days if day.day > 1}
+    months, whole = list[str](), list[str]()
+    for part in coverage.parts:
+        valid = sorted(int(day[-2:]) for day in part.days if first <= day < end)
+        if not valid:
+            continue
+        file, month = str(part.rollup.folder / cube.file), part.rollup.month
+        if len(valid) < len(part.rollup.files):
+            yield _of_files([file], columns, f"'{month}'", f"day_of_month IN ({', '.join(map(str, valid))})")
+        elif by_day or not cube.has_months or month in cut:
+            whole.append(file)
+        else:
+            months.append(file)
+    if months:
+        yield _of_files(months, columns, "month", "day_of_month = 0")
+    if whole:
+        yield _of_files(whole, columns, "month", "day_of_month > 0")
+
+
+def _of_files(files: Sequence[str], columns: Collection[str], month: str, condition: str) -> str:
+    """Return the SELECT of rows of a cube as cells. The day of a month is its first."""
+    day = f"(({month} || '-01')::DATE + greatest(day_of_month::INTEGER - 1, 0)) AS day"
+    values = "".join(f"{day if name == 'day' else name}, " for name in columns)
+    cells = engine.parquet_at(files)
+    return f"SELECT project_id, {values}views::BIGINT AS views FROM {cells} WHERE {condition}"
+
+
+def _is_slow(hits: Sequence[tuple[list[File], TimeRange, int]], scope: Scope, by_path: bool) -> bool:
+    rows = sum(file.rows for files, _, _ in hits for file in files)
+    if rows > SLOW_ROWS:
+        return True
+    return (
+        by_path
+        and isinstance(scope.project, str)
+        and (
+            sum(row_groups.path_bytes(file.path, scope.project) for files, _, _ in hits for file in files)
+            > SLOW_PATH_BYTES
+        )
+    )

@@ -1,0 +1,111 @@
+"""Views by path: a page, all paths in batches, and some paths."""
+
+from collections.abc import Collection, Iterator, Mapping
+from datetime import date
+
+import pyarrow as pa
+
+from warehouse.columns.filters import Filters
+from warehouse.query.hits_snapshot import HitsSnapshot
+from warehouse.query.time_range import TimeRange
+from warehouse.report import cells
+from warehouse.report.cells import Cells, Scope
+from warehouse.report.results import Audience, Counts, Listing, Order, Page
+from warehouse.report.statements import VIEWS, Statements
+
+PATHS_MAX = 10_000
+"""Maximum number of paths of a call of `first_ai_days`."""
+_PATHS = f"(SELECT *, human + ai AS total FROM (SELECT path, {VIEWS} FROM {{cells}} GROUP BY path))"
+_SOME = "path IN (SELECT unnest($paths::VARCHAR[]))"
+_DISTINCT = """
+SELECT {by}, count(*)::BIGINT AS pages
+FROM (SELECT {by}, path FROM {cells} WHERE traffic = 'ai' AND {by} IS NOT NULL GROUP BY ALL HAVING sum(views) > 0)
+GROUP BY ALL ORDER BY ALL
+"""
+_IS_LISTED: Mapping[Audience, str] = {
+    "ai_only": "ai > 0 AND human = 0",
+    "people_only": "human > 0 AND ai = 0",
+    "all": "total > 0",
+}
+_ORDER: Mapping[Order, str] = {
+    "path": "path",
+    **{name: f"{name} DESC, path" for name in ("total", "human", "ai", "bot")},
+}
+
+
+def page(
+    statements: Statements, snapshot: HitsSnapshot, scope: Scope, offset: int, limit: int, listing: Listing
+) -> Page:
+    """Return some paths in the order of a listing."""
+    key = "page", scope, offset, limit, listing, snapshot.rows_key
+    rows = statements.cached(key, lambda: _rows(statements, snapshot, scope, offset, limit, listing))
+    return Page(totals(statements, snapshot, scope), rows.slice(0, limit), rows.num_rows > limit)
+
+
+def totals(statements: Statements, snapshot: HitsSnapshot, scope: Scope) -> Counts:
+    """Return the views of all paths."""
+    return Counts.of(statements.counts(snapshot, scope))
+
+
+def every(
+    statements: Statements, snapshot: HitsSnapshot, scope: Scope, batch_rows: int, listing: Listing
+) -> tuple[Counts, Iterator[pa.RecordBatch]]:
+    """Return all paths in the order of a listing, in batches."""
+    chosen = _cells(statements, snapshot, scope)
+    batches = statements.batches(snapshot, scope, chosen, _listed(chosen, listing), batch_rows)
+    return totals(statements, snapshot, scope), batches
+
+
+def some(statements: Statements, snapshot: HitsSnapshot, scope: Scope, paths: Collection[str]) -> dict[str, Counts]:
+    """Return the counts of some paths. Paths without views are absent."""
+    chosen = _cells(statements, snapshot, scope)
+    sql = f"SELECT path, {VIEWS} FROM {chosen.sql} WHERE {_SOME} GROUP BY path"
+    rows = statements.read(snapshot, scope, chosen, sql, paths=[*paths])
+    return {row["path"]: Counts(row["human"], row["ai"], row["bot"]) for row in rows.to_pylist()}
+
+
+def agent_pages(statements: Statements, snapshot: HitsSnapshot, scope: Scope, by: str) -> dict[str, int]:
+    """Return the number of distinct paths that each agent, operator or purpose read. Unknown ones are left out."""
+
+    def read() -> pa.Table:
+        chosen = _cells(statements, snapshot, scope, by)
+        return statements.read(snapshot, scope, chosen, _DISTINCT.format(by=by, cells=chosen.sql))
+
+    rows = statements.cached(("agent pages", scope, by, snapshot.rows_key), read)
+    return dict(zip(*rows.to_pydict().values(), strict=True))
+
+
+def first_ai_days(
+    statements: Statements, snapshot: HitsSnapshot, project: str, paths: Collection[str]
+) -> dict[str, date]:
+    """Return the UTC day of the first view by AI of each path that has one."""
+    assert len(paths) <= PATHS_MAX
+    scope, listed = Scope(project, TimeRange(), Filters(traffic="ai")), sorted(set(paths))
+
+    def read() -> pa.Table:
+        chosen = _cells(statements, snapshot, scope, "day")
+        sql = f"SELECT path, min(day) FROM {chosen.sql} WHERE {_SOME} GROUP BY path"
+        return statements.read(snapshot, scope, chosen, sql, paths=listed)
+
+    rows = statements.cached(("first days", project, *listed, snapshot.rows_key), read)
+    return dict(zip(*rows.to_pydict().values(), strict=True))
+
+
+def _rows(
+    statements: Statements, snapshot: HitsSnapshot, scope: Scope, offset: int, limit: int, listing: Listing
+) -> pa.Table:
+    """Return the rows of a page and, if there are more, the row after it."""
+    chosen = _cells(statements, snapshot, scope)
+    sql = f"{_listed(chosen, listing)} LIMIT {limit + 1} OFFSET {offset}"
+    return statements.read(snapshot, scope, chosen, sql)
+
+
+def _cells(statements: Statements, snapshot: HitsSnapshot, scope: Scope, *more: str) -> Cells:
+    return cells.select(snapshot, statements.coverage(snapshot), scope, ("path", "traffic", *more))
+
+
+def _listed(chosen: Cells, listing: Listing) -> str:
+    is_listed = (
+        "human + ai + bot > 0" if listing.with_bots and listing.audience == "all" else _IS_LISTED[listing.audience]
+    )
+    return f"FROM {_PATHS.format(cells=chosen.sql)} WHERE {is_listed} ORDER BY {_ORDER[listing.order]}"

@@ -1,0 +1,135 @@
+"""Statements over the cells of a snapshot, fast ones in one database and slow ones in another."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import chain, count, islice
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from warehouse.columns.sources import NAME, TRAFFIC
+from warehouse.errors import SlowReport, SpillFull
+from warehouse.plural import counted
+from warehouse.query import engine
+from warehouse.query.hits_snapshot import HitsSnapshot
+from warehouse.query.result_cache import ResultCache
+from warehouse.report import cells
+from warehouse.report.cells import Cells, Scope
+from warehouse.rollups.coverage import Coverage
+
+SLOW_MEMORY = "512MB"
+"""Memory of the database of slow reports."""
+SPILL_LIMIT = "8GiB"
+"""Disk space of slow reports: 16 open exports of 2,000,000 paths of 200 characters."""
+VIEWS = ", ".join(f"coalesce(sum(views) FILTER (traffic = '{traffic}'), 0)::BIGINT AS {traffic}" for traffic in TRAFFIC)
+"""SQL of the columns human, ai and bot, which add up cells with the columns `traffic` and `views`."""
+_COUNT = f"SELECT {{by}}{VIEWS} FROM {{cells}} GROUP BY ALL HAVING human > 0 OR ai > 0 OR bot > 0"
+_BATCH = "FROM report WHERE rowid >= ? AND rowid < ?"
+
+
+class Statements:
+    """Statements of the reports of one process, with their cache. Safe to call from several threads."""
+
+    def __init__(self, spill: Path, cached: ResultCache, coverage: Callable[[HitsSnapshot], Coverage]) -> None:
+        """Create the databases. `coverage` returns the rollups that cover the files of a snapshot."""
+        self._fast, self._slow = engine.connect(spill), engine.connect(spill, SLOW_MEMORY)
+        self._slow.execute(f"SET max_temp_directory_size = '{SPILL_LIMIT}'")  # ignored in the configuration
+        self.cached, self.coverage, self._alone = cached, coverage, threading.Lock()
+        self._failed = set[str | tuple[str, ...]]()  # projects whose last report needed more memory than SLOW_MEMORY
+
+    def counts(self, snapshot: HitsSnapshot, scope: Scope, *by: str, order: str = "") -> pa.Table:
+        """Return the page views by some dimensions: these columns, human, ai and bot, without rows of zeros.
+
+        `source` is one of the names. `order` is the SQL of an ORDER BY.
+        """
+
+        def read() -> pa.Table:
+            columns = ["sources" if name == "source" else name for name in by]
+            chosen = cells.select(snapshot, self.coverage(snapshot), scope, dict.fromkeys([*columns, "traffic"]))
+            names = "".join(f"{NAME} AS source, " if name == "source" else f"{name}, " for name in by)
+            return self.read(snapshot, scope, chosen, _COUNT.format(by=names, cells=chosen.sql) + order)
+
+        return self.cached((scope, by, order, snapshot.rows_key), read)
+
+    def read(self, snapshot: HitsSnapshot, scope: Scope, chosen: Cells, sql: str, **values: Any) -> pa.Table:
+        """Return the rows of a statement over cells. `values` are bound beside those of the cells.
+
+        Raises:
+            SlowReport: the cells are slow to read, and the caller accepts only a fast report.
+            SpillFull
+        """
+        with self._cursor(snapshot, scope, is_slow=chosen.is_slow) as cursor:
+            return cursor.sql(sql, params=chosen.bound | values).to_arrow_table()
+
+    def batches(
+        self, snapshot: HitsSnapshot, scope: Scope, chosen: Cells, sql: str, batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Return the rows of a statement in batches: from a table that spills, if the cells are slow to read."""
+        if not chosen.is_slow:
+            return iter(self.read(snapshot, scope, chosen, sql).to_batches(batch_rows))
+        batches = self._spilled(snapshot, scope, chosen, sql, batch_rows)
+        return chain(list(islice(batches, 1)), batches)  # an error of the statement is raised here
+
+    def _spilled(
+        self, snapshot: HitsSnapshot, scope: Scope, chosen: Cells, sql: str, batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        with self._slow.cursor() as cursor:  # a temporary table belongs to its cursor
+            cursor.register("hot", snapshot.hot)
+            with self._turn(scope.project), engine.interruptible(cursor):
+                cursor.execute(f"CREATE TEMP TABLE report AS {sql}", chosen.bound)
+            for start in count(step=batch_rows):
+                with self._turn(scope.project), engine.interruptible(cursor):
+                    rows = cursor.sql(_BATCH, params=[start, start + batch_rows]).to_arrow_table()
+                if not rows.num_rows:
+                    return
+                yield from rows.to_batches()
+
+    @contextmanager
+    def _cursor(self, snapshot: HitsSnapshot, scope: Scope, *, is_slow: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+        if is_slow:
+            with self._turn(scope.project), engine.interruptible_cursor(self._slow) as cursor:
+                cursor.register("hot", snapshot.hot)
+                yield cursor
+        else:
+            with engine.reader(self._fast) as cursor:
+                cursor.register("hot", snapshot.hot)
+                yield cursor
+
+    @contextmanager
+    def _turn(self, project: str | tuple[str, ...]) -> Iterator[None]:
+        """Run a slow statement while others wait."""
+        caller = engine.CALLER.get()
+        if caller is not None:
+            if not caller.accepts_slow:
+                raise SlowReport
+            caller.is_slow = True
+        with self._alone:
+            try:
+                yield
+            except duckdb.OutOfMemoryException as error:
+                if "max_temp_directory_size" in str(error):
+                    raise SpillFull(SPILL_LIMIT) from None
+                self._failed.add(project)
+                raise
+            self._failed.discard(project)
+
+    @property
+    def warning(self) -> str | None:
+        """Return the warning about projects without some reports."""
+        if not self._failed:
+            return None
+        return f"reports of {counted(len(self._failed), 'project')} need more memory than they may use"
+
+    def close(self) -> None:
+        self._fast.close()
+        self._slow.close()
+
+
+def without_waiting(snapshot: HitsSnapshot) -> HitsSnapshot:
+    """Return the snapshot of the files alone, whose results stay valid while hits arrive."""
+    moment = replace(snapshot.moment, last_id=0, generation=0)
+    return replace(snapshot, moment=moment, hot=snapshot.hot.slice(0, 0))

@@ -1,0 +1,50 @@
+"""SQL of the cubes of a rollup: the page views of a month by day and by the columns of the cube.
+
+A row of the day 0 has the sum of the days of its month. These rows come first; within them, and within those of days,
+the order is the cube's.
+"""
+
+from collections.abc import Sequence
+
+from warehouse.columns.dimensions import BY_NAME, Cube
+from warehouse.lake.delta_table import HITS_TABLE, File
+from warehouse.lake.roots import Root
+from warehouse.query import engine
+from warehouse.rollups.coverage import Part
+
+
+def count(cube: Cube, files: Sequence[File]) -> str:
+    """Return the SELECT of the counts of files of `hits`."""
+    values = ", ".join(f"{BY_NAME[name].sql} AS {name}" for name in cube.columns)
+    hits = engine.rows(HITS_TABLE, files) if files else engine.no_rows(HITS_TABLE)
+    return (
+        f"SELECT project_id, day(date)::UTINYINT AS day_of_month, {values}, count(*)::UINTEGER AS views "
+        f"FROM {hits} GROUP BY ALL"
+    )
+
+
+def copy(cube: Cube, part: Part) -> str:
+    """Return the SELECT of the counts of the valid days of a rollup."""
+    days = ", ".join(str(int(day[-2:])) for day in sorted(part.days))
+    return (
+        f"SELECT project_id, day_of_month, {', '.join(cube.columns)}, views "
+        f"FROM {parquet(part.rollup.folder / cube.file)} WHERE day_of_month IN ({days})"
+    )
+
+
+def add_up(cube: Cube, cells: str, day: str = "day_of_month") -> str:
+    """Return the SELECT of the sums of cells of a relation. `day` is the expression of their day of the month."""
+    key = ", ".join(("project_id", f"{day} AS day_of_month", *cube.columns))
+    return f"SELECT {key}, sum(views)::UINTEGER AS views FROM {cells} GROUP BY ALL"
+
+
+def in_order(cube: Cube, cells: Root) -> str:
+    """Return the SELECT of the rows of a file in the cube's order: rows of a path together, else those of a day."""
+    first = ("path", "day_of_month") if "path" in cube.columns else ("day_of_month",)
+    order = ", ".join(dict.fromkeys(["project_id", *first, *cube.columns]))
+    return f"FROM {parquet(cells)} ORDER BY {order}"
+
+
+def parquet(*paths: Root) -> str:
+    """Return the table function that reads files of a cube."""
+    return f"read_parquet([{', '.join(engine.path_literal(str(path)) for path in paths)}], hive_partitioning = false)"
