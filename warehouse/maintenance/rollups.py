@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import duckdb
@@ -24,7 +25,7 @@ from warehouse.lake.delta_table import GRACE_H, HITS_TABLE, File
 from warehouse.lake.lock import write_lock
 from warehouse.lake.roots import Root
 from warehouse.query import engine
-from warehouse.rollups import coverage, writer
+from warehouse.rollups import coverage, ranked, writer
 from warehouse.rollups.coverage import Coverage
 from warehouse.rollups.writer import OnStep, Prepared
 
@@ -111,6 +112,8 @@ def rebuild(
                     rows = _replace(root, month, prepared)
                     done = Written(done.rollups + (prepared is not None), done.rows + rows)
                     on_month(number, len(months))
+    with engine.share(spill, 1) as database:
+        _rank(root, database, wait_s)
     return done
 
 
@@ -212,8 +215,21 @@ def _write(
         if is_chosen(coverage.choose(root, files), files) and _has_space(root, files)
     ]
     numbered = enumerate(months, start=1)
-    steps.run_all((f"the rollup of {month}", partial(write, number, month)) for number, month in numbered)
+    steps.run_all(
+        chain(
+            ((f"the rollup of {month}", partial(write, number, month)) for number, month in numbered),
+            [("the ranking of paths", partial(_rank, root, database, wait_s))],
+        )
+    )
     return done
+
+
+def _rank(root: Root, database: duckdb.DuckDBPyConnection, wait_s: float) -> None:
+    """Write the ranking of the rollups that readers use now."""
+    if coverage.list_months(root):
+        with _lock(root, wait_s):
+            files = chain.from_iterable(_files_by_month(root).values())
+            ranked.write(root, database, coverage.choose(root, [*files]).parts)
 
 
 def _has_space(root: Root, files: Sequence[File]) -> bool:

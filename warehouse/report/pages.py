@@ -8,7 +8,7 @@ import pyarrow as pa
 from warehouse.columns.filters import Filters
 from warehouse.query.hits_snapshot import HitsSnapshot
 from warehouse.query.time_range import TimeRange
-from warehouse.report import cells
+from warehouse.report import cells, ranked_pages
 from warehouse.report.cells import Cells, Scope
 from warehouse.report.results import Audience, Counts, Listing, Order, Page
 from warehouse.report.statements import VIEWS, Statements
@@ -52,7 +52,8 @@ def every(
 ) -> tuple[Counts, Iterator[pa.RecordBatch]]:
     """Return all paths in the order of a listing, in batches."""
     chosen = _cells(statements, snapshot, scope)
-    batches = statements.batches(snapshot, scope, chosen, _listed(chosen, listing), batch_rows)
+    sql = f"FROM {_PATHS.format(cells=chosen.sql)} WHERE {_listed(listing)}"
+    batches = statements.batches(snapshot, scope, chosen, sql, batch_rows)
     return totals(statements, snapshot, scope), batches
 
 
@@ -95,17 +96,21 @@ def _rows(
     statements: Statements, snapshot: HitsSnapshot, scope: Scope, offset: int, limit: int, listing: Listing
 ) -> pa.Table:
     """Return the rows of a page and, if there are more, the row after it."""
+    shown = f"{_listed(listing)} LIMIT {limit + 1} OFFSET {offset}"
+    rows = ranked_pages.page(statements, snapshot, scope, offset, limit, listing, shown)
+    if rows is not None:
+        return rows
     chosen = _cells(statements, snapshot, scope)
-    sql = f"{_listed(chosen, listing)} LIMIT {limit + 1} OFFSET {offset}"
-    return statements.read(snapshot, scope, chosen, sql)
+    return statements.read(snapshot, scope, chosen, f"FROM {_PATHS.format(cells=chosen.sql)} WHERE {shown}")
 
 
 def _cells(statements: Statements, snapshot: HitsSnapshot, scope: Scope, *more: str) -> Cells:
     return cells.select(snapshot, statements.coverage(snapshot), scope, ("path", "traffic", *more))
 
 
-def _listed(chosen: Cells, listing: Listing) -> str:
+def _listed(listing: Listing) -> str:
+    """Return the condition and the order of a listing."""
     is_listed = (
         "human + ai + bot > 0" if listing.with_bots and listing.audience == "all" else _IS_LISTED[listing.audience]
     )
-    return f"FROM {_PATHS.format(cells=chosen.sql)} WHERE {is_listed} ORDER BY {_ORDER[listing.order]}"
+    return f"{is_listed} ORDER BY {_ORDER[listing.order]}"

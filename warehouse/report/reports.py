@@ -29,8 +29,9 @@ from warehouse.report.source_coverage import SourceCoverage
 from warehouse.report.sources.measured import Measured
 from warehouse.report.statements import Statements
 from warehouse.report.time_buckets import Bucket, buckets
-from warehouse.rollups import coverage
+from warehouse.rollups import coverage, ranked
 from warehouse.rollups.coverage import Coverage
+from warehouse.rollups.ranked import Ranking
 
 PATH = "path"
 BATCH_ROWS = 10_000
@@ -61,8 +62,9 @@ class Reports:
         """
         self._reader, self._root, self._policy_of, self._warnings_of = reader, root, policy_of, warnings_of
         self._cached = ResultCache(cache_bytes)
+        self._known_ranking: tuple[int, Ranking | None] | None = None
         reader.cache_in(ResultCache(int(cache_bytes * PAST_SHARE)))
-        self._statements = Statements(spill, self._cached, self._coverage)
+        self._statements = Statements(spill, self._cached, self._coverage, self._ranking)
 
     def take(self, as_of: Moment | None = None) -> HitsSnapshot:
         """Return the newest snapshot, or that of `as_of`: see `HitsReader.take`."""
@@ -264,3 +266,10 @@ class Reports:
         """Return the rollups that cover the files of a snapshot, from the cache if no rollup was written since."""
         key = "coverage", snapshot.files_key, coverage.written_key(self._root)
         return self._cached(key, lambda: coverage.choose(self._root, snapshot.files))
+
+    def _ranking(self) -> Ranking | None:
+        """Return the newest ranking of paths, read again after each change of the rollups."""
+        written = coverage.written_key(self._root)
+        if self._known_ranking is None or self._known_ranking[0] != written:
+            self._known_ranking = written, ranked.find(self._root)
+        return self._known_ranking[1]

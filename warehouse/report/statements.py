@@ -20,6 +20,7 @@ from warehouse.query.result_cache import ResultCache
 from warehouse.report import cells
 from warehouse.report.cells import Cells, Scope
 from warehouse.rollups.coverage import Coverage
+from warehouse.rollups.ranked import Ranking
 
 SLOW_MEMORY = "512MB"
 """Memory of the database of slow reports."""
@@ -34,11 +35,21 @@ _BATCH = "FROM report WHERE rowid >= ? AND rowid < ?"
 class Statements:
     """Statements of the reports of one process, with their cache. Safe to call from several threads."""
 
-    def __init__(self, spill: Path, cached: ResultCache, coverage: Callable[[HitsSnapshot], Coverage]) -> None:
-        """Create the databases. `coverage` returns the rollups that cover the files of a snapshot."""
+    def __init__(
+        self,
+        spill: Path,
+        cached: ResultCache,
+        coverage: Callable[[HitsSnapshot], Coverage],
+        ranking: Callable[[], Ranking | None],
+    ) -> None:
+        """Create the databases.
+
+        `coverage` returns the rollups that cover the files of a snapshot, and `ranking` the newest ranking of paths.
+        """
         self._fast, self._slow = engine.connect(spill), engine.connect(spill, SLOW_MEMORY)
         self._slow.execute(f"SET max_temp_directory_size = '{SPILL_LIMIT}'")  # ignored in the configuration
-        self.cached, self.coverage, self._alone = cached, coverage, threading.Lock()
+        self.cached, self.coverage, self.ranking = cached, coverage, ranking
+        self._alone = threading.Lock()
         self._failed = set[str | tuple[str, ...]]()  # projects whose last report needed more memory than SLOW_MEMORY
 
     def counts(self, snapshot: HitsSnapshot, scope: Scope, *by: str, order: str = "") -> pa.Table:

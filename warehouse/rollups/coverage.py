@@ -25,7 +25,9 @@ from warehouse.lake.roots import Root
 FOLDER = "rollups"
 """Name of the folder of rollups in the lake."""
 COVERAGE = "coverage.json"
-PARQUET = tuple(cube.file for cube in CUBES)
+CUMULATIVE = "cumulative_paths.parquet"
+"""Name of the file with the views of each path, set of sources and traffic up to the end of each day: for `ranked`."""
+PARQUET = (*(cube.file for cube in CUBES), CUMULATIVE)
 """Names of the files in the folder of a rollup, beside `coverage.json`."""
 REREAD_S = 600
 """Time after which the rollups in an object store are listed again, in seconds: less than GRACE_H."""

@@ -12,6 +12,8 @@ from warehouse.lake.roots import Root
 from warehouse.query import engine
 from warehouse.rollups.coverage import Part
 
+DAYS = range(1, 32)
+
 
 def count(cube: Cube, files: Sequence[File]) -> str:
     """Return the SELECT of the counts of files of `hits`."""
@@ -45,6 +47,12 @@ def in_order(cube: Cube, cells: Root) -> str:
     return f"FROM {parquet(cells)} ORDER BY {order}"
 
 
-def parquet(*paths: Root) -> str:
+def cumulate(paths: Root) -> str:
+    """Return the SELECT of the counts up to the end of each day, from the days of the cube `paths`."""
+    until = (f"coalesce(sum(views) FILTER (day_of_month <= {day}), 0)::UINTEGER AS until_{day}" for day in DAYS)
+    return f"SELECT project_id, path, sources, traffic, {', '.join(until)} FROM {parquet(paths)} GROUP BY ALL"
+
+
+def parquet(*paths: Root | str) -> str:
     """Return the table function that reads files of a cube."""
     return f"read_parquet([{', '.join(engine.path_literal(str(path)) for path in paths)}], hive_partitioning = false)"

@@ -13,23 +13,19 @@ from tempfile import TemporaryDirectory
 
 import duckdb
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from warehouse.columns.dimensions import CUBES
 from warehouse.errors import LakeUnreachable
-from warehouse.lake import roots, row_groups
+from warehouse.lake import roots
 from warehouse.lake.delta_table import File
 from warehouse.lake.roots import Root
 from warehouse.rollups import coverage, cubes
 from warehouse.rollups.coverage import Coverage, Record, Rollup
+from warehouse.rollups.rows import write_rows
 
 OnStep = Callable[[str], None]
 """Function that is called with the name of each point (see STEPS) at which a crash would leave a different state."""
 STEPS = ("before count", *(f"before {cube.name}" for cube in CUBES), "before sync", "before coverage", "after coverage")
-
-BATCH_ROWS = 8_192
-"""Number of rows that DuckDB converts at a time. The longest paths take 17 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,23 +118,13 @@ def _write_files(cursor: duckdb.DuckDBPyConnection, folder: Path, chosen: Covera
                 selects = [cubes.count(cube, chosen.uncovered), *(cubes.copy(cube, part) for part in chosen.parts)]
             else:
                 selects = [cubes.add_up(cube, cubes.parquet(days[cube.base]))]
-            cells = _write(cursor, selects, scratch / "cells")
+            cells = write_rows(cursor, selects, scratch / "cells")
             if len(selects) > 1:
-                cells = _write(cursor, [cubes.add_up(cube, cubes.parquet(cells))], scratch / "sums")
-            _write(cursor, [cubes.in_order(cube, cells)], days[cube.name])
+                cells = write_rows(cursor, [cubes.add_up(cube, cubes.parquet(cells))], scratch / "sums")
+            write_rows(cursor, [cubes.in_order(cube, cells)], days[cube.name])
             months = list[str]()
             if cube.has_months:
                 sums = cubes.add_up(cube, cubes.parquet(days[cube.name]), "0::UTINYINT")
-                months.append(cubes.in_order(cube, _write(cursor, [sums], scratch / "sums")))
-            _write(cursor, [*months, f"FROM {cubes.parquet(days[cube.name])}"], folder / cube.file)
-
-
-def _write(cursor: duckdb.DuckDBPyConnection, selects: Sequence[str], file: Path) -> Path:
-    """Write the rows of SELECTs with the same columns to a file, one after the other, and return the file."""
-    columns = cursor.sql(f"FROM ({selects[0]}) LIMIT 0").to_arrow_table().schema
-    with pq.ParquetWriter(file, columns, compression="zstd") as writer:
-        for select in selects:
-            rows = cursor.sql(select).to_arrow_reader(BATCH_ROWS).cast(columns)
-            for group in row_groups.split(pa.Table.from_batches([batch]) for batch in rows):
-                writer.write_table(group, row_groups.ROWS_MAX)
-    return file
+                months.append(cubes.in_order(cube, write_rows(cursor, [sums], scratch / "sums")))
+            write_rows(cursor, [*months, f"FROM {cubes.parquet(days[cube.name])}"], folder / cube.file)
+        write_rows(cursor, [cubes.cumulate(days["paths"])], folder / coverage.CUMULATIVE)

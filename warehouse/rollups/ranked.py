@@ -1,0 +1,165 @@
+"""Paths of each project, ranked by the views of all months, with cumulative counts: for pages of the most viewed paths.
+
+A page reads the first ranks until no other path can be on it. The files are derived from the rollups that `ranked.json`
+names, and count only for a snapshot that uses these rollups:
+
+- `months.parquet`: a row for each path, set of sources and traffic, with the views up to the end of each month.
+- `YYYY-MM.parquet`: the same rows, in the same order, with the views of a month up to the end of each day.
+"""
+
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import duckdb
+import msgspec
+
+from warehouse.lake import roots
+from warehouse.lake.roots import Root
+from warehouse.rollups import coverage, cubes
+from warehouse.rollups.coverage import LAYOUT, Part
+from warehouse.rollups.rows import write_rows
+
+FOLDER, RECORD, MONTHS = "ranked", "ranked.json", "months.parquet"
+STEPS = (1_024, 16_384)
+"""Numbers of first ranks that a page reads, until all are read."""
+_KEY = "project_id, rank, path, sources, traffic"
+_TOTALS = """
+SELECT project_id, path, coalesce(sum(until_31) FILTER (traffic <> 'bot'), 0)::BIGINT AS total
+FROM {cells} GROUP BY project_id, path
+"""
+_RANKS = """
+SELECT *, (row_number() OVER (PARTITION BY project_id ORDER BY total DESC, path) - 1)::UINTEGER AS rank FROM {totals}
+"""
+_BOUNDS = """
+SELECT project_id, list(total ORDER BY rank) FROM {ranks} WHERE rank IN {steps} GROUP BY project_id
+"""
+
+
+class Record(msgspec.Struct, frozen=True):
+    """Content of `ranked.json`: the folders of the rollups by month, and the sizes of the Parquet files in bytes.
+
+    `bounds` has for each project the views of the paths at the ranks `steps`, as far as it has them: no later path has
+    more.
+    """
+
+    layout: str
+    rollups: dict[str, str]
+    steps: list[int]
+    bounds: dict[str, list[int]]
+    sizes: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """A ranking that can be read."""
+
+    folder: Root
+    record: Record
+
+    @property
+    def months(self) -> str:
+        """Return the path of the file of months."""
+        return str(self.folder / MONTHS)
+
+    def days(self, month: str) -> str:
+        """Return the path of the file of the days of a month."""
+        return str(self.folder / f"{month}.parquet")
+
+    def has(self, part: Part) -> bool:
+        """Return whether the ranking counts the rollup of a part, all of whose days are valid."""
+        return part.is_whole and self.record.rollups.get(part.rollup.month) == part.rollup.folder.name
+
+    @property
+    def nbytes(self) -> int:
+        return 200 * (len(self.record.bounds) + len(self.record.rollups))
+
+
+def find(root: Root) -> Ranking | None:
+    """Return the newest ranking that is complete; None without one."""
+    rankings = [ranking for folder in folders(root) if (ranking := _read(folder))]
+    return max(rankings, key=lambda each: roots.modified_s(each.folder / RECORD), default=None)
+
+
+def write(root: Root, database: duckdb.DuckDBPyConnection, parts: Sequence[Part], steps: Sequence[int] = STEPS) -> None:
+    """Write the ranking of rollups, if it is not the newest one, and remove those before the last two.
+
+    A reader may still use the last one. The caller has the lock of the rollups.
+    """
+    rollups = {part.rollup.month: part.rollup.folder.name for part in parts if part.is_whole}
+    newest = find(root)
+    if not rollups or (newest and newest.record.rollups == rollups):
+        return
+    folder = root / coverage.FOLDER / FOLDER / str(uuid.uuid4())
+    work = roots.new_folder(folder)
+    try:
+        with database.cursor() as cursor:
+            bounds = _write_files(cursor, work, [part for part in parts if part.is_whole], steps)
+        files = sorted(path for path in work.iterdir() if path.suffix == ".parquet")
+        record = Record(LAYOUT, rollups, [*steps], bounds, {path.name: path.stat().st_size for path in files})
+        for path in files:
+            roots.publish(path, folder / path.name)
+        roots.sync(folder)
+        roots.write(folder / RECORD, msgspec.json.encode(record))
+    except BaseException:
+        roots.remove_folder(folder)
+        raise
+    finally:
+        roots.remove_local(folder)
+    coverage.change_written_key(root)
+    for old in folders(root):
+        if old != folder and (newest is None or old != newest.folder):
+            roots.remove_folder(old)
+
+
+def folders(root: Root) -> list[Root]:
+    """Return the folders of rankings, including those that are being written."""
+    return [root / coverage.FOLDER / FOLDER / name for name in roots.list_folders(root / coverage.FOLDER / FOLDER)]
+
+
+def _read(folder: Root) -> Ranking | None:
+    with suppress(FileNotFoundError, msgspec.DecodeError):
+        record = msgspec.json.decode(roots.read_immutable(folder / RECORD), type=Record)
+        sizes = dict(roots.list_sizes(folder))
+        if record.layout == LAYOUT and record.sizes.items() <= sizes.items():
+            return Ranking(folder, record)
+    return None
+
+
+def _write_files(
+    cursor: duckdb.DuckDBPyConnection, folder: Path, parts: Sequence[Part], steps: Sequence[int]
+) -> dict[str, list[int]]:
+    """Write the files, and return the bounds of each project."""
+    with TemporaryDirectory(dir=folder) as name:
+        scratch = Path(name)
+        cells = {part.rollup.month: part.rollup.folder / coverage.CUMULATIVE for part in parts}
+        totals = write_rows(cursor, [_TOTALS.format(cells=cubes.parquet(*cells.values()))], scratch / "totals")
+        ranks = write_rows(cursor, [_RANKS.format(totals=cubes.parquet(totals))], scratch / "ranks")
+        for month, days in cells.items():
+            columns = ", ".join(f"until_{day}" for day in cubes.DAYS)
+            _write(cursor, f"SELECT {_KEY}, {columns} FROM {{rows}}", days, ranks, folder / f"{month}.parquet")
+        unions = " UNION ALL ".join(
+            f"SELECT *, '{month}' AS month FROM {cubes.parquet(days)}" for month, days in cells.items()
+        )
+        until = ", ".join(
+            f"coalesce(sum(until_31) FILTER (month <= '{month}'), 0)::UINTEGER AS \"{month}\"" for month in cells
+        )
+        sums = write_rows(
+            cursor,
+            [f"SELECT project_id, path, sources, traffic, {until} FROM ({unions}) GROUP BY ALL"],
+            scratch / "sums",
+        )
+        columns = ", ".join(f'"{month}"' for month in cells)
+        _write(cursor, f"SELECT {_KEY}, {columns} FROM {{rows}}", sums, ranks, folder / MONTHS)
+        bounds = cursor.execute(_BOUNDS.format(ranks=cubes.parquet(ranks), steps=(*steps, -1))).fetchall()
+        return dict(bounds)
+
+
+def _write(cursor: duckdb.DuckDBPyConnection, select: str, cells: Root, ranks: Path, file: Path) -> None:
+    """Write cells in the order of their ranks: first the join, and then the sort, each of which may spill."""
+    rows = f"{cubes.parquet(cells)} AS cells JOIN {cubes.parquet(ranks)} AS ranks USING (project_id, path)"
+    joined = write_rows(cursor, [select.format(rows=rows)], ranks.with_name("joined"))
+    write_rows(cursor, [f"FROM {cubes.parquet(joined)} ORDER BY project_id, rank, sources, traffic"], file)
