@@ -24,7 +24,7 @@ from ingest.imports.importer import import_logs
 from tests.ingest.formats.test_clf import line
 from tests.programs import skip
 from tests.warehouse.batch.tasks import DieOnce, divide, fail, process_id, square
-from tests.warehouse.rollups.counted import cells, stored_cells
+from tests.warehouse.rollups.counted import cells, stored
 from tests.warehouse.site import DAY, NOON, ROOT, SECRET, Site, some_rows, view
 from warehouse.batch import items
 from warehouse.batch.items import Item, Result
@@ -118,7 +118,7 @@ def test_rebuild_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(
         assert (tmp_path / "died").exists()
         chosen = coverage.choose(site.root, site.state(HITS_TABLE).files)
         assert chosen.uncovered == ()
-        assert sum((stored_cells(each.rollup) for each in chosen.parts), Counter()) == cells(rows)
+        assert sum((stored(each.rollup)["paths"] for each in chosen.parts), Counter()) == cells(rows)["paths"]
         assert site.faults() == []
 
 

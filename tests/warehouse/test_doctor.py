@@ -131,29 +131,30 @@ def rollup_of(site: Site) -> coverage.Rollup:
 
 
 def test_missing_file_of_a_rollup_is_found(site: Site) -> None:
-    gone = rollup_of(site).days
+    gone = rollup_of(site).folder / "paths.parquet"
     gone.unlink()
     assert faults(site) == {ROLLUP_READ: f"{gone} is missing{REWRITE}"}
 
 
 def test_changed_number_in_a_rollup_is_found_and_rebuilt(site: Site) -> None:
-    rollup = rollup_of(site)
-    days = pq.read_table(rollup.days)
-    pq.write_table(days.set_column(4, days.schema.field(4), pa.array([1_000] * len(days), pa.uint32())), rollup.days)
-    record = json.loads((rollup.folder / coverage.COVERAGE).read_bytes())
-    record["sizes"]["days.parquet"] = rollup.days.stat().st_size
-    (rollup.folder / coverage.COVERAGE).write_text(json.dumps(record))
+    folder = rollup_of(site).folder
+    cells = pq.read_table(folder / "paths.parquet")
+    changed = pa.array([1_000] * len(cells), pa.uint32())
+    pq.write_table(cells.set_column(len(cells.columns) - 1, "views", changed), folder / "paths.parquet")
+    record = json.loads((folder / coverage.COVERAGE).read_bytes())
+    record["sizes"]["paths.parquet"] = (folder / "paths.parquet").stat().st_size
+    (folder / coverage.COVERAGE).write_text(json.dumps(record))
     fault = faults(site).pop(ROLLUP)
-    assert fault.startswith(f"{rollup.paths} is wrong ")
+    assert fault.startswith(f"{folder / 'paths.parquet'} is wrong ")
     assert fault.endswith(REWRITE)
     rollups.rebuild(site.root, site.spill, 0)
     assert findings(site) == dict.fromkeys(ALL)
 
 
 def test_rollup_with_bytes_that_are_not_parquet_is_found(site: Site) -> None:
-    rollup = rollup_of(site)
-    rollup.dimensions.write_bytes(bytes(rollup.dimensions.stat().st_size))
-    assert faults(site)[ROLLUP].startswith(f"{rollup.folder} cannot be checked: ")
+    damaged = rollup_of(site).folder / "devices.parquet"
+    damaged.write_bytes(bytes(damaged.stat().st_size))
+    assert faults(site)[ROLLUP].startswith(f"{damaged.parent} cannot be checked: ")
 
 
 def test_full_disk_is_named_and_everything_else_is_checked(small_disk: SmallDisk) -> None:

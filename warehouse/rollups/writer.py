@@ -25,7 +25,9 @@ from warehouse.rollups.rows import write_rows
 
 OnStep = Callable[[str], None]
 """Function that is called with the name of each point (see STEPS) at which a crash would leave a different state."""
-STEPS = ("before count", *(f"before {cube.name}" for cube in CUBES), "before sync", "before coverage", "after coverage")
+WRITTEN = tuple(sorted(CUBES, key=lambda cube: cube.base is not None))
+"""Cubes in the order in which they are written: first those that are counted from `hits`, then their sums."""
+STEPS = ("before count", *(f"before {each.name}" for each in WRITTEN), "before sync", "before coverage", "after coverage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +107,14 @@ def _discard(folder: Root) -> None:
 
 
 def _write_files(cursor: duckdb.DuckDBPyConnection, folder: Path, chosen: Coverage, on_step: OnStep) -> None:
-    """Write the cubes: first those that are counted from `hits`, then those that are added up from them.
+    """Write the cubes.
 
     Each statement groups or sorts: DuckDB spills one of them within its memory limit, but not always both.
     """
     with TemporaryDirectory(dir=folder) as name:
         scratch = Path(name)
         days = {cube.name: scratch / cube.name for cube in CUBES}
-        for cube in sorted(CUBES, key=lambda cube: cube.base is not None):
+        for cube in WRITTEN:
             on_step(f"before {cube.name}")
             if cube.base is None:
                 selects = [cubes.count(cube, chosen.uncovered), *(cubes.copy(cube, part) for part in chosen.parts)]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests import temporary
 from tests.rounds import rounds
 from tests.warehouse.batch.tasks import DyingProcess
-from tests.warehouse.rollups.counted import cells, dimensions, stored_cells, stored_dimensions
+from tests.warehouse.rollups.counted import cells, stored
 from tests.warehouse.site import DAY, NOON, Row, Site, die_at, some_rows, view
 from warehouse.batch.processes import ChildProcess
 from warehouse.errors import LakeBusy
@@ -66,8 +66,7 @@ def check(site: Site, rows: Iterable[Row]) -> None:
     rows = list(rows)
     assert chosen(site).uncovered == ()
     assert part(site).is_whole
-    assert stored_cells(part(site).rollup) == cells(rows)
-    assert stored_dimensions(part(site).rollup) == dimensions(rows)
+    assert stored(part(site).rollup) == cells(rows)
     assert site.faults() == []
 
 
@@ -131,7 +130,7 @@ def test_each_month_that_is_due_is_written_once(site: Site) -> None:
     assert write_due(site, MONTH_LATER) == Written(rollups=1, rows=20)
     assert write_due(site, MONTH_LATER) == NOTHING
     check_september = part(site)
-    assert stored_cells(check_september.rollup) == cells(september)
+    assert stored(check_september.rollup) == cells(september)
     assert write_due(site, date(2026, 11, 1)) == Written(rollups=1, rows=1)
 
 
@@ -211,7 +210,7 @@ def test_reader_of_an_older_snapshot_can_use_the_older_rollup_for_an_hour(site: 
     rollups.vacuum(site.root, 0)
     (older,) = coverage.choose(site.root, before).parts
     assert older.is_whole
-    assert stored_cells(older.rollup) == cells(some_rows(0, 20))
+    assert stored(older.rollup) == cells(some_rows(0, 20))
 
 
 def test_rollup_in_use_is_never_removed(site: Site) -> None:
@@ -264,7 +263,7 @@ def test_rebuild_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(site: S
     assert (tmp_path / "died").exists()
     assert done == Written(rollups=3, rows=22)
     assert chosen(site).uncovered == ()
-    assert sum((stored_cells(each.rollup) for each in chosen(site).parts), Counter()) == cells(rows)
+    assert sum((stored(each.rollup)["paths"] for each in chosen(site).parts), Counter()) == cells(rows)["paths"]
     assert site.faults() == []
     assert len(folders(site)) == 4
     site.age()
@@ -292,7 +291,7 @@ def test_lake_is_not_locked_while_a_rollup_is_written(site: Site) -> None:
 
     rollups.write_due(site.root, site.database, MONTH_LATER, 0, 0, load)
     assert steps == list(writer.STEPS)
-    assert stored_cells(part(site).rollup).total() == 1
+    assert stored(part(site).rollup) == cells([view()])
 
 
 def test_empty_lake_has_no_rollup_and_no_folder_of_them(site: Site) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from warehouse.columns.dimensions import CUBES
 from warehouse.errors import RollupDamaged
 from warehouse.lake.delta_table import File
 from warehouse.rollups import coverage
@@ -48,9 +49,7 @@ def test_rollup_of_all_files_covers_them(tmp_path: Path) -> None:
     assert part.rollup == coverage.Rollup(
         "2026-09", folder, {"2026-09-01": frozenset({"a"}), "2026-09-02": frozenset({"b", "c"})}, 50
     )
-    assert part.rollup.paths == folder / "paths.parquet"
-    assert part.rollup.days == folder / "days.parquet"
-    assert part.rollup.dimensions == folder / "dimensions.parquet"
+    assert {part.rollup.file(cube).name for cube in CUBES} <= {path.name for path in folder.iterdir()}
 
 
 def test_new_file_of_a_valid_day_is_uncovered(tmp_path: Path) -> None:
@@ -128,8 +127,8 @@ def test_rollup_with_a_truncated_file_is_damaged_and_not_used(tmp_path: Path, na
     ("content", "message"),
     [
         (b"", "cannot be read"),
-        (b'{"version": 4}', "cannot be read"),
-        (b'{"version": 1, "month": "2026-09", "rows": 1, "files": {}, "sizes": {}}', "has version 1, not 5"),
+        (b'{"version": 5, "month": "2026-09", "rows": 1, "files": {}, "sizes": {}}', "cannot be read"),
+        (b'{"layout": "5", "month": "2026-09", "rows": 1, "files": {}, "sizes": {}}', "has the layout 5, not "),
     ],
 )
 def test_rollup_with_another_coverage_is_damaged_and_not_used(tmp_path: Path, content: bytes, message: str) -> None:
@@ -142,5 +141,5 @@ def test_rollup_with_another_coverage_is_damaged_and_not_used(tmp_path: Path, co
 
 def test_damaged_rollup_does_not_hide_an_older_one(tmp_path: Path) -> None:
     write(tmp_path, "one", [A])
-    (write(tmp_path, "two", [A, B]) / coverage.PATHS).unlink()
+    (write(tmp_path, "two", [A, B]) / "paths.parquet").unlink()
     assert used(tmp_path, [A, B]) == ([("one", ["2026-09-01"], True)], [B])
