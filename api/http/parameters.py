@@ -20,7 +20,8 @@ from agent.jobs.store import Position
 from api.http.problems import Fault, Problem
 from warehouse.query.time_range import LAST
 
-PARAMETERS_MAX = 20
+PARAMETERS_MAX = 32
+"""Maximum number of parameters of a query: all filters at once, with a range, a page and the moment."""
 LIMIT_DEFAULT, LIMIT_MAX = 50, 250
 OFFSET_MAX = 2**31
 """Maximum offset of prompts and of log entries, which the database has to skip."""

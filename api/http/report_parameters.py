@@ -25,8 +25,8 @@ CHOICES = {name: choices for name in FILTERS if (choices := dimension(name).choi
 ERROR_TRAFFIC = ("ai", "bot")
 ERROR_STATUSES = range(400, 600)
 """Values of `traffic` and `status` in the list of errors."""
-ERROR_FILTERS = ("path", "traffic", "agent", "operator", "purpose")
-"""Filters of the list of errors beside `status`. The table of errors has no source and no verification."""
+ERROR_FILTERS = ("path", "traffic", "agent", "operator", "purpose", "status")
+"""Filters of the list of errors: the table of errors has no other dimension."""
 TEXT_CHARACTERS_MAX = 256
 """Maximum length of the value of any other filter but `path`, in characters."""
 INTERVAL_DEFAULT, TIMEZONE_DEFAULT = "day", "UTC"
@@ -128,7 +128,7 @@ def series_query(request: Request) -> SeriesQuery:
 
 def errors_page(request: Request, project: str) -> ErrorsPage:
     """Return the parameters of the list of errors."""
-    values = Values(request, (*_RANGE, *_PAGE, *ERROR_FILTERS, "status", *_MOMENT))
+    values = Values(request, (*_RANGE, *_PAGE, *ERROR_FILTERS, *_MOMENT))
     first, end = _day(values, "dateFrom") or FIRST_DAY, _day(values, "dateTo") or LAST_DAY
     if first > end:
         values.add_fault("dateFrom", "is after dateTo")
@@ -175,8 +175,9 @@ def _selection(values: Values) -> ReportSelection:
 
 def filters(values: Values) -> Filters:
     """Return the filters of a report, and record the faults of their parameters in `values`."""
-    chosen = {name: values.choice(name, CHOICES[name]) if name in CHOICES else _text(values, name) for name in FILTERS}
-    return Filters((), **(chosen | {"path": _path(values)}))
+    names = (name for name in FILTERS if name != "path")
+    chosen = {name: values.choice(name, CHOICES[name]) if name in CHOICES else _text(values, name) for name in names}
+    return Filters(path=_path(values), **chosen)
 
 
 def _page(values: Values) -> tuple[int, int]:

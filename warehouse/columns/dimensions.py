@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from warehouse.columns.sources import BITS, SOURCES, TRAFFIC
+from warehouse.columns.sources import BITS, SEND_STATUS, SOURCES, TRAFFIC
 
 QUARTER_S = 900
 """Length of a quarter of an hour, in seconds."""
@@ -30,52 +30,59 @@ class Part(Enum):
 class Dimension:
     """A value of a page view. `sql` is an expression over the columns of `hits`; the names are those of the API.
 
-    `choices` are the values of a closed set. The dimensions of a reader are columns of each cube but `quarters`, so
-    that every report can filter by them.
+    `choices` are the values of a closed set. `readers` and `recorded_by` are the traffic and the sources that can have
+    a value; it is unknown for all others. The dimensions of a reader are columns of each cube but `quarters`, so that
+    every report can filter by them.
     """
 
     name: str
+    title: str
     sql: str
     meaning: str
     part: Part
     choices: tuple[str, ...] = ()
     example: str | None = None
+    readers: tuple[str, ...] = TRAFFIC
+    recorded_by: tuple[str, ...] = SOURCES
 
 
 DIMENSIONS = (
-    Dimension("traffic", "traffic", "people, AI agents or other bots", Part.READER, TRAFFIC),
-    Dimension("agent", "agent", "name of the AI agent or bot", Part.READER),
-    Dimension("operator", "operator", "who runs the AI agent", Part.READER),
+    Dimension("traffic", "Readers", "traffic", "people, AI agents or other bots", Part.READER, TRAFFIC),
+    Dimension("agent", "Agent", "agent", "name of the AI agent or bot", Part.READER, readers=("ai", "bot")),
+    Dimension("operator", "Operator", "operator", "who runs the AI agent", Part.READER, readers=("ai",)),
     Dimension(
-        "purpose", "purpose", "purpose of the AI agent", Part.READER,
-        ("training", "search", "assistant", "agent", "data"),
+        "purpose", "Purpose", "purpose", "purpose of the AI agent", Part.READER,
+        ("training", "search", "assistant", "agent", "data"), readers=("ai",),
     ),
     Dimension(
-        "verification", "coalesce(verification, CASE WHEN traffic <> 'human' THEN 'not_checked' END)",
+        "verification", "Verification", "coalesce(verification, CASE WHEN traffic <> 'human' THEN 'not_checked' END)",
         "result of the check of the agent's identity", Part.READER,
         ("verified", "signed_known_key", "spoofed", "invalid_signature", "claimed", "not_checked"),
+        readers=("ai", "bot"),
     ),
-    Dimension("sources", BITS, "source that counted the page view", Part.READER, SOURCES),
-    Dimension("referrerHost", "referrer_host", "host of the referring URL", Part.ORIGIN),
-    Dimension("utmSource", "utm_source", "utm_source of the page's address", Part.ORIGIN),
-    Dimension("browser", "browser", "family of the browser", Part.DEVICE),
-    Dimension("os", "os", "family of the operating system", Part.DEVICE),
-    Dimension("device", "device", "kind of device", Part.DEVICE),
-    Dimension("format", "format", "representation served, such as html or markdown", Part.DEVICE),
-    Dimension("status", "status::VARCHAR", "HTTP status served", Part.DEVICE),
-    Dimension("rule", "rule", "rule that classified the page view", Part.DEVICE),
-    Dimension("path", "path", "normalised path", Part.PATH),
-    Dimension("day", "date", "UTC day", Part.TIME),
+    Dimension("sources", "Source", BITS, "source that counted the page view", Part.READER, SOURCES),
+    Dimension("referrerHost", "Referrer", "referrer_host", "host of the referring URL", Part.ORIGIN),
+    Dimension("utmSource", "Campaign", "utm_source", "utm_source of the page's address", Part.ORIGIN),
+    Dimension("browser", "Browser", "browser", "family of the browser", Part.DEVICE, readers=("human",)),
+    Dimension("os", "System", "os", "family of the operating system", Part.DEVICE),
+    Dimension("device", "Device", "device", "kind of device", Part.DEVICE),
     Dimension(
-        "quarter", f"((epoch_us(ts) - epoch_us(date::TIMESTAMP)) // {QUARTER_S * 1_000_000})::UTINYINT",
+        "format", "Format", "format", "media type served, such as text/markdown", Part.DEVICE, recorded_by=SEND_STATUS
+    ),
+    Dimension("status", "Status", "status::VARCHAR", "HTTP status served", Part.DEVICE, recorded_by=SEND_STATUS),
+    Dimension("rule", "Rule", "rule", "rule that classified the page view", Part.DEVICE),
+    Dimension("path", "Page", "path", "normalised path", Part.PATH),
+    Dimension("day", "Day", "date", "UTC day", Part.TIME),
+    Dimension(
+        "quarter", "Quarter", f"((epoch_us(ts) - epoch_us(date::TIMESTAMP)) // {QUARTER_S * 1_000_000})::UTINYINT",
         "quarter of an hour of the UTC day, 0 to 95", Part.TIME,
     ),
     Dimension(
-        "second", "(epoch_us(ts) + 62_135_596_800_000_000) // 1_000_000 - 62_135_596_800",
+        "second", "Second", "(epoch_us(ts) + 62_135_596_800_000_000) // 1_000_000 - 62_135_596_800",
         "second since 1970; numbered from the year 1 before, because division rounds towards 0", Part.TIME,
     ),
-    Dimension("userAgent", "user_agent", "user agent as received", Part.EVIDENCE),
-    Dimension("verifiedBy", "verified_by", "method of the check, and its list", Part.EVIDENCE),
+    Dimension("userAgent", "User agent", "user_agent", "user agent as received", Part.EVIDENCE),
+    Dimension("verifiedBy", "Verified by", "verified_by", "method of the check, and its list", Part.EVIDENCE),
 )  # fmt: skip
 BY_NAME = {each.name: each for each in DIMENSIONS}
 

@@ -1,13 +1,13 @@
 """The filters of a report, as one SQL predicate over any rows of cells."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
 from warehouse.columns import sources
-from warehouse.columns.dimensions import FILTERS
-from warehouse.columns.sources import TRAFFIC
+from warehouse.columns.dimensions import FILTERS, dimension
+from warehouse.columns.sources import SOURCES, TRAFFIC
 from warehouse.control.policy import DEFAULT, Periods
 
 _LAST_CODE_POINT, _SURROGATES = 0x10FFFF, range(0xD800, 0xE000)
@@ -52,8 +52,14 @@ class Filters:
 
     @property
     def selected_traffic(self) -> tuple[str, ...]:
-        """Return the traffic that the filter by traffic matches."""
-        return tuple(each for each in TRAFFIC if self["traffic"] in {None, each})
+        """Return the traffic that can match all filters: only AI agents have an operator."""
+        return tuple(each for each in TRAFFIC if all(each in _readers(*item) for item in self.items))
+
+    @property
+    def selected_sources(self) -> tuple[str, ...]:
+        """Return the sources that can match all filters: a beacon has no status."""
+        recording = [dimension(name).recorded_by for name, _ in self.items]
+        return tuple(each for each in SOURCES if self["source"] in {None, each} and all(each in of for of in recording))
 
     @property
     def columns(self) -> frozenset[str]:
@@ -66,7 +72,7 @@ class Filters:
         conditions, bound = list[str](), Bound()
         for name, value in self.items:
             if name == "path":
-                conditions += _match_path(value, bound)
+                conditions += match_path(value, bound)
             elif name != "source":
                 conditions.append(f"{name} = $only_{name}")
                 bound[f"only_{name}"] = value
@@ -84,8 +90,15 @@ class Filters:
         return tuple(each.from_date for each in self.policy)
 
 
-def _match_path(value: str, bound: Bound) -> Iterator[str]:
-    """Yield the conditions of a filter by path."""
+def _readers(name: str, value: str) -> Collection[str]:
+    """Return the traffic that can have a value. The name of a rule begins with its traffic, such as `ai:GPTBot`."""
+    if name in {"traffic", "rule"}:
+        return {value.partition(":")[0]}
+    return {"bot"} if (name, value) == ("verification", "spoofed") else dimension(name).readers
+
+
+def match_path(value: str, bound: Bound) -> Iterator[str]:
+    """Yield the conditions of a filter by path, and add the values that they bind."""
     if value.startswith("*"):
         bound["part_of_path"] = value[1:].removesuffix("*")
         yield "contains(path, $part_of_path)"

@@ -12,6 +12,8 @@ TRAFFIC = ("human", "ai", "bot")
 """Values of `hits.traffic`."""
 SOURCES = ("beacon", "server", "log")
 """Values of `hits.source`, in the order of their bits."""
+SEND_STATUS = SOURCES[1:]
+"""Sources that see a response, with its status and format: a beacon is a script of the page."""
 MARKDOWN = ("text/markdown", "markdown", "md")
 """Values of `hits.format` for Markdown, which browsers do not show: a page's beacon is never sent."""
 EVERY = 0b111_111

@@ -41,11 +41,11 @@ def first_hit(statements: Statements, snapshot: HitsSnapshot, project: str) -> d
 
 def measured(statements: Statements, snapshot: HitsSnapshot, query: Query, policy: Periods) -> Measured:
     """Return when each kind of readers was counted by the sources that a query selects. Its range is not used."""
-    now, project, source = _taken(snapshot), query.project, query.filters["source"]
+    now, project = _taken(snapshot), query.project
     key = project, "source days", snapshot.rows_key
     rows = statements.cached(key, lambda: _source_days(statements, snapshot, project)).to_pylist()
     spans = {row["source"]: tuple(silence.spans(row["days"], row["first"], row["last"], now)) for row in rows}
-    chosen = spans if source is None else {source: spans.get(source, ())}
+    chosen = {source: spans.get(source, ()) for source in query.filters.selected_sources}
     return Measured(of_kinds(chosen, policy), min((row["first"] for row in rows), default=None), now)
 
 

@@ -14,7 +14,7 @@ from api.http import report_parameters
 from api.http.parameters import Values
 from api.http.problems import Problem
 from api.http.report_parameters import timezones
-from warehouse.columns.dimensions import FILTERS
+from warehouse.columns.dimensions import FILTERS, dimension
 from warehouse.columns.filters import Filters
 from warehouse.query.hits_snapshot import HitsSnapshot
 from warehouse.report.reports import Reports
@@ -43,21 +43,21 @@ VALUE_NAMES: Mapping[str, Mapping[str, str]] = {
     "source": SOURCES,
     "purpose": PURPOSES,
     "verification": STATES,
+    "device": {"desktop": "Desktop", "mobile": "Phone", "tablet": "Tablet"},
+    "format": {
+        "text/html": "HTML",
+        "text/markdown": "Markdown",
+        "text/plain": "Plain text",
+        "application/pdf": "PDF",
+        "application/json": "JSON",
+    },
 }
-"""Names of the values of filters that are closed sets, as the pages show them."""
-FILTER_NAMES = {
-    "path": "Page",
-    "traffic": "Readers",
-    "agent": "Agent",
-    "operator": "Operator",
-    "purpose": "Purpose",
-    "verification": "Verification",
-    "source": "Source",
-}
-"""Names of the filters as the pages show them."""
+"""Names of values by dimension. Another value is shown as it is stored."""
 _RANGE = ("period", "from", "to", "compare", "interval", "zone")
 _PLACE = ("page", "sort")
 """Parameters for the place in a table, which a link to other counts leaves out."""
+ERRORS = "/errors"
+"""End of the path of the page of errors."""
 PAGES_MAX = 100_000
 """Maximum number of a page of a table."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -65,12 +65,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A filter that is on. `parameter` is its name in addresses, `without` the page's address without the filter."""
+    """A filter that is on. `parameter` is its name in addresses."""
 
     parameter: str
     name: str
     value: str
-    without: str
 
 
 class View:
@@ -141,9 +140,12 @@ class View:
     def tab(self, path: str) -> str:
         """Return the address of another page of counts, with the period, comparison and filters of this address.
 
-        The path of the page of one path is no filter of another page.
+        The path of the page of one path is no filter of another page, and no page view has the status of an error.
         """
-        names = [name for name in (*_RANGE, *FILTERS) if name != "path" or name not in self._fixed]
+        own = {"path"} & self._fixed
+        if path.endswith(ERRORS) != self.visit.request.url.path.endswith(ERRORS):
+            own.add("status")
+        names = [name for name in (*_RANGE, *FILTERS) if name not in own]
         given = self.visit.parameters
         return self.visit.href(path, **{name: given[name] for name in names if name in given})
 
@@ -171,10 +173,15 @@ class View:
     def chips(self) -> list[Chip]:
         """Return the filters that are on, in the order of the address."""
         return [
-            Chip(name, FILTER_NAMES[name], VALUE_NAMES.get(name, {}).get(value, value), self.link(**{name: None}))
+            Chip(name, dimension(name).title, value_name(name, value))
             for name, value in self.filters.fields.items()
             if name not in self._fixed
         ]
+
+    @property
+    def no_filters(self) -> dict[str, None]:
+        """Return the changes of a link to this page without the filters of `chips`."""
+        return dict.fromkeys(chip.parameter for chip in self.chips)
 
     @property
     def _prefix(self) -> str:
@@ -194,6 +201,12 @@ class View:
         values = Values(self.visit.request, tuple(self.values))
         filters = report_parameters.filters(values)
         self.faults += [
-            f"{FILTER_NAMES.get(fault.parameter or '', fault.parameter)} {fault.detail}." for fault in values.faults
+            f"{dimension(name).title if (name := fault.parameter) in FILTERS else name} {fault.detail}."
+            for fault in values.faults
         ]
         return filters
+
+
+def value_name(name: str, value: str) -> str:
+    """Return a value of a dimension as pages show it, all but paths: see `links.readable`."""
+    return VALUE_NAMES.get(name, {}).get(value, value)

@@ -47,7 +47,8 @@ PROBLEMS = "invalid-parameter unauthenticated forbidden not-acceptable moment-ex
 FILTERS_TEXT = """\
 - A filter selects the hits that have its value; a hit must match all filters. `path` is normalised like the path of a
   hit. The name of an agent without hits is not an error: its counts are zero. An AI agent or bot whose identity was not
-  checked has the `verification` `not_checked`; the `verification` of people is unknown.
+  checked has the `verification` `not_checked`; the `verification` of people is unknown. A page (`beacon`) sends no
+  `status` and no `format`.
 """
 MEASURED_TEXT = """\
 - `measured` states whether a source counted people, AI agents and other bots in `all` of the range, in a `part` of it,

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from warehouse import daily_count
+from warehouse.columns.filters import match_path
 from warehouse.lake.delta_table import DAILY_ERRORS_TABLE
 from warehouse.query import engine
 from warehouse.query.hits_snapshot import HitsReader, HitsSnapshot
@@ -41,8 +42,6 @@ ORDER BY requests DESC, path NULLS LAST, agent NULLS LAST, status, traffic
 LIMIT $limit OFFSET $offset
 """
 _FILTERS = {
-    "path": "path = $path",
-    "prefix": "starts_with(path, $prefix)",
     "traffic": "traffic = $traffic",
     "agent": "agent = $agent",
     "agents": "traffic = 'ai' AND list_contains($agents::VARCHAR[], agent)",
@@ -54,8 +53,7 @@ _FILTERS = {
 class ErrorQuery:
     """Errors of a project from the UTC day `first` to the day before `end`. A filter that is None matches all.
 
-    `path` is a path, or a prefix with a `*` at its end. `agents` are names of AI agents: those of an operator
-    or purpose, which the table does not have.
+    `path` is as in `Filters`. `agents` are the AI agents of an operator or purpose, which the table does not have.
     """
 
     project: str
@@ -69,11 +67,8 @@ class ErrorQuery:
 
     @property
     def filters(self) -> Mapping[str, str | int | list[str]]:
-        """Return the filters that apply, with their values."""
-        is_prefix = self.path is not None and self.path.endswith("*")
+        """Return the filters that apply beside `path`, with their values."""
         values = {
-            "path": None if is_prefix else self.path,
-            "prefix": self.path[:-1] if self.path is not None and is_prefix else None,
             "traffic": self.traffic,
             "agent": self.agent,
             "agents": None if self.agents is None else [*self.agents],
@@ -115,7 +110,6 @@ class ErrorReports:
         self._reader.close()
 
     def _run(self, sql: str, query: ErrorQuery, snapshot: HitsSnapshot, **more: int) -> pa.Table:
-        conditions = "".join(f" AND {_FILTERS[name]}" for name in query.filters)
         values: dict[str, Any] = {
             "project": query.project,
             "first": query.first,
@@ -123,6 +117,8 @@ class ErrorReports:
             **query.filters,
             **more,
         }
+        matches = [_FILTERS[name] for name in query.filters] + [*(match_path(query.path, values) if query.path else ())]
+        conditions = "".join(f" AND {each}" for each in matches)
         with engine.interruptible_cursor(self._database) as cursor:
             cursor.register("hot", daily_count.count_errors(snapshot.hot))
             chosen = _CHOSEN.format(files=_files(snapshot, query), filters=conditions)

@@ -15,9 +15,10 @@ from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import View
 from api.dashboard.web.visit import Visit
-from api.http.report_parameters import ERROR_STATUSES, agents_of
+from api.http.report_parameters import ERROR_FILTERS, ERROR_STATUSES, agents_of
 from api.routes.reports import errors
 from api.routes.reports.tables import CSV
+from warehouse.columns.dimensions import FILTERS
 from warehouse.report.audience.errors import FIRST_DAY, ErrorQuery
 from warehouse.report.results import Counts
 
@@ -25,7 +26,6 @@ ROWS = 50
 """Number of rows on a page of the table."""
 BARS_MAX = 60
 """Maximum number of bars of a trend; each bar of a longer range is of several days."""
-STATUS = "status"
 _DAY = timedelta(days=1)
 
 
@@ -56,7 +56,6 @@ def error_list(visit: Visit) -> Response:
         tab="Errors",
         rows=_rows(view, trends[:ROWS]),
         has_more=len(trends) > ROWS,
-        status_filter=None if query.status is None else str(query.status),
         number_of_page=number,
         first=(number - 1) * ROWS + 1,
         measured=measured_now,
@@ -79,7 +78,7 @@ def export(visit: Visit) -> Response:
 def _view(visit: Visit) -> View:
     """Return the view, without the filters that errors do not have."""
     view = View(visit)
-    view.fix(verification=None, source=None)
+    view.fix(**dict.fromkeys({*FILTERS} - {*ERROR_FILTERS}))
     return view
 
 
@@ -99,12 +98,13 @@ def _last_day(view: View) -> date:
 
 
 def _status(view: View) -> int | None:
-    text = view.values.get(STATUS)
+    text = view.filters["status"]
     if text is None:
         return None
     number = int(text) if text.isascii() and text.isdigit() and len(text) == 3 else 0
     if number not in ERROR_STATUSES:
         view.faults.append(f"“{text[:40]}” is not the status of an error, such as 404; these are all of them.")
+        view.fix(status=None)
         return None
     return number
 

@@ -12,7 +12,6 @@ from api.dashboard.pages.reading.warnings import readable
 from api.dashboard.web import locale
 from api.dashboard.web.period import Period
 from api.dashboard.web.view import SOURCES, View
-from warehouse.columns.filters import Filters
 from warehouse.columns.sources import TRAFFIC
 from warehouse.control import policy, source_policies
 from warehouse.control.policy import Periods, Policy
@@ -250,21 +249,6 @@ def _joined(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def selectable(filters: Filters) -> tuple[str, ...]:
-    """Return the kinds of readers that filters can select.
-
-    Only AI agents have an operator and a purpose. No person has the name of an agent. A bot can have the name of an AI
-    agent, if its hit is spoofed. Only the claims of agents and bots are verified.
-    """
-    if filters["operator"] is not None or filters["purpose"] is not None:
-        possible: tuple[str, ...] = ("ai",)
-    elif filters["verification"] == "spoofed":
-        possible = ("bot",)
-    else:
-        possible = TRAFFIC if filters["agent"] is None and filters["verification"] is None else ("ai", "bot")
-    return tuple(kind for kind in filters.selected_traffic if kind in possible)
-
-
 def read(view: View, *, has_policy: bool = True) -> Measured:
     """Return the sources of the project of a view that the filters of the view select, and which readers they count.
 
@@ -272,7 +256,7 @@ def read(view: View, *, has_policy: bool = True) -> Measured:
     """
     coverage = view.reports.source_coverage(view.snapshot, view.project.id)
     periods = source_policies.periods(view.visit.state.control, view.project.id) if has_policy else ()
-    selected = (view.filters["source"],) if view.filters["source"] else tuple(SOURCES)
+    selected = view.filters.selected_sources
     sources = tuple(source for source in coverage.sources if source.source in selected)
     since = min((source.first_hit for source in coverage.sources), default=None)
     spans = measured.of_kinds({source.source: source.spans for source in sources}, periods)
@@ -281,7 +265,7 @@ def read(view: View, *, has_policy: bool = True) -> Measured:
         view.period,
         previous,
         view.visit.locale,
-        selectable(view.filters),
+        view.filters.selected_traffic,
         selected,
         sources,
         tuple(readable(coverage.warnings, view.visit.locale)),

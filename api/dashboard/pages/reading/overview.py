@@ -23,7 +23,7 @@ LIVE_MINUTES = 30
 """Length of the range of the live count, in minutes."""
 SHARED_HEADERS = {"Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex, nofollow"}
 """Headers of a shared page, whose address is a secret."""
-PREFIX = "prefix"
+SEARCH = "search"
 """Parameter of the search for pages, which becomes the filter `path`."""
 TABLES = ("operators", "referrers", "campaigns", "devices", "browsers", "systems")
 """Tables of the page, which are keys of `tables.DIMENSIONS`."""
@@ -65,8 +65,8 @@ class Share:
 def overview(visit: Visit) -> Response:
     """Respond to GET /projects/{project} and GET /shared/{share}."""
     view = View(visit)
-    if PREFIX in view.values:
-        return to_prefix(view)
+    if SEARCH in view.values:
+        return to_pages(view)
     measurement = measured.read(view)
     numbers = _numbers(view, measurement) if measurement.sources else _live(view)
     return render.counts_page(
@@ -163,12 +163,13 @@ def _live(view: View) -> dict[str, Any]:
     return {"live": _totals(view, query), "live_minutes": LIVE_MINUTES}
 
 
-def to_prefix(view: View, **parameters: str | None) -> Response:
-    """Redirect to the page with `parameters`, and the filter of the pages that begin with the text of the search."""
-    text = view.values[PREFIX].strip()
-    path = None if not text else text if text.endswith("*") else f"{text}*"
-    if path and not path.startswith("/"):
-        path = f"/{path}"
+def to_pages(view: View, **parameters: str | None) -> Response:
+    """Redirect to the page with `parameters`, and the filter of the pages that have the text of the search.
+
+    A text that begins with a slash is the beginning of a path, any other one is anywhere in the path.
+    """
+    text = view.values[SEARCH].strip().strip("*")
+    path = f"{text}*" if text.startswith("/") else f"*{text}*" if text else None
     return RedirectResponse(view.link(path=path, **parameters), 303)
 
 

@@ -14,7 +14,7 @@ from api.dashboard.charts import bar
 from api.dashboard.pages.reading import measured, tables
 from api.dashboard.pages.reading.export import ExportTable, table_file
 from api.dashboard.pages.reading.measured import Measured
-from api.dashboard.pages.reading.overview import PREFIX, to_prefix
+from api.dashboard.pages.reading.overview import SEARCH, to_pages
 from api.dashboard.web import render
 from api.dashboard.web.period import DEFAULT
 from api.dashboard.web.routes import Access, Page
@@ -65,8 +65,8 @@ def path_list(visit: Visit) -> Response:
     """Respond to GET /projects/{project}/pages."""
     view = View(visit)
     view.fix(traffic=None)
-    if PREFIX in view.values:
-        return to_prefix(view, show=view.values.get("show"))
+    if SEARCH in view.values:
+        return to_pages(view, show=view.values.get("show"))
     tab, sort, number = _tab(view), _order(view), view.page_number()
     measurement = measured.read(view)
     is_known = _is_known(tab, measurement)

@@ -1,7 +1,9 @@
 """One page of a site: its views over time, its AI agents, and where its readers come from."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
+from types import MappingProxyType
 from typing import Any
 
 from starlette.responses import Response
@@ -11,29 +13,22 @@ from api.dashboard.pages.reading.measured import Measured, Shown, shown
 from api.dashboard.pages.reading.timeline import timeline
 from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
-from api.dashboard.web.view import SOURCES, View
+from api.dashboard.web.view import View, value_name
 from api.dashboard.web.visit import Visit
 from warehouse.columns.sources import TRAFFIC
 from warehouse.report.results import Counts
 
 ROWS = 20
 """Maximum number of rows of a table."""
-FORMATS = {
-    "text/html": "HTML",
-    "text/markdown": "Markdown",
-    "text/plain": "Plain text",
-    "application/pdf": "PDF",
-    "application/json": "JSON",
-}
-"""Names of media types as the pages show them; another one is shown as it was sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueRow:
-    """Views with one value of a dimension. `name` is the value as the page shows it."""
+    """Views with one value of a dimension. `name` is the value as the page shows it; `link` adds it as a filter."""
 
     value: str | None
     name: str
+    link: str | None
     counts: Counts | Shown
 
 
@@ -65,14 +60,17 @@ def path_page(visit: Visit) -> Response:
     )
 
 
-def values(view: View, by: str, names: dict[str, str] | None = None, traffic: str | None = None) -> ValueTable:
-    """Return the views that a page counts, by a dimension of the API. `names` are the names of values on the page."""
+def values(
+    view: View, by: str, traffic: str | None = None, names: Mapping[str, str] = MappingProxyType({})
+) -> ValueTable:
+    """Return the views that a page counts, by a dimension of the API. `names` are other names of values."""
     query = view.query(traffic=traffic) if traffic else view.query()
     page = view.reports.breakdown(view.snapshot, query, by, 0, ROWS)
     rows = [
         ValueRow(
             row["value"],
-            (names or {}).get(row["value"], row["value"]) if row["value"] is not None else "Unknown",
+            "Unknown" if row["value"] is None else names.get(row["value"]) or value_name(by, row["value"]),
+            None if row["value"] is None else view.link(**{"path": view.filters.path, by: row["value"]}),
             Counts(row["human"], row["ai"], row["bot"]),
         )
         for row in page.rows.to_pylist()
@@ -91,8 +89,8 @@ def _numbers(view: View, measurement: Measured, path: str) -> dict[str, Any]:
         "shown": measurement.shown(totals, view.period.start, view.period.end),
         "first_ai_day": _first_ai_day(view, path),
         "agents": values(view, "agent", traffic="ai"),
-        "referrers": values(view, "referrerHost", own_hosts, "human"),
-        "formats": values(view, "format", FORMATS),
+        "referrers": values(view, "referrerHost", "human", own_hosts),
+        "formats": values(view, "format"),
         "statuses": values(view, "status"),
         "sources": _sources(view, measurement),
     }
@@ -100,7 +98,7 @@ def _numbers(view: View, measurement: Measured, path: str) -> dict[str, Any]:
 
 def _sources(view: View, measurement: Measured) -> ValueTable:
     """Return the views by source, with None for readers that a source does not see or that are not counted from it."""
-    table = values(view, "source", SOURCES)
+    table = values(view, "source")
     return replace(table, rows=[replace(row, counts=_shown(row, measurement)) for row in table.rows])
 
 
@@ -113,7 +111,7 @@ def _first_ai_day(view: View, path: str) -> date | None:
     return view.reports.first_ai_days(view.snapshot, view.query(), [path]).get(path)
 
 
-def _choose(view: View, prefix: str | None) -> Response:
+def _choose(view: View, path: str | None) -> Response:
     """Return the page for an address without the path of one page."""
     return render.page(
         view.visit,
@@ -122,7 +120,7 @@ def _choose(view: View, prefix: str | None) -> Response:
         status=400,
         tab="Pages",
         view=view,
-        prefix=prefix,
+        path=path,
     )
 
 

@@ -13,7 +13,8 @@ from api.dashboard.pages.reading import measured
 from api.dashboard.pages.reading.measured import FILTERED, Measured, Shown
 from api.dashboard.web import links
 from api.dashboard.web.period import Period
-from api.dashboard.web.view import PURPOSES, SOURCES, View
+from api.dashboard.web.view import SOURCES, View, value_name
+from warehouse.columns.dimensions import dimension
 from warehouse.report.results import Counts, Order, Page, Query
 from warehouse.report.source_coverage import Source
 from warehouse.report.sources.measured import Extent
@@ -30,52 +31,47 @@ SORTS: Mapping[str, Order] = {"views": "total", "people": "human", "ai": "ai", "
 """Orders of the table of pages, by their name in addresses."""
 
 
-DEVICES = {"desktop": "Desktop", "mobile": "Phone", "tablet": "Tablet"}
-"""Names of devices as the pages show them."""
-
-
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A table by a dimension of the API. `filter` is the filter that a click on a row adds; None without one.
+    """A table by a dimension of the API. `traffic` limits the table to one kind of readers.
 
-    `traffic` limits the table to one kind of readers. `names` are the names of values that have other names on pages.
     `empty` is the sentence for a table without a row; None for the usual one.
     """
 
     title: str
-    column: str
     by: str
-    filter: str | None = None
     traffic: str | None = None
     unknown: str = "Unknown"
-    names: Mapping[str, str] | None = None
     empty: str | None = None
+
+    @property
+    def column(self) -> str:
+        return dimension(self.by).title
 
 
 CAMPAIGNS = Dimension(
     "Campaigns",
-    "utm_source",
     "utmSource",
-    traffic="human",
+    "human",
     empty="No address that people opened in this period has the parameter utm_source.",
 )
 DIMENSIONS = {
-    "operators": Dimension("AI operators", "Operator", "operator", "operator", "ai"),
-    "agents": Dimension("AI agents", "Agent", "agent", "agent", "ai"),
-    "purposes": Dimension("AI purposes", "Purpose", "purpose", "purpose", "ai", names=PURPOSES),
-    "referrers": Dimension("Referrers", "Referrer", "referrerHost", traffic="human", unknown="Direct or unknown"),
+    "operators": Dimension("AI operators", "operator", "ai"),
+    "agents": Dimension("AI agents", "agent", "ai"),
+    "purposes": Dimension("AI purposes", "purpose", "ai"),
+    "referrers": Dimension("Referrers", "referrerHost", "human", unknown="Direct or unknown"),
     "campaigns": CAMPAIGNS,
-    "devices": Dimension("Devices", "Device", "device", traffic="human", names=DEVICES),
-    "browsers": Dimension("Browsers", "Browser", "browser", traffic="human"),
-    "systems": Dimension("Operating systems", "System", "os", traffic="human"),
-    "sources": Dimension("Sources", "Source", "source", "source", names=SOURCES),
+    "devices": Dimension("Devices", "device", "human"),
+    "browsers": Dimension("Browsers", "browser", "human"),
+    "systems": Dimension("Operating systems", "os", "human"),
+    "sources": Dimension("Sources", "source"),
 }
 """The tables by their name in addresses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table. `link` is the address of the page with this row as a filter; None without such a filter.
+    """A row of a table. `link` is the address of the page with this row as a filter; None for the unknown value.
 
     `name` is the value as the page shows it. `before` are the views in the previous period; None if they are unknown,
     or if the page does not compare.
@@ -136,7 +132,7 @@ def paths(view: View, measurement: Measured) -> PathTable:
     """Return the pages of a view by the parameters `sort` and `page`. Add an invalid one to the faults of the view."""
     sort, number = order(view), view.page_number()
     page = view.reports.views(view.snapshot, view.query(), (number - 1) * PAGE_ROWS, PAGE_ROWS, SORTS[sort])
-    rows = _rows(view, page, "path", None, None)
+    rows = _rows(view, page, "path", None)
     counted = [kind for kind in BOTH if measurement.reason(kind) is None]
     if rows and view.previous and measurement.compares(*counted):
         listed = [row.value for row in rows if row.value is not None]
@@ -169,7 +165,7 @@ def by_dimension(view: View, name: str, measurement: Measured) -> Table:
     hidden = _hidden(view, dimension)
     page = view.reports.breakdown(view.snapshot, query(view, dimension), dimension.by, 0, ROWS + len(hidden))
     shown = without(page, hidden)
-    rows = _rows(view, replace(shown, rows=shown.rows.slice(0, ROWS)), "value", dimension.filter, dimension)
+    rows = _rows(view, replace(shown, rows=shown.rows.slice(0, ROWS)), "value", dimension)
     has_more = shown.has_more or shown.rows.num_rows > ROWS
     if reason and not rows:
         return nothing
@@ -234,8 +230,8 @@ def query(view: View, dimension: Dimension) -> Query:
     return view.query(traffic=view.filters["traffic"] or dimension.traffic)
 
 
-def _rows(view: View, page: Page, column: str, filter: str | None, dimension: Dimension | None) -> list[Row]:
-    filter = "path" if dimension is None else filter
+def _rows(view: View, page: Page, column: str, dimension: Dimension | None) -> list[Row]:
+    by = dimension.by if dimension else "path"
     counts = [
         (row[column], Counts(row["human"], row["ai"], row["bot"] if dimension else 0)) for row in page.rows.to_pylist()
     ]
@@ -246,7 +242,7 @@ def _rows(view: View, page: Page, column: str, filter: str | None, dimension: Di
             _name(value, dimension),
             each,
             bar.svg(each, largest),
-            None if value is None or filter is None else view.link(**{filter: value}),
+            None if value is None else view.link(**{by: value}),
         )
         for value, each in counts
     ]
@@ -255,4 +251,4 @@ def _rows(view: View, page: Page, column: str, filter: str | None, dimension: Di
 def _name(value: str | None, dimension: Dimension | None) -> str:
     if value is None:
         return dimension.unknown if dimension else "Unknown"
-    return (dimension.names or {}).get(value, value) if dimension else links.readable(value)
+    return value_name(dimension.by, value) if dimension else links.readable(value)

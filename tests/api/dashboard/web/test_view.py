@@ -1,16 +1,17 @@
 """The view of a page of counts, from its address: period, filters, chips, links and faults."""
 
 from datetime import UTC, datetime
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import pytest
 from starlette.requests import Request
 
-from api.dashboard.web.view import Chip, View
+from api.dashboard.web.view import View
 from api.dashboard.web.visit import Visit
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.site import Dashboard
 from tests.processes.running import PROJECT
+from warehouse.columns.dimensions import FILTERS
 from warehouse.columns.filters import Filters
 from warehouse.control import projects
 
@@ -56,10 +57,40 @@ def test_filters_are_chips_that_can_be_removed(dashboard: Dashboard) -> None:
         ("Readers", "AI"),
         ("Source", "Website script"),
     ]
-    without = shown.chips[1].without
+    without = shown.link(**{shown.chips[1].parameter: None})
     assert parameters(without) == {"period": ["7d"], "path": ["/docs/*"], "source": ["beacon"]}
-    assert isinstance(shown.chips[0], Chip)
     assert urlsplit(without).path == PATH
+    assert parameters(shown.link(**shown.no_filters)) == {"period": ["7d"]}
+
+
+def test_every_dimension_is_a_filter_with_a_title(dashboard: Dashboard) -> None:
+    values = dict.fromkeys(FILTERS, "x") | {"path": "/a", "status": "404", "format": "text/markdown"}
+    values |= {"traffic": "bot", "purpose": "data", "verification": "claimed", "source": "log", "device": "mobile"}
+    shown = view(dashboard, urlencode({"period": "custom", "from": "2026-09-01", "to": "2026-09-02", **values}))
+    assert shown.faults == []
+    assert [(chip.name, chip.value) for chip in shown.chips] == [
+        ("Page", "/a"),
+        ("Readers", "Other bots"),
+        ("Agent", "x"),
+        ("Operator", "x"),
+        ("Purpose", "Resells data"),
+        ("Verification", "Claimed"),
+        ("Source", "Access logs"),
+        ("Referrer", "x"),
+        ("Campaign", "x"),
+        ("Browser", "x"),
+        ("System", "x"),
+        ("Device", "Phone"),
+        ("Format", "Markdown"),
+        ("Status", "404"),
+        ("Rule", "x"),
+    ]
+
+
+def test_tab_of_errors_does_not_take_the_status_of_page_views(dashboard: Dashboard) -> None:
+    shown = view(dashboard, "status=200&browser=Firefox")
+    assert parameters(shown.tab(f"{PATH}/errors")) == {"browser": ["Firefox"]}
+    assert parameters(shown.tab(f"{PATH}/pages")) == {"browser": ["Firefox"], "status": ["200"]}
 
 
 def test_links_have_the_period_and_filters_and_not_the_place_in_a_table(dashboard: Dashboard) -> None:

@@ -134,7 +134,7 @@ def _numbers(
         "rows": _rows(page.rows, traffic, robots, name),
         "has_more": page.has_more,
         "statuses": path_page.values(view, "status"),
-        "formats": path_page.values(view, "format", path_page.FORMATS),
+        "formats": path_page.values(view, "format"),
         "user_agents": view.reports.user_agents(view.snapshot, view.query(), traffic, USER_AGENTS).to_pylist(),
         "robots": _robots(view, robots, name, saved) if robots and saved else None,
         "is_asked": name in BY_NAME and BY_NAME[name].purpose in ASKED,

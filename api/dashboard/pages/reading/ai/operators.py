@@ -20,10 +20,6 @@ ROBOTS_NAMES: Mapping[State, str] = {
     "partly": "Partly disallowed",
     "disallowed": "Disallowed",
 }
-AGENT_FILTERS = ("agent", "operator", "purpose", "verification")
-"""Filters that no view by a person matches."""
-WITHOUT_VISITS = {"agent", "purpose", "verification"}
-"""Filters of which an operator's visits are no part: they come from its products, not from its agents."""
 STILL_READING = "Disallowed, still reading"
 
 
@@ -139,13 +135,14 @@ def read(view: View, measurement: Measured, robots: RobotsRules | None, verifica
                 robots.state(names(name)) if robots and name else None,
             )
         )
-    has_visits = not view.filters.fields.keys() & WITHOUT_VISITS
+    # The visits come from the products of an operator, not from one of its agents, and people have no operator.
+    has_visits = "human" in view.filters.but(traffic=None, operator=None).selected_traffic
     visits: dict[str, int] = {}
     if has_visits:
         visits = view.reports.visits_sent(view.snapshot, view.query(), OPERATORS, CAMPAIGNS)
     rows = _operators(view, by_operator, before, visits)
     with_reads = {purpose for row in rows for purpose in row.by_purpose}
-    is_narrow = any(name in view.filters.fields for name in AGENT_FILTERS)
+    is_narrow = "human" not in view.filters.but(traffic=None).selected_traffic
     others = {name: count for name, count in sorted(visits.items()) if count and name not in by_operator}
     purposes = tuple(purpose for purpose in (*PURPOSES, None) if purpose in with_reads)
     return AiTable(rows, purposes, {} if is_narrow else others, has_visits)

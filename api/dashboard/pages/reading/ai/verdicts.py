@@ -134,7 +134,7 @@ def _selected(view: View, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]
         if fact is not None:
             row |= {"operator": fact.operator, "purpose": fact.purpose}
         if (row["traffic"] == "ai" or fact) and all(
-            getattr(view.filters, name) in (None, row[name]) for name in ("operator", "purpose")
+            view.filters[name] in (None, row[name]) for name in ("operator", "purpose")
         ):
             selected.append(row)
     return selected

@@ -1,6 +1,5 @@
 """The overview: its numbers are those of the API for the same query, and an unmeasured number is never 0."""
 
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
@@ -24,7 +23,7 @@ from tests.processes.running import PROJECT, new_key
 from warehouse.control import projects
 
 ATTACK = "<script>alert(1)</script>"
-UNKNOWN = "\N{EN DASH}"
+UNKNOWN, REMOVE = "\N{EN DASH}", "\N{MULTIPLICATION SIGN}"
 
 
 @pytest.fixture(scope="module")
@@ -186,12 +185,45 @@ def test_pages_are_sorted_and_paged(dashboard: Dashboard, viewer: TestClient, so
     assert "There are no more pages" in page_of(viewer, page="3").text
 
 
-def test_search_filters_by_prefix_with_the_other_filters(viewer: TestClient) -> None:
-    response = viewer.get(f"/projects/{PROJECT}?prefix=blog&traffic=ai&page=7")
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [("blog", "*blog*"), (" og/1 ", "*og/1*"), ("*blog*", "*blog*"), ("/blog", "/blog*"), ("/blog/*", "/blog/*")],
+)
+def test_search_filters_by_a_part_or_the_beginning_with_the_other_filters(
+    viewer: TestClient, text: str, path: str
+) -> None:
+    response = viewer.get(f"/projects/{PROJECT}", params={"search": text, "traffic": "ai", "page": "7"})
     assert response.status_code == 303
-    assert parse_qs(urlsplit(response.headers["location"]).query) == {"path": ["/blog*"], "traffic": ["ai"]}
-    cleared = viewer.get(f"/projects/{PROJECT}?prefix=&path=/blog*")
-    assert cleared.headers["location"] == f"/projects/{PROJECT}"
+    assert parse_qs(urlsplit(response.headers["location"]).query) == {"path": [path], "traffic": ["ai"]}
+
+
+@pytest.mark.parametrize("text", ["", "*", "  "])
+def test_search_without_a_text_removes_the_filter(viewer: TestClient, text: str) -> None:
+    response = viewer.get(f"/projects/{PROJECT}", params={"search": text, "path": "/blog*"})
+    assert response.headers["location"] == f"/projects/{PROJECT}"
+
+
+@pytest.mark.parametrize("name", ["path", "operator", "source", "referrerHost", "device", "browser", "os"])
+def test_click_on_a_value_of_any_table_filters_all_numbers(dashboard: Dashboard, viewer: TestClient, name: str) -> None:
+    link = next(link for link in page_of(viewer, period="7d").links() if f"&{name}=" in link)
+    value = parse_qs(urlsplit(link).query)[name][0]
+    page = Html(viewer.get(link).text)
+    assert [attributes.get("class") for _, attributes in page.tags].count("chip") == 1
+    counted = dashboard.get_report(f"series?{urlencode({name: value})}&dateFrom={before(6)}")["totals"]
+    known = {label: number for label, number in totals(page).items() if number != UNKNOWN}
+    names = {"People": "human", "AI": "ai", "Other bots": "bot"}
+    assert {label: str(counted[kind]) for label, kind in names.items() if label in known} == {
+        label: known[label] for label in names if label in known
+    }
+    assert counted["total"] > 0
+
+
+def test_filters_of_two_dimensions_combine_and_are_removed_together(viewer: TestClient) -> None:
+    page = page_of(viewer, browser="Firefox", status="200", period="7d")
+    assert f"Browser: Firefox {REMOVE}" in page.text
+    assert f"Status: 200 {REMOVE}" in page.text
+    assert f"/projects/{PROJECT}?period=7d" in page.links()
+    assert f"AI {UNKNOWN} not part of this filter" in page.text  # AI agents have no browser
 
 
 def test_filters_are_chips_that_remove_them(viewer: TestClient) -> None:
@@ -321,6 +353,6 @@ def test_visits_from_the_pages_of_the_site_are_no_referrers(dashboard: Dashboard
         dashboard.post_hits(
             {"path": "/", "userAgent": FIREFOX, "referrer": f"https://{host}/a"}, project="own-pages", key=key
         )
-    page = dashboard.visitor("viewer").get("/projects/own-pages").text
-    assert re.findall(r"(?:www\.)?(?:own|other)\.example", page) == ["www.own.example"]
-    assert "Visits from one page of the site to another are left out." in page
+    page = Html(dashboard.visitor("viewer").get("/projects/own-pages").text)
+    assert [row[0] for row in page.rows("Referrers")] == ["www.own.example"]
+    assert "Visits from one page of the site to another are left out." in page.text

@@ -179,13 +179,20 @@ def test_list_without_ai_is_that_of_the_period_and_links_to_30_days(
 
 
 def test_search_becomes_a_filter_and_keeps_the_list(reader: TestClient) -> None:
-    response = reader.get(f"/projects/{PROJECT}/pages?prefix=docs/&show=not-ai&period=7d")
+    response = reader.get(f"/projects/{PROJECT}/pages?search=docs/&show=not-ai&period=7d")
     assert response.status_code == 303
     target = urlsplit(response.headers["location"])
     assert target.path == f"/projects/{PROJECT}/pages"
-    assert parse_qs(target.query) == {"path": ["/docs/*"], "show": ["not-ai"], "period": ["7d"]}
-    cleared = reader.get(f"/projects/{PROJECT}/pages?prefix=&path=/docs*").headers["location"]
+    assert parse_qs(target.query) == {"path": ["*docs/*"], "show": ["not-ai"], "period": ["7d"]}
+    cleared = reader.get(f"/projects/{PROJECT}/pages?search=&path=/docs*").headers["location"]
     assert cleared == f"/projects/{PROJECT}/pages"
+
+
+def test_search_finds_in_the_middle_of_paths(read_site: Dashboard, reader: TestClient) -> None:
+    found = rows_of(open_page(reader, "/pages", path="*OC*"))
+    assert found == []  # upper and lower case differ
+    found = rows_of(open_page(reader, "/pages", path="*oc*", period="all"))
+    assert found == [row for row in in_api(read_site, "") if "oc" in row[0]] != []
 
 
 @pytest.mark.long

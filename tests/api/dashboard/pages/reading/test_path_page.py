@@ -83,6 +83,16 @@ def test_chart_is_that_of_the_api(read_site: Dashboard, reader: TestClient) -> N
     ]
 
 
+def test_click_on_a_value_filters_the_page_of_the_path(read_site: Dashboard, reader: TestClient) -> None:
+    page = open_page(reader, "/page", path=PATH)
+    for name in ("referrerHost", "format", "status", "source"):
+        link = next(link for link in page.links() if f"&{name}=" in link)
+        assert link.startswith(f"/projects/{PROJECT}/page?path=")
+        filtered = reader.get(link).text
+        assert Html(filtered).rows("Sources")
+        assert f'href="/projects/{PROJECT}/page?path=' in filtered.partition('class="chip"')[2][:60]
+
+
 def test_page_that_ai_never_read(read_site: Dashboard, reader: TestClient) -> None:
     read_site.post_hits({"path": "/only-people", "userAgent": FIREFOX})
     page = open_page(reader, "/page", path="/only-people")
@@ -111,7 +121,7 @@ def test_page_without_views_offers_all_time(reader: TestClient) -> None:
     ("query", "sentence"),
     [
         ("", "The address names no page."),
-        ("?path=/docs/*", "/docs/* names all pages that begin with it."),
+        ("?path=/docs/*", "/docs/* can match several pages."),
         ("?path=%00", "Page must be a path"),
     ],
 )

@@ -124,7 +124,9 @@ def test_visits_of_operators_without_reads_are_listed_unless_a_filter_selects_ag
     assert read(filters=Filters(path="/docs*")).only_visits == {"Perplexity": 3}
 
 
-@pytest.mark.parametrize("name", ["agent", "purpose", "verification"])
+@pytest.mark.parametrize(
+    "name", ["agent", "purpose", "verification", pytest.param("rule", id="rule, which is that of an agent")]
+)
 def test_visits_are_no_part_of_a_filter_by_the_agents_of_an_operator(name: str) -> None:
     table = read(filters=Filters(**{name: "training"}))  # type: ignore[arg-type]
     assert not table.has_visits
