@@ -1,0 +1,123 @@
+"""A page from the ranking is that of all paths, whatever is not ranked: edges, uncovered files and waiting rows."""
+
+from collections import defaultdict
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.rounds import rounds, seeded
+from tests.warehouse.report.laws import reference
+from tests.warehouse.site import Row, view
+from warehouse.columns.filters import Filters
+from warehouse.control.policy import POLICIES, Period
+from warehouse.query import engine
+from warehouse.query.hits_snapshot import HOT_COLUMNS, HitsSnapshot
+from warehouse.query.moment import Moment
+from warehouse.query.result_cache import ResultCache
+from warehouse.query.time_range import FIRST, LAST, TimeRange
+from warehouse.report import pages
+from warehouse.report.cells import Scope
+from warehouse.report.results import Listing
+from warehouse.report.statements import Statements
+from warehouse.rollups import coverage, ranked, writer
+from warehouse.rollups.ranked import Ranking
+
+MONTHS = [date(2026, 6, 1), date(2026, 7, 1), date(2026, 8, 1)]
+READERS = ["human", "human", "ai", "bot"]
+LISTINGS = [
+    *(Listing(order) for order in ("total", "human", "ai", "bot", "path")),
+    Listing(audience="ai_only"),
+    Listing(audience="people_only"),
+    Listing(with_bots=True),
+]
+
+
+def random_rows(chance: Random, number: int) -> list[Row]:
+    """Return rows of three months: the first paths have most views."""
+    return [
+        view(
+            f"/{min(chance.randrange(40), chance.randrange(40))}",
+            datetime.combine(chance.choice(MONTHS), datetime.min.time(), UTC)
+            + timedelta(days=chance.randrange(30), minutes=chance.randrange(1440)),
+            traffic=chance.choice(READERS),
+            source=chance.choice(["beacon", "log"]),
+            format=chance.choice([None, "markdown"]),
+            project_id=chance.choice(["site", "site", "site", "other"]),
+        )
+        for _ in range(number)
+    ]
+
+
+def instant(chance: Random) -> datetime:
+    midnight = datetime(2026, 5, 31, tzinfo=UTC) + timedelta(days=chance.randrange(95))
+    return chance.choice([FIRST, LAST, midnight, midnight, midnight + timedelta(minutes=chance.randrange(1440))])
+
+
+def random_scope(chance: Random) -> Scope:
+    start, end = sorted([instant(chance), instant(chance)])
+    days = sorted(chance.sample(range(95), chance.choice([0, 0, 1, 2])))
+    policy = tuple(Period(date(2026, 5, 31) + timedelta(days=day), chance.choice(POLICIES)) for day in days)
+    path = chance.choice([None, None, "/1*", "*2*", "/3"])
+    traffic, source = chance.choice([None, None, "human", "ai", "bot"]), chance.choice([None, None, "log"])
+    return Scope("site", TimeRange(start, end), Filters(policy, path=path, traffic=traffic, source=source))
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_page_from_the_ranking_is_that_of_all_paths(tmp_path: Path, number: int) -> None:
+    chance = seeded(number)
+    database = engine.connect(tmp_path / "spill")
+    ranked_files = reference.write_hits(tmp_path / "hits", random_rows(chance, 400), "ranked")
+    by_month = defaultdict(list)
+    for file in ranked_files:
+        by_month[file.partition[:7]].append(file)
+    for month, files in by_month.items():
+        writer.write(tmp_path, database, month, files)
+    ranked.write(tmp_path, database, coverage.choose(tmp_path, ranked_files).parts, steps=(3, 12))
+    later = reference.write_hits(tmp_path / "hits", random_rows(chance, chance.randrange(60)), "later")
+    removed = chance.sample(ranked_files, chance.randrange(3))  # their months are not whole any more
+    hot = reference.hot(random_rows(chance, chance.randrange(30))).select(HOT_COLUMNS)
+    files = [file for file in (*ranked_files, *later) if file not in removed]
+    snapshot = HitsSnapshot(Moment(1, 1, 0, 0), tuple(files), hot)
+    found: list[Ranking | None] = [ranked.find(tmp_path), None]
+    assert found[0] is not None
+    assert found[0].record.bounds["site"][0] > 0
+    with_ranking, without = (
+        Statements(
+            tmp_path / "spill",
+            ResultCache(0),
+            lambda snapshot: coverage.choose(tmp_path, snapshot.files),
+            lambda ranking=ranking: ranking,  # type: ignore[misc]
+        )
+        for ranking in found
+    )
+    for _ in range(rounds(120)):
+        scope, listing = random_scope(chance), chance.choice(LISTINGS)
+        offset, limit = chance.choice([0, 0, 1, 5, 30]), chance.choice([1, 2, 5, 50])
+        page = pages.page(with_ranking, snapshot, scope, offset, limit, listing)
+        expected = pages.page(without, snapshot, scope, offset, limit, listing)
+        assert page.rows.to_pylist() == expected.rows.to_pylist(), (scope, listing, offset, limit)
+        assert (page.totals, page.has_more) == (expected.totals, expected.has_more)
+    for each in (with_ranking, without, database):
+        each.close()
+
+
+def test_ranking_of_other_rollups_is_not_used(tmp_path: Path) -> None:
+    database = engine.connect(tmp_path / "spill")
+    files = reference.write_hits(tmp_path / "hits", random_rows(seeded(1), 50), "hits")
+    *of_june, last = [file for file in files if file.partition < "2026-07"]
+    writer.write(tmp_path, database, "2026-06", of_june)
+    ranked.write(tmp_path, database, coverage.choose(tmp_path, of_june).parts)
+    first = ranked.find(tmp_path)
+    assert first is not None
+    assert all(map(first.has, coverage.choose(tmp_path, of_june).parts))
+    of_june.append(last)
+    writer.write(tmp_path, database, "2026-06", of_june)
+    assert not any(map(first.has, coverage.choose(tmp_path, of_june).parts))
+    assert not any(map(first.has, coverage.choose(tmp_path, of_june[1:]).parts))
+    ranked.write(tmp_path, database, coverage.choose(tmp_path, of_june).parts)
+    newest = ranked.find(tmp_path)
+    assert newest is not None
+    assert newest.folder != first.folder
+    database.close()
