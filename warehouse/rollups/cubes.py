@@ -13,6 +13,8 @@ from warehouse.query import engine
 from warehouse.rollups.coverage import Part
 
 DAYS = range(1, 32)
+GROUPS_MAX = 100_000
+"""Number of groups with a sum for each day or month that DuckDB has in memory at a time, without spilling."""
 
 
 def count(cube: Cube, files: Sequence[File]) -> str:
@@ -48,9 +50,21 @@ def in_order(cube: Cube, cells: Root) -> str:
 
 
 def cumulate(paths: Root) -> str:
-    """Return the SELECT of the counts up to the end of each day, from the days of the cube `paths`."""
+    """Return the SELECT of the counts up to the end of each day, from the days of the cube `paths`.
+
+    Its groups take 1 kB of memory each: run it `in_parts`.
+    """
     until = (f"coalesce(sum(views) FILTER (day_of_month <= {day}), 0)::UINTEGER AS until_{day}" for day in DAYS)
-    return f"SELECT project_id, path, sources, traffic, {', '.join(until)} FROM {parquet(paths)} GROUP BY ALL"
+    return f"SELECT project_id, path, sources, traffic, {', '.join(until)} FROM {parquet(paths)} WHERE {{part}} GROUP BY ALL"
+
+
+def in_parts(select: str, groups: int) -> list[str]:
+    """Return the SELECTs that together have the groups of `select`, at most about GROUPS_MAX each.
+
+    `select` groups by path, and has the placeholder `part` for a condition.
+    """
+    parts = 1 + groups // GROUPS_MAX
+    return [select.format(part=f"hash(path) % {parts} = {part}") for part in range(parts)]
 
 
 def parquet(*paths: Root | str) -> str:

@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 
 import duckdb
 import msgspec
+import pyarrow.parquet as pq
 
 from warehouse.lake import roots
 from warehouse.lake.roots import Root
@@ -26,6 +27,8 @@ from warehouse.rollups.rows import write_rows
 FOLDER, RECORD, MONTHS = "ranked", "ranked.json", "months.parquet"
 STEPS = (1_024, 16_384)
 """Numbers of first ranks that a page reads, until all are read."""
+GROUPS_OF_PATH = 2
+"""Number of sets of sources and traffic that a path usually has."""
 _KEY = "project_id, rank, path, sources, traffic"
 _TOTALS = """
 SELECT project_id, path, coalesce(sum(until_31) FILTER (traffic <> 'bot'), 0)::BIGINT AS total
@@ -147,11 +150,9 @@ def _write_files(
         until = ", ".join(
             f"coalesce(sum(until_31) FILTER (month <= '{month}'), 0)::UINTEGER AS \"{month}\"" for month in cells
         )
-        sums = write_rows(
-            cursor,
-            [f"SELECT project_id, path, sources, traffic, {until} FROM ({unions}) GROUP BY ALL"],
-            scratch / "sums",
-        )
+        sums_sql = f"SELECT project_id, path, sources, traffic, {until} FROM ({unions}) WHERE {{part}} GROUP BY ALL"
+        groups = GROUPS_OF_PATH * pq.read_metadata(ranks).num_rows
+        sums = write_rows(cursor, cubes.in_parts(sums_sql, groups), scratch / "sums")
         columns = ", ".join(f'"{month}"' for month in cells)
         _write(cursor, f"SELECT {_KEY}, {columns} FROM {{rows}}", sums, ranks, folder / MONTHS)
         bounds = cursor.execute(_BOUNDS.format(ranks=cubes.parquet(ranks), steps=(*steps, -1))).fetchall()

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 import duckdb
 import msgspec
+import pyarrow.parquet as pq
 
 from warehouse.columns.dimensions import CUBES
 from warehouse.errors import LakeUnreachable
@@ -127,6 +128,7 @@ def _write_files(cursor: duckdb.DuckDBPyConnection, folder: Path, chosen: Covera
             months = list[str]()
             if cube.has_months:
                 sums = cubes.add_up(cube, cubes.parquet(days[cube.name]), "0::UTINYINT")
-                months.append(cubes.in_order(cube, write_rows(cursor, [sums], scratch / "sums")))
+                months.append(cubes.in_order(cube, write_rows(cursor, [sums], scratch / f"{cube.name}.months")))
             write_rows(cursor, [*months, f"FROM {cubes.parquet(days[cube.name])}"], folder / cube.file)
-        write_rows(cursor, [cubes.cumulate(days["paths"])], folder / coverage.CUMULATIVE)
+        groups = pq.read_metadata(scratch / "paths.months").num_rows
+        write_rows(cursor, cubes.in_parts(cubes.cumulate(days["paths"]), groups), folder / coverage.CUMULATIVE)
