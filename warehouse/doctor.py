@@ -84,9 +84,9 @@ def examine(
     Raises:
         LakeBusy: see `write_lock`.
     """
-    folders = (hot.parent, roots.local_folder(root)) if isinstance(hot, Path) else (roots.local_folder(root),)
+    folders = (hot.parent, root.local) if isinstance(hot, Path) else (root.local,)
     yield Finding("the disk has space for new hits", _full_disk(*folders))
-    if not isinstance(root, Path):
+    if root.uri is not None:
         yield Finding(SAFE, _unsafe_store(root))
     with hot_log_check.readable(hot) as readable:
         is_readable = True
@@ -107,7 +107,7 @@ def _full_disk(*folders: Path) -> str | None:
 
 def _unsafe_store(root: Root) -> str | None:
     try:
-        roots.require_safe(root)
+        root.require_safe()
     except (UnsafeStore, LakeUnreachable) as error:
         return str(error)
     return None

@@ -210,13 +210,13 @@ def retention(settings: Settings, yes: bool) -> None:
     now = datetime.fromtimestamp(time.time(), UTC)
     with closing(batches.connect(settings.hot_log)) as hot, closing(engine.connect(settings.run / "spill")) as database:
         if yes:
-            clock.record(settings.lake, clock.Clock(now.timestamp()))
+            clock.record(settings.lake.local, clock.Clock(now.timestamp()))
         else:
             # Loaded first, because the clock of a new folder is compared with the newest hit in the lake.
             load(hot, settings.lake, LOCK_WAIT_S)
             newest_s = partial(first_trusted_s, settings.lake, database, now.timestamp())
-            if not clock.observe(settings.lake, now.timestamp(), newest_s).is_trusted:
-                raise click.ClickException(str(clock.warning(settings.lake)))
+            if not clock.observe(settings.lake.local, now.timestamp(), newest_s).is_trusted:
+                raise click.ClickException(str(clock.warning(settings.lake.local)))
         removed = erase_before(hot, settings.lake, now.date(), days, LOCK_WAIT_S) if days else 0
         if days:
             ledger_store.delete_before(hot, now.date() - timedelta(days=days))

@@ -27,6 +27,7 @@ from warehouse.hotlog.connection import server_of
 from warehouse.hotlog.retention import AS_OF_S
 from warehouse.integrity.lake_lock import lake_lock
 from warehouse.lake import delta_table
+from warehouse.lake.roots import LocalPath
 from warehouse.maintenance import compact, rollups
 from warehouse.rollups import coverage
 
@@ -111,7 +112,7 @@ def test_outage_that_is_over_is_no_fault_while_another_node_has_the_lock(postgre
         with (
             closing(Maintenance(chosen)) as maintenance,  # its last load waits for the lock
             closing(batches.connect(server_of(direct_url))) as other,
-            lake_lock(other, tmp_path, wait_s=0),
+            lake_lock(other, LocalPath(tmp_path), wait_s=0),
         ):
             dirty_days.mark_dirty(other, ["2026-09-15"])  # a load is due
             maintenance.start()

@@ -15,6 +15,7 @@ import pytest
 
 from tests.processes.running import PROJECT, Running, readership, readership_process
 from warehouse.lake import delta_table, table_schema
+from warehouse.lake.roots import LocalPath
 
 ARCHIVES = sorted((Path(__file__).parents[1] / "fixtures").glob("data-*.tar.gz"))
 
@@ -121,7 +122,7 @@ def newer_hot_log(data: Path) -> None:
 
 
 def newer_table(data: Path) -> None:
-    table = delta_table.open_table(data / "lake", delta_table.DAILY_VIEWS_TABLE)
+    table = delta_table.open_table(LocalPath(data / "lake"), delta_table.DAILY_VIEWS_TABLE)
     table.alter.set_table_properties({table_schema.PROPERTY: "99"}, raise_if_not_exists=False)
 
 

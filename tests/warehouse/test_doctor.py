@@ -319,10 +319,10 @@ def test_doctor_times_out_on_the_lock(site: Site) -> None:
 
 EXAMINE = """
 import sys
-from pathlib import Path
+from warehouse.lake.roots import LocalPath
 from warehouse import daily_count, doctor
 
-folder = Path(sys.argv[1])
+folder = LocalPath(sys.argv[1])
 for finding in doctor.examine(folder / "hot.sqlite", folder / "lake", folder / "spill", 0):
     print(finding.fault)
 """

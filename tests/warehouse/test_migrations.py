@@ -20,6 +20,7 @@ from warehouse.folder import sqlite_url
 from warehouse.hotlog import batches, schema_steps
 from warehouse.lake import delta_table, table_schema
 from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE, Spec
+from warehouse.lake.roots import LocalPath
 from warehouse.migrations import Step
 from warehouse.query import engine as query
 from warehouse.transaction import transaction
@@ -163,7 +164,7 @@ def test_control_database_restored_without_its_version_is_refused(database_url: 
 def test_check_for_a_newer_version_creates_no_file(tmp_path: Path) -> None:
     database.read_identity(sqlite_url(tmp_path / "control.sqlite"))
     schema_steps.refuse_newer(tmp_path / "hot.sqlite")
-    delta_table.refuse_newer(tmp_path / "lake")
+    delta_table.refuse_newer(LocalPath(tmp_path / "lake"))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -284,8 +285,8 @@ def test_newer_table_is_refused_and_not_changed(older: Site) -> None:
 
 
 def test_new_table_is_created_at_the_newest_version(tmp_path: Path) -> None:
-    delta_table.create(tmp_path, TABLE_STEPS)
-    table = delta_table.open_table(tmp_path, HITS_TABLE, TABLE_STEPS)
+    delta_table.create(LocalPath(tmp_path), TABLE_STEPS)
+    table = delta_table.open_table(LocalPath(tmp_path), HITS_TABLE, TABLE_STEPS)
     assert (table.version(), property_of(table)) == (0, "3")
 
 

@@ -117,7 +117,7 @@ def open_tables(root: Root) -> list[DeltaTable]:
 
 def has_files(root: Root) -> bool:
     """Return whether a table has a Parquet file. Opens no table, because its log may need repair after a power loss."""
-    return any(next((root / spec.name).glob("*/*.parquet"), None) for spec in delta_table.TABLES)
+    return any(name.endswith(".parquet") for spec in delta_table.TABLES for name, _ in (root / spec.name).files())
 
 
 def has_log(root: Root) -> bool:

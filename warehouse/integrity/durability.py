@@ -7,6 +7,7 @@ compares: a table below its record is an error, and never a smaller count.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import chain
 
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
@@ -17,7 +18,7 @@ from warehouse.hotlog.connection import HotConnection
 from warehouse.hotlog.schema_steps import has_table
 from warehouse.hotlog.synced import Synced
 from warehouse.integrity.lake_lock import lake_lock
-from warehouse.lake import delta_log, delta_table, log_repair, registry, roots
+from warehouse.lake import delta_log, delta_table, log_repair, registry, staging
 from warehouse.lake.delta_log import Log
 from warehouse.lake.roots import Root
 from warehouse.transaction import transaction
@@ -168,10 +169,7 @@ def _last_without_files(hot: HotConnection, root: Root, offset: int) -> int:
         (
             id
             for id, staged in batches.staged_above(hot, offset)
-            if id <= loaded
-            and not all(
-                roots.exists(file.path) for spec in delta_table.TABLES for file in staged.files(spec, root / spec.name)
-            )
+            if id <= loaded and any(staging.find_missing(root, spec, staged) for spec in delta_table.TABLES)
         ),
         default=0,
     )
@@ -212,7 +210,9 @@ def _record_versions(hot: HotConnection, logs: Mapping[str, Log]) -> None:
 def _sync_all(table: DeltaTable, spec: delta_table.Spec, node: str) -> Synced:
     """Sync all files of a table, and return its state."""
     state = delta_table.state(table, spec, node)
-    delta_log.sync_all(delta_log.folder(table), [roots.at(file.path) for file in state.files])
+    folder = delta_log.folder(table)
+    log = (folder / delta_log.FOLDER / name for name, _ in (folder / delta_log.FOLDER).files())
+    folder.parent.sync(chain((file.path for file in state.files), log))
     return Synced(state.version, state.offset)
 
 

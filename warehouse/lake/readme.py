@@ -33,6 +33,4 @@ Readership overwrites changes of this file. `rollups` has counts of `hits` by mo
 
 def write_readme(root: Root) -> None:
     """Write the README if it differs from the file. The caller has the lake's `write_lock`."""
-    file = root / README_FILE
-    if not file.exists() or file.read_bytes() != TEXT.encode():
-        roots.write(file, TEXT.encode())
+    roots.write_changed(root / README_FILE, TEXT.encode())

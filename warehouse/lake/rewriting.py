@@ -37,7 +37,7 @@ def write_partition(root: Root, spec: Spec, partition: str, rows: pa.RecordBatch
     for first in groups:
         path = root / spec.name / f"{spec.partition}={partition}" / f"part-{uuid.uuid4()}.parquet"
         count = 0
-        with roots.new_file(path) as local:
+        with path.new_file() as local:
             with pq.ParquetWriter(
                 local, schema, compression=COMPRESSION, compression_level=COMPRESSION_LEVEL, store_schema=False
             ) as writer:
@@ -111,7 +111,7 @@ def renewed(files: Sequence[File]) -> tuple[File, ...] | None:
     oldest_s = time.time() - GRACE_H * 3600 / 2
     try:
         return tuple(
-            file if roots.modified_s(file.path) >= oldest_s else replace(file, path=roots.renew(file.path))
+            file if roots.modified_s(file.path) >= oldest_s else replace(file, path=str(roots.at(file.path).renew()))
             for file in files
         )
     except FileNotFoundError:

@@ -7,11 +7,10 @@ the Delta logs of the tables. If the writer is killed before, a vacuum removes t
 
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -20,12 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from warehouse import daily_count, disk, encoding
+from warehouse import daily_count, encoding
 from warehouse.errors import StagedTooLong
 from warehouse.lake import delta_table, roots, row_groups
 from warehouse.lake.roots import Root
 
-Result = TypeVar("Result")
 _STATISTICS = {
     "hits": ["project_id", "path", "ts"],
     "daily_views": ["project_id", "path", "date"],
@@ -101,7 +99,7 @@ def write(root: Root, spec: delta_table.Spec, rows: pa.Table) -> tuple[delta_tab
     parts = _parts(_ROWS_FOR[spec.name](rows), spec.partition) if rows.num_rows else ()
     written = (_write(root, spec, part) for part in parts)
     files = tuple(_at(root / spec.name, file) for file in written)
-    _sync(root, [Path(file.path) for file in files], [spec])
+    root.sync(file.path for file in files)
     return files
 
 
@@ -110,7 +108,7 @@ def sync(root: Root, staged: Staged) -> None:
 
     The call is separate from `stage`, so that a thread can write the next files meanwhile.
     """
-    _sync(root, list(map(Path, _paths(root, staged))), delta_table.TABLES)
+    root.sync(_paths(root, staged))
 
 
 def finish(root: Root, staged: Staged) -> float:
@@ -122,31 +120,23 @@ def finish(root: Root, staged: Staged) -> float:
         sync(root, staged)
     except FileNotFoundError:
         return 0
-    return min(_of_each(roots.modified_s, _paths(root, staged)), default=time.time())
+    return min(_written_s(_paths(root, staged)), default=time.time())
 
 
 def find_missing(root: Root, spec: delta_table.Spec, staged: Staged) -> str | None:
     """Return the path of a file of one table that does not exist; None if all exist."""
     paths = [file.path for file in staged.files(spec, root / spec.name)]
-    return next((path for path, exists in zip(paths, _of_each(roots.exists, paths), strict=True) if not exists), None)
+    return next((path for path, written_s in zip(paths, _written_s(paths), strict=True) if not written_s), None)
 
 
-def _of_each(ask: Callable[[str], Result], paths: Sequence[str]) -> list[Result]:
-    """Return the result of `ask` for each path, in the order of the paths."""
+def _written_s(paths: Sequence[str]) -> list[float]:
+    """Return the time of the last write of each file, in seconds since 1970; 0 for a missing file."""
     with ThreadPoolExecutor(REQUESTS_AT_ONCE, "requests") as pool:
-        return list(pool.map(ask, paths))
+        return list(pool.map(roots.modified_s, paths))
 
 
 def _paths(root: Root, staged: Staged) -> list[str]:
     return [file.path for spec in delta_table.TABLES for file in staged.files(spec, root / spec.name)]
-
-
-def _sync(root: Root, files: Collection[Path], specs: Iterable[delta_table.Spec]) -> None:
-    if not isinstance(root, Path):
-        return  # an object is durable once it is written
-    tables = [root / spec.name for spec in specs]
-    for paths in (files, {file.parent for file in files}, tables):  # each folder after its entries
-        disk.sync_all(paths)
 
 
 def require_fresh(written_s: float) -> None:
@@ -225,7 +215,7 @@ def _write(root: Root, spec: delta_table.Spec, part: tuple[str, pa.Table]) -> St
     schema = pa.schema([field for field in spec.schema if field.name != spec.partition])
     columns = _compact(rows, schema)
     encoded = [field.name for field in columns.schema if field.name not in _ENCODINGS and field.type != pa.string()]
-    with roots.new_file(file) as local:
+    with file.new_file() as local:
         with pq.ParquetWriter(
             local,
             columns.schema,

@@ -20,7 +20,7 @@ from warehouse.hotlog.synced import Synced
 from warehouse.integrity import completeness
 from warehouse.integrity.durability import require_synced
 from warehouse.lake import delta_table, staging
-from warehouse.lake.roots import Root, local_folder
+from warehouse.lake.roots import Root
 from warehouse.lake.staging import Staged
 from warehouse.schema import HOT
 
@@ -86,7 +86,7 @@ def catch_up(
         reached = {spec.name: Synced(table.version(), offsets[spec]) for spec, table in tables.items()}
         retention.mark_loaded(hot, min(offsets.values()), reached, now())
         on_step("after mark")
-        retention.delete_due(hot, now(), retention.bytes_max(disk_space.free_bytes(local_folder(root))))
+        retention.delete_due(hot, now(), retention.bytes_max(disk_space.free_bytes(root.local)))
         # A lake restored from an older copy may never reach `end`: its batches are already deleted from the hot log.
         if min(offsets.values()) >= end or offsets == before:
             return loaded

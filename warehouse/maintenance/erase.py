@@ -159,7 +159,7 @@ def first_trusted_s(root: Root, database: duckdb.DuckDBPyConnection, now_s: floa
 
     It is the time of the last vacuum; without one, the time of the newest hit; without a hit, `now_s`.
     """
-    last_vacuum = roots.local_folder(root) / delta_table.LAST_VACUUM
+    last_vacuum = root.local / delta_table.LAST_VACUUM
     if last_vacuum.exists():
         return last_vacuum.stat().st_mtime
     files = delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE)

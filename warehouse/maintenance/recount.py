@@ -23,7 +23,7 @@ from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table, rewriting, row_groups
 from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE
 from warehouse.lake.lock import pause_for_waiters
-from warehouse.lake.roots import Root, local_folder
+from warehouse.lake.roots import Root
 from warehouse.maintenance.catch_up import OnStep, catch_up
 from warehouse.schema import DAILY_VIEWS
 
@@ -93,7 +93,7 @@ def recount_dirty(hot: HotConnection, root: Root) -> None:
     if days:
         from warehouse.query import engine  # noqa: PLC0415  # DuckDB takes 0.1 s to import, and few loads have a dirty day
 
-        spill = local_folder(root) / SPILL
+        spill = root.local / SPILL
         shutil.rmtree(spill, ignore_errors=True)  # left by a process that was killed
         with closing(engine.connect(spill)) as database:
             recount_days(hot, root, database, days)

@@ -6,6 +6,7 @@ of the steps.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.lake.roots import Root
@@ -73,17 +74,17 @@ def copy_agent_paths(part: Part) -> str:
     )
 
 
-def list_paths(counted: Sequence[Root]) -> str:
+def list_paths(counted: Sequence[Path]) -> str:
     """Return the SELECT of the distinct paths of each project, in the order of their ids."""
     return f"SELECT DISTINCT project_id, path FROM {_parquet(*counted)} ORDER BY {', '.join(PATHS_ORDER)}"
 
 
-def replace_paths(counted: Sequence[Root], paths: Root) -> str:
+def replace_paths(counted: Sequence[Path], paths: Path) -> str:
     """Return the SELECT of the counts with path ids in place of the paths."""
     return f"SELECT * EXCLUDE (path) FROM {_parquet(*counted)} JOIN {_with_path_ids(paths)} USING (project_id, path)"
 
 
-def days(cells: Root) -> str:
+def days(cells: Path) -> str:
     """Return the SELECT of `days.parquet`."""
     return (
         f"SELECT {', '.join(DAYS_ORDER)}, {_SUMS} FROM {_parquet(cells)} GROUP BY {', '.join(DAYS_ORDER)} "
@@ -91,7 +92,7 @@ def days(cells: Root) -> str:
     )
 
 
-def agent_paths(cells: Root) -> str:
+def agent_paths(cells: Path) -> str:
     """Return the SELECT of `agent_paths.parquet`."""
     key = ", ".join(AGENT_PATHS_ORDER)
     return f"SELECT {key}, sum(views)::UINTEGER AS views FROM {_parquet(cells)} GROUP BY {key} ORDER BY {key}"
@@ -109,12 +110,12 @@ def copy_profiles(part: Part) -> str:
     return f"SELECT {_PROFILE} FROM {_with_profile_ids(part.rollup.profiles)} WHERE profile_id IN ({used})"
 
 
-def list_profiles(counted: Sequence[Root]) -> str:
+def list_profiles(counted: Sequence[Path]) -> str:
     """Return the SELECT of `profiles.parquet`."""
     return f"SELECT DISTINCT {_PROFILE} FROM {_parquet(*counted)} ORDER BY ALL"
 
 
-def count_path_views(profiles: Root, files: Sequence[File]) -> str:
+def count_path_views(profiles: Path, files: Sequence[File]) -> str:
     """Return the SELECT of the page views in files of `hits`, with profile ids in place of the profiles."""
     is_profile = " AND ".join(f"{value} IS NOT DISTINCT FROM profiles.{name}" for name, value in _OF_HITS.items())
     values = ", ".join(f"hits.{name}" for name in VIEW_VALUES.values())
@@ -124,7 +125,7 @@ def count_path_views(profiles: Root, files: Sequence[File]) -> str:
     )
 
 
-def copy_path_views(profiles: Root, part: Part) -> str:
+def copy_path_views(profiles: Path, part: Part) -> str:
     """Return the SELECT of the page views of the valid days of a rollup, with the ids that profiles have now."""
     is_profile = " AND ".join(f"old.{name} IS NOT DISTINCT FROM new.{name}" for name in PROFILE_VALUES)
     new_ids = (
@@ -138,12 +139,12 @@ def copy_path_views(profiles: Root, part: Part) -> str:
     )
 
 
-def path_views(cells: Root) -> str:
+def path_views(cells: Path) -> str:
     """Return the SELECT of `path_views.parquet`."""
     return f"SELECT {', '.join(PATH_VIEWS.names)} FROM {_parquet(cells)} ORDER BY {', '.join(PATH_VIEWS_ORDER)}"
 
 
-def month_totals(days: Root, paths: Root) -> str:
+def month_totals(days: Path, paths: Path) -> str:
     """Return the SELECT of `paths.parquet`, from `days.parquet` and the file of its paths."""
     totals = ", ".join(
         f"sum(if(source = {index}, {traffic}, 0))::UINTEGER AS {traffic}_{source}"
@@ -180,7 +181,7 @@ def _dimension_key(dimension: str) -> str:
     return ", ".join(f"NULL::VARCHAR AS {name}" if name in nulls else name for name in DIMENSION_KEY)
 
 
-def _with_path_ids(paths: Root) -> str:
+def _with_path_ids(paths: Path | Root) -> str:
     """Return the subquery of a file of paths, in the order of their ids, with the column `path_id`."""
     rows = f"read_parquet({engine.path_literal(str(paths))}, file_row_number = true)"
     first = f"(SELECT project_id, min(file_row_number) AS first_row FROM {rows} GROUP BY project_id)"
@@ -190,7 +191,7 @@ def _with_path_ids(paths: Root) -> str:
     )
 
 
-def _with_profile_ids(profiles: Root) -> str:
+def _with_profile_ids(profiles: Path | Root) -> str:
     """Return the subquery of a file of profiles with the column `profile_id`."""
     rows = f"read_parquet({engine.path_literal(str(profiles))}, file_row_number = true)"
     return f"(SELECT {_PROFILE}, file_row_number::UINTEGER AS profile_id FROM {rows})"
@@ -200,7 +201,7 @@ def _hits(files: Sequence[File]) -> str:
     return engine.rows(HITS_TABLE, files) if files else engine.no_rows(HITS_TABLE)
 
 
-def _parquet(*paths: Root) -> str:
+def _parquet(*paths: Path | Root) -> str:
     return f"read_parquet([{', '.join(engine.path_literal(str(path)) for path in paths)}])"
 
 

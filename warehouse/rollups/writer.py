@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from warehouse.errors import LakeUnreachable
-from warehouse.lake import roots, row_groups
+from warehouse.lake import row_groups
 from warehouse.lake.delta_table import File
 from warehouse.lake.roots import Root
 from warehouse.rollups import counts, coverage, schema
@@ -85,21 +85,16 @@ def prepare(
     """
     chosen = coverage.choose(root, files) if is_copied else Coverage((), tuple(files))
     folder = coverage.month_folder(root, month) / str(uuid.uuid4())
-    work = roots.new_folder(folder)
     try:
-        on_step("before count")
-        with database.cursor() as cursor:
-            _write_files(cursor, work, chosen, on_step)
-        record = coverage.record_of(month, files, work)
-        on_step("before sync")
-        for name in coverage.PARQUET:
-            roots.publish(work / name, folder / name)
-        roots.sync(folder)  # else a power loss could leave coverage.json without a file that it needs
+        with folder.new_folder() as work:
+            on_step("before count")
+            with database.cursor() as cursor:
+                _write_files(cursor, work, chosen, on_step)
+            record = coverage.record_of(month, files, work)
+            on_step("before sync")  # else a power loss could leave coverage.json without a file that it needs
     except BaseException:
         _discard(folder)
         raise
-    finally:
-        roots.remove_local(folder)
     return Prepared(folder, record)
 
 
@@ -107,7 +102,7 @@ def commit(root: Root, prepared: Prepared, on_step: OnStep = lambda step: None) 
     """Write the `coverage.json` of a rollup, so that readers use it, and return the rollup."""
     try:
         on_step("before coverage")
-        roots.write(prepared.folder / coverage.COVERAGE, msgspec.json.encode(prepared.record))
+        (prepared.folder / coverage.COVERAGE).write(msgspec.json.encode(prepared.record))
     except BaseException:
         _discard(prepared.folder)
         raise
@@ -119,7 +114,7 @@ def commit(root: Root, prepared: Prepared, on_step: OnStep = lambda step: None) 
 def _discard(folder: Root) -> None:
     with suppress(OSError, LakeUnreachable):  # a vacuum removes the files that remain
         (folder / coverage.COVERAGE).unlink(missing_ok=True)  # first: with this file, readers use the others
-        roots.remove_folder(folder)
+        folder.remove_folder()
 
 
 def _write_files(cursor: duckdb.DuckDBPyConnection, folder: Path, chosen: Coverage, on_step: OnStep) -> None:

@@ -15,7 +15,7 @@ from deltalake.exceptions import CommitFailedError
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.lake import delta_log, delta_table, rewriting, roots
 from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE
-from warehouse.lake.roots import Root
+from warehouse.lake.roots import LocalPath, Root
 from warehouse.lake.row_groups import ROWS_MAX
 
 SCHEMA = DAILY_VIEWS_TABLE.schema
@@ -42,7 +42,7 @@ def test_rows_are_in_order_in_files_of_limited_size(
 ) -> None:
     monkeypatch.setattr(rewriting, "TARGET_FILE_BYTES", target_bytes)
     (tmp_path / "daily_views").mkdir()
-    files = rewriting.write_partition(tmp_path, DAILY_VIEWS_TABLE, "2026-09", reader(batch_rows=50_000))
+    files = rewriting.write_partition(LocalPath(tmp_path), DAILY_VIEWS_TABLE, "2026-09", reader(batch_rows=50_000))
     assert [file.rows for file in files] == rows
     assert [Path(file.path).stat().st_size for file in files] == [file.size for file in files]
     stored = [pq.ParquetFile(file.path) for file in files]
@@ -54,14 +54,14 @@ def test_rows_are_in_order_in_files_of_limited_size(
 def test_files_that_wait_for_their_commit_are_renewed_before_a_vacuum_deletes_them(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    root: Root = tmp_path
+    root: Root = LocalPath(tmp_path)
     if place == "remote":
         root = roots.open_remote(f"{request.getfixturevalue('bucket')}/lake", tmp_path)
-    roots.make_folder(root / "daily_views")
+    (root / "daily_views").make_folder()
     files = rewriting.write_partition(root, DAILY_VIEWS_TABLE, "2026-09", reader(batch_rows=50_000))
     assert rewriting.renewed(files) == files
     written_s = roots.modified_s(files[0].path)
-    if isinstance(root, Path):
+    if root.uri is None:
         os.utime(files[0].path, (written_s - 3000, written_s - 3000))
     else:
         monkeypatch.setattr(time, "time", lambda: written_s + 3000)  # only the store sets the time of an object
@@ -69,14 +69,14 @@ def test_files_that_wait_for_their_commit_are_renewed_before_a_vacuum_deletes_th
     assert (new.partition, new.size, new.rows) == (files[0].partition, files[0].size, ROWS)
     assert roots.modified_s(new.path) >= written_s
     assert roots.at(new.path).stat().st_size == new.size
-    assert (new.path == files[0].path) == isinstance(root, Path)
+    assert (new.path == files[0].path) == (root.uri is None)
     assert new.path.startswith(f"{root}/daily_views/month=2026-09/part-")
     assert new.path.endswith(".parquet")
 
 
 def test_files_that_a_vacuum_has_deleted_are_not_renewed(tmp_path: Path) -> None:
     (tmp_path / "daily_views").mkdir()
-    files = rewriting.write_partition(tmp_path, DAILY_VIEWS_TABLE, "2026-09", reader(batch_rows=50_000))
+    files = rewriting.write_partition(LocalPath(tmp_path), DAILY_VIEWS_TABLE, "2026-09", reader(batch_rows=50_000))
     Path(files[0].path).unlink()
     assert rewriting.renewed(files) is None
 
@@ -84,7 +84,7 @@ def test_files_that_a_vacuum_has_deleted_are_not_renewed(tmp_path: Path) -> None
 def test_no_rows_have_no_file(tmp_path: Path) -> None:
     (tmp_path / "daily_views").mkdir()
     empty = SCHEMA.empty_table().to_reader()
-    assert rewriting.write_partition(tmp_path, DAILY_VIEWS_TABLE, "2026-09", empty) == ()
+    assert rewriting.write_partition(LocalPath(tmp_path), DAILY_VIEWS_TABLE, "2026-09", empty) == ()
 
 
 Commit = Callable[[DeltaTable, pa.Table], None]

@@ -23,6 +23,7 @@ from warehouse.errors import LakeBusy, WorkerDied
 from warehouse.hotlog import batches
 from warehouse.lake import delta_table, rewriting
 from warehouse.lake.lock import write_lock
+from warehouse.lake.roots import LocalPath
 from warehouse.maintenance import compact, load
 from warehouse.maintenance.compact import Compacted
 from warehouse.query import engine
@@ -60,11 +61,11 @@ def test_files_of_a_lake_behind_a_symbolic_link_are_named_from_the_folder_of_the
     link.symlink_to(site.root)
     for row in some_rows(0, 6):
         site.post(row)
-        load.load(site.hot, link, 0)
+        load.load(site.hot, LocalPath(link), 0)
     if workers is None:
-        compact.compact(site.hot, link, site.database, 1, 0)
+        compact.compact(site.hot, LocalPath(link), site.database, 1, 0)
     else:
-        compact.compact_in_workers(site.hot, link, site.database, workers, 0)
+        compact.compact_in_workers(site.hot, LocalPath(link), site.database, workers, 0)
     for spec in (delta_table.HITS_TABLE, delta_table.DAILY_VIEWS_TABLE):
         paths = pa.table(site.table(spec).get_add_actions())["path"].to_pylist()
         assert {path.count("/") for path in paths} == {1}

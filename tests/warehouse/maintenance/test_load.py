@@ -22,6 +22,7 @@ from warehouse.hotlog import batches
 from warehouse.integrity import durability
 from warehouse.lake import delta_table, staging
 from warehouse.lake.lock import write_lock
+from warehouse.lake.roots import LocalPath
 from warehouse.maintenance import catch_up, compact, load
 from warehouse.maintenance.catch_up import Loaded
 from warehouse.schema import HOT
@@ -244,11 +245,11 @@ def test_load_times_out_on_the_lock(site: Site) -> None:
 
 LOAD_MANY_TIMES = """
 import sys
-from pathlib import Path
+from warehouse.lake.roots import LocalPath
 from warehouse.hotlog import batches
 from warehouse.maintenance.load import load
 
-folder = Path(sys.argv[1])
+folder = LocalPath(sys.argv[1])
 hot = batches.connect(folder / "hot.sqlite")
 print("ready", flush=True)
 while sys.stdin.readline():
@@ -301,7 +302,7 @@ hot_rows = st.builds(
 def test_rows_have_their_utc_day(rows: list[Row]) -> None:
     with TemporaryDirectory() as folder:
         (Path(folder) / delta_table.HITS_TABLE.name).mkdir()
-        written = staging.write(Path(folder), delta_table.HITS_TABLE, pa.Table.from_pylist(rows, HOT))
+        written = staging.write(LocalPath(folder), delta_table.HITS_TABLE, pa.Table.from_pylist(rows, HOT))
         stored = [(file.partition, row) for file in written for row in pq.ParquetFile(file.path).read().to_pylist()]
     assert [day for day, _ in stored] == [row["ts"].date().isoformat() for _, row in stored]
     assert Counter(key(row) for _, row in stored) == Counter(map(key, rows))

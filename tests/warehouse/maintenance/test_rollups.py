@@ -23,6 +23,7 @@ from warehouse.errors import LakeBusy
 from warehouse.lake import delta_table
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.lake.lock import write_lock
+from warehouse.lake.roots import LocalPath
 from warehouse.maintenance import compact, rollups
 from warehouse.maintenance.erase import erase_before, erase_project
 from warehouse.maintenance.rollups import Written
@@ -81,7 +82,7 @@ def hits_file(tmp_path: Path, day: str, name: str, rows: int, age_s: float = 0) 
 
 def is_due(tmp_path: Path, files: list[File], *covered: str, current_month: str = "2026-10") -> bool:
     """Return whether a month with these files is due if a rollup counts the `covered` names of 2026-09-01."""
-    rollup = Rollup("2026-09", tmp_path, {"2026-09-01": frozenset(covered)}, 0)
+    rollup = Rollup("2026-09", LocalPath(tmp_path), {"2026-09-01": frozenset(covered)}, 0)
     names = {Path(file.path).name for file in files}
     days = frozenset(rollup.files if names.issuperset(covered) else ())
     parts = (Part(rollup, days, is_whole=bool(days)),) if covered else ()

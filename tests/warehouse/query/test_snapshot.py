@@ -34,7 +34,7 @@ def reader(site: Site) -> Iterable[SnapshotReader]:
 
 POST_AND_LOAD = f"""
 import sys
-from pathlib import Path
+from warehouse.lake.roots import LocalPath
 import pyarrow as pa
 from tests.warehouse.site import some_rows
 from warehouse.hotlog import batches
@@ -44,7 +44,7 @@ from warehouse.errors import DataIncomplete
 from warehouse.maintenance.load import load
 from warehouse.schema import HOT
 
-folder = Path(sys.argv[1])
+folder = LocalPath(sys.argv[1])
 hot, root, database = batches.connect(folder / "hot.sqlite"), folder / "lake", engine.connect(folder / "other")
 for number in range({BATCHES}):
     rows = [{{**row, "path": "/" + row["event_id"]}} for row in some_rows(number * {BATCH_ROWS}, {BATCH_ROWS})]

@@ -36,30 +36,17 @@ def open_file(path: ObjectPath) -> pa.OSFile:
         with suppress(FileNotFoundError):
             os.utime(cached)
         return file
-    with _temporary(path.lake) as new:
+    with _cached(path) as new:
         path.download(new)
-        file = pa.OSFile(str(new))
-        add(path, new)
-    return file
+        return pa.OSFile(str(new))
 
 
 @contextmanager
 def new_file(path: ObjectPath) -> Iterator[Path]:
     """Yield the local path of a new file, which is uploaded to an object at the end of the block, and cached."""
-    with _temporary(path.lake) as new:
+    with _cached(path) as new:
         yield new
-        path.upload(new)
-        add(path, new)
-
-
-def add(path: ObjectPath, file: Path) -> None:
-    """Move a file with the content of an object into the cache, unless it is larger than the cache."""
-    cached = _place(path)
-    cached.parent.mkdir(parents=True, exist_ok=True)
-    if file.stat().st_size <= path.lake.cache_bytes:
-        disk.sync(file)  # or the name could remain without the content after a power loss
-        file.replace(cached)
-    _evict(path.lake)
+        path.write(new)
 
 
 def evict_deleted(root: ObjectPath) -> None:
@@ -67,7 +54,7 @@ def evict_deleted(root: ObjectPath) -> None:
 
     A file that is cached while the objects are listed may be deleted, and is then downloaded again.
     """
-    existing = {_place(root / key).name for key in root.list_files()}
+    existing = {_place(root / path).name for path, _ in root.files()}
     for cached in (root.lake.local / FOLDER).glob("*"):
         if cached.name not in existing and cached.suffix != NEW:
             cached.unlink(missing_ok=True)
@@ -78,13 +65,17 @@ def _place(path: ObjectPath) -> Path:
 
 
 @contextmanager
-def _temporary(lake: ObjectLake) -> Iterator[Path]:
-    """Yield the path of a new file in the cache's folder, and delete the file at the end unless it was moved."""
-    folder = lake.local / FOLDER
+def _cached(path: ObjectPath) -> Iterator[Path]:
+    """Yield the path of a new file with the content of an object, and cache it unless it is larger than the cache."""
+    folder = path.lake.local / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     new = folder / f"{uuid.uuid4()}{NEW}"
     try:
         yield new
+        if new.stat().st_size <= path.lake.cache_bytes:
+            disk.sync(new)  # or the name could remain without the content after a power loss
+            new.replace(_place(path))
+        _evict(path.lake)
     finally:
         new.unlink(missing_ok=True)
 

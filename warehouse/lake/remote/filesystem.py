@@ -87,7 +87,7 @@ class LakeFilesystem(AbstractFileSystem):  # type: ignore[misc]  # its base clas
 
 def register(database: duckdb.DuckDBPyConnection) -> None:
     """Let a database read the files of the lakes that this process uses."""
-    for scheme in {lake.uri.partition("://")[0] for lake in object_path.lakes()}:
+    for scheme in {uri.partition("://")[0] for uri in object_path.LAKES}:
         database.register_filesystem(LakeFilesystem(scheme))
 
 

@@ -386,9 +386,9 @@ def test_two_concurrent_runs_reclassify_each_hit(site: Site) -> None:
     rows = [old("/a", f"GPTBot/{day}", ts=NOON + day * DAY) for day in range(12)]
     store(site, rows)
     script = (
-        "import sys; from pathlib import Path\n"
+        "import sys; from warehouse.lake.roots import LocalPath\n"
         "from warehouse.hotlog import batches; from warehouse.query import engine\n"
-        "folder = Path(sys.argv[1]); on_step = lambda step: None\n"
+        "folder = LocalPath(sys.argv[1]); on_step = lambda step: None\n"
         "hot, root = batches.connect(folder / 'hot.sqlite'), folder / 'lake'\n"
         "database = engine.connect(folder / 'spill')"
     )
