@@ -63,7 +63,7 @@ def view(path: str = "/a", ts: datetime = NOON, **columns: Any) -> Row:
 
 
 def key(row: Row) -> tuple[Any, ...]:
-    """Return the key under which `daily_views` counts a row."""
+    """Return the key under which the view `daily_views` counts a row."""
     return row["project_id"], row["ts"].astimezone(UTC).date(), row["path"], row["traffic"], row["agent"]
 
 
@@ -154,12 +154,8 @@ class Site:
         return sorted(row["event_id"] for row in self.stored(delta_table.HITS_TABLE))
 
     def daily_views(self) -> Counter[tuple[Any, ...]]:
-        """Return the views of each key, with partial counts added up."""
-        counts: Counter[tuple[Any, ...]] = Counter()
-        for row in self.stored(delta_table.DAILY_VIEWS_TABLE):
-            assert row["month"] == row["date"].isoformat()[:7]
-            counts[row["project_id"], row["date"], row["path"], row["traffic"], row["agent"]] += row["views"]
-        return counts
+        """Return the number of stored hits of each key."""
+        return Counter(map(key, self.stored(delta_table.HITS_TABLE)))
 
     def waiting(self) -> int:
         """Return the number of rows that wait in the hot log."""
@@ -228,7 +224,7 @@ import os, signal, sys
 from contextlib import closing
 from warehouse.lake.roots import LocalPath
 from warehouse.hotlog import batches
-from warehouse.maintenance import erase, load, recount
+from warehouse.maintenance import erase, load
 from warehouse.query import engine
 folder, fatal, passes = LocalPath(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 hot, root, database = batches.connect(folder / "hot.sqlite"), folder / "lake", engine.connect(folder / "spill")

@@ -77,13 +77,14 @@ def require_commits(hot: HotConnection, root: Root) -> None:
         TableIncomplete: a commit is missing or empty.
     """
     recorded = synced.recorded(hot)  # before the logs, whose versions only rise
-    _require_commits(recorded, {name: delta_log.read(root / name) for name in recorded})
+    names = [spec.name for spec in delta_table.TABLES if spec.name in recorded]
+    _require_commits(recorded, {name: delta_log.read(root / name) for name in names})
 
 
 def _require_commits(recorded: Mapping[str, Synced], logs: Mapping[str, Log]) -> None:
-    for name, known in recorded.items():
-        if fault := _log_fault(logs[name], known):
-            raise log_repair.incomplete(logs[name].folder, fault)
+    for name, log in logs.items():
+        if name in recorded and (fault := _log_fault(log, recorded[name])):
+            raise log_repair.incomplete(log.folder, fault)
 
 
 def require_synced(table: Root, actual: Synced, known: Synced | None) -> None:

@@ -107,8 +107,8 @@ def persist(table: DeltaTable, since: int, synced: Collection[str] = ()) -> None
 
     `synced` are files of these commits that are synced already, with their folders.
 
-    Call this function before the hot log deletes the same rows or clears a dirty day. The hot log syncs its commits;
-    without this call, a power loss could undo only the table's.
+    Call this function before the hot log deletes the same rows. The hot log syncs its commits; without this call, a
+    power loss could undo only the table's.
     """
     root = folder(table)
     sync_commits(root, range(since + 1, table.version() + 1), synced)

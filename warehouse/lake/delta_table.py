@@ -22,7 +22,7 @@ from warehouse.lake import delta_log, log_repair, row_groups, table_schema
 from warehouse.lake.lock import write_lock
 from warehouse.lake.roots import Root
 from warehouse.lake.table_schema import STEPS, Steps
-from warehouse.schema import DAILY_ERRORS, DAILY_ERRORS_ORDER, DAILY_VIEWS, DAILY_VIEWS_ORDER, HITS, HITS_ORDER
+from warehouse.schema import DAILY_ERRORS, DAILY_ERRORS_ORDER, HITS, HITS_ORDER
 
 GRACE_H = 1
 """Time for which a file stays on the disk after a commit removed it, in hours: longer than any query runs."""
@@ -51,9 +51,8 @@ class Spec:
 
 
 HITS_TABLE = Spec("hits", HITS, "date", HITS_ORDER)
-DAILY_VIEWS_TABLE = Spec("daily_views", DAILY_VIEWS, "month", DAILY_VIEWS_ORDER)
 DAILY_ERRORS_TABLE = Spec("daily_errors", DAILY_ERRORS, "month", DAILY_ERRORS_ORDER)
-TABLES = (HITS_TABLE, DAILY_VIEWS_TABLE, DAILY_ERRORS_TABLE)
+TABLES = (HITS_TABLE, DAILY_ERRORS_TABLE)
 """Tables of the lake, in the order in which the loader commits to them."""
 
 

@@ -2,15 +2,18 @@
 
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import RemoveAction
 
+from warehouse.errors import LakeBusy
 from warehouse.lake import delta_log, roots, row_groups
 from warehouse.lake.delta_table import (
     GRACE_H,
@@ -22,7 +25,24 @@ from warehouse.lake.delta_table import (
 )
 from warehouse.lake.roots import Root
 
+ATTEMPTS = 5
+"""Attempts at a commit that conflicts with appends of other nodes."""
 COMPRESSION, COMPRESSION_LEVEL = "zstd", 3
+Result = TypeVar("Result")
+
+
+def retry_commit(commit: Callable[[], Result]) -> Result:
+    """Call `commit` and return its result. If an append of another node makes the commit fail, repeat the call.
+
+    Raises:
+        LakeBusy: all ATTEMPTS calls failed for this reason.
+    """
+    for _ in range(ATTEMPTS):
+        try:
+            return commit()
+        except CommitFailedError:
+            continue
+    raise LakeBusy(f"other nodes wrote into the same days {ATTEMPTS} times over; try again later")
 
 
 def write_partition(root: Root, spec: Spec, partition: str, rows: pa.RecordBatchReader) -> tuple[File, ...]:

@@ -32,7 +32,6 @@ OnStep = Callable[[str], None]
 """Function that is called with the name of each point (see STEPS) at which a crash would leave a different state."""
 STEPS = (
     "before commit of hits",
-    "before commit of daily_views",
     "before commit of daily_errors",
     "before mark",
     "after mark",
@@ -57,7 +56,7 @@ def catch_up(
 
     The batches stay in the hot log as loaded ones: see `retention`. `now` returns the time in seconds since 1970.
 
-    The caller has locked the lake with `durability.durable_writes`. Dirty days stay dirty.
+    The caller has locked the lake with `durability.durable_writes`.
 
     Raises:
         HotLogBehind, DataIncomplete: see `load.load`.

@@ -64,7 +64,7 @@ def connect(
     database = engine.connect(folder / RUN / "spill", MEMORY_LIMIT)
     try:
         sql_views.create(database, snapshot, agents_file.read(lake))
-        engine.lock(database, (*snapshot.hits.files, *snapshot.daily_views.files, *snapshot.daily_errors.files))
+        engine.lock(database, (*snapshot.hits.files, *snapshot.daily_errors.files))
     except BaseException:
         database.close()
         raise

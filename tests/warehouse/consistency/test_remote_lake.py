@@ -14,13 +14,12 @@ from tests.stores.outage import Way
 from tests.warehouse.site import DAY, NOON, Site, hits_of, rank, some_rows, view
 from warehouse import doctor
 from warehouse.errors import LakeUnreachable
-from warehouse.hotlog import dirty_days
 from warehouse.integrity import durability
-from warehouse.lake import agents_file, delta_log, delta_table, log_repair, rewriting, roots
+from warehouse.lake import agents_file, delta_log, delta_table, log_repair, rewriting, roots, table_schema
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.lake.remote import file_cache
 from warehouse.lake.remote.object_path import ObjectPath
-from warehouse.maintenance import compact, erase, recount, rollups
+from warehouse.maintenance import compact, erase, rollups
 from warehouse.query import sql
 from warehouse.rollups import coverage
 from warehouse.schema import HOT
@@ -79,9 +78,7 @@ def test_answers_equal_those_of_a_local_lake(local: Site, remote: Site) -> None:
     assert expected == 81
     assert answers(remote) == answers(local)
     for site in (local, remote):
-        dirty_days.mark_dirty(site.hot, [NOON.date().isoformat()])
         site.load()
-        recount.rebuild(site.hot, site.root, site.database, 0)
         assert erase.erase_project(site.hot, site.root, site.database, "site-2", 0) == 1
         rollups.write_stale(site.root, site.database, 0)
         rollups.vacuum(site.root, 0)
@@ -89,6 +86,20 @@ def test_answers_equal_those_of_a_local_lake(local: Site, remote: Site) -> None:
     assert result == answers(local)
     assert (result[-1], len(result[3])) == ([], 12)
     assert answers(remote, "site-2")[0] == []
+
+
+def test_daily_views_of_an_older_release_are_removed_from_the_store(remote: Site) -> None:
+    remote.post(view())
+    remote.load()
+    for name in ("_delta_log/00000000000000000000.json", "month=2026-09/part-1.parquet"):
+        file = remote.root / "daily_views" / name
+        assert isinstance(file, ObjectPath)
+        file.write(b"counts")
+    remote.table(HITS_TABLE).alter.set_table_properties({table_schema.PROPERTY: "2"}, raise_if_not_exists=False)
+    durability.prepare(remote.hot, remote.root)
+    assert sorted(remote.root.folders()) == ["_stores", "daily_errors", "hits"]
+    assert len(remote.stored(HITS_TABLE)) == 1
+    assert remote.faults() == []
 
 
 def test_vacuum_evicts_files_that_another_machine_deleted(remote: Site) -> None:
@@ -163,7 +174,6 @@ def test_lost_commit_is_found_and_its_loss_accepted(remote: Site) -> None:
     assert "was stored up to version" in "".join(remote.faults())
     durability.accept_losses(remote.hot, remote.root, 0)
     remote.load()  # the hot log still has the batch of the lost commit
-    recount.rebuild(remote.hot, remote.root, remote.database, 0)
     with closing(remote.reports()) as reports:
         assert rank(reports, "site", NOON, NOON + DAY, NOON + DAY).paths["path"].to_pylist() == ["/first", "/second"]
     assert remote.faults() == []

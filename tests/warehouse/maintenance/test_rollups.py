@@ -323,7 +323,6 @@ def test_valid_days_equal_hits_after_any_maintenance(steps: list[tuple[str, int]
             elif action == "delete day":
                 day = (NOON + number % 3 * DAY).date()
                 delta_table.delete(site.table(HITS_TABLE), f"date = '{day}'")
-                delta_table.delete(site.table(delta_table.DAILY_VIEWS_TABLE), f"date = '{day}'")
             else:
                 compact.vacuum(site.hot, site.root, 0)
                 rollups.vacuum(site.root, 0)
