@@ -8,7 +8,6 @@ deleting the logs, and does not send files again that cannot have changed.
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import msgspec
 
@@ -20,7 +19,7 @@ from warehouse.lake.roots import LocalPath, Root
 from warehouse.rollups import coverage
 
 MARK = "_move.json"
-"""Object of the new lake while it is incomplete."""
+"""Object of the new lake while it is incomplete, with the id of the hot log beside the source."""
 UPLOADS = 4
 """Number of files that are uploaded at a time. A large file is sent in up to 12 parts of 5 MiB at a time."""
 LOCAL = frozenset((FOLDER, PROBES))
@@ -31,20 +30,6 @@ OnBytes = Callable[[int], None]
 OnStep = Callable[[str], None]
 """Function that is called with the name of each point (see STEPS) at which a crash leaves a different state."""
 STEPS = ("before stores", "before files", "after file", "before logs", "after log file", "before check")
-
-
-class Mark(msgspec.Struct, frozen=True):
-    """Content of the object MARK: the id of the hot log beside the source."""
-
-    node: str
-
-
-@dataclass(frozen=True, slots=True)
-class Copied:
-    """Number of files, and their size in bytes. Those of an earlier, interrupted copy are included."""
-
-    files: int
-    bytes: int
 
 
 def list_files(lake: Root) -> dict[str, int]:
@@ -64,8 +49,10 @@ def copy(
     node: str,
     on_bytes: OnBytes = lambda count: None,
     on_step: OnStep = lambda step: None,
-) -> Copied:
-    """Copy a lake that nothing changes meanwhile. `node` is the id of its hot log. Call `finish` when it is in use.
+) -> dict[str, int]:
+    """Copy a lake that nothing changes meanwhile, and return its files: see `list_files`.
+
+    `node` is the id of its hot log. Call `finish` when the copy is in use.
 
     Raises:
         MoveRefused: the new place is not empty, or has newer tables, or differs from the lake after the copy.
@@ -98,7 +85,7 @@ def copy(
         (target / key).unlink(missing_ok=True)
     on_step("before check")
     _require_equal(lake, target, node, files)
-    return Copied(len(files), sum(files.values()))
+    return files
 
 
 def finish(target: ObjectPath) -> None:
@@ -109,12 +96,13 @@ def finish(target: ObjectPath) -> None:
 def _begin(lake: LocalPath, target: ObjectPath, node: str) -> dict[str, int]:
     """Mark the new lake as incomplete, delete the logs of its tables, and return its files."""
     existing = {key: stat.st_size for key, stat in target.files() if not key.startswith(f"{PROBES}/")}
+    mark = msgspec.json.encode({"node": node})
     if existing.pop(MARK, None) is None:
         if existing:
             raise MoveRefused(f"{target} is not empty: name another prefix, or delete its {len(existing):,} objects")
-        if not (target / MARK).write_new(msgspec.json.encode(Mark(node))):
+        if not (target / MARK).write_new(mark):
             raise MoveRefused(f"another move to {target} has just begun: name another prefix")
-    elif msgspec.json.decode((target / MARK).read_bytes(), type=Mark) != Mark(node):
+    elif (target / MARK).read_bytes() != mark:
         raise MoveRefused(f"{target} has the interrupted move of another data folder: name another prefix")
     for spec in delta_table.TABLES:
         if delta_log.read(target / spec.name).newest > delta_log.read(lake / spec.name).newest:

@@ -138,7 +138,7 @@ def _copy(places: Places, sources: Sources, node: str, watch: Watch) -> Done:
         assert isinstance(local, LocalPath)
         places.lake.require_safe()
         copied = lake.copy(local, places.lake, node, watch.on_bytes, watch.on_step)
-        done.files, done.bytes = copied.files, copied.bytes
+        done.files, done.bytes = len(copied), sum(copied.values())
 
     def record() -> None:
         watch.on_step("before record")

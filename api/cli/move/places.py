@@ -11,7 +11,7 @@ from warehouse import folder
 from warehouse.errors import MoveRefused
 from warehouse.folder import LAKE, Moved
 from warehouse.hotlog.connection import Server, server_of
-from warehouse.integrity import completeness
+from warehouse.lake.delta_table import HITS_TABLE, is_table
 from warehouse.lake.remote.object_path import ObjectPath
 from warehouse.lake.roots import LocalPath, Root
 
@@ -58,7 +58,7 @@ def choose(environ: Mapping[str, str], now: Settings, to: Sequence[str]) -> Plac
     if DATABASE_URL in named and server is None:
         raise InvalidSetting("a database to move to must be a URL such as postgresql://user@host/database")
     local = LocalPath(now.data / LAKE)
-    if lake is not None and not completeness.has_log(local):
+    if lake is not None and not is_table(local / HITS_TABLE.name):
         if LAKE_URI in named:
             raise MoveRefused(f"there is no lake in {local}")
         lake = None

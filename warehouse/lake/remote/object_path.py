@@ -9,7 +9,7 @@ A write of an object is atomic and durable: nothing is synced, and nothing is re
 import re
 import uuid
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from warehouse import disk
 from warehouse.errors import LakeUnreachable, UnsafeStore
+from warehouse.lake.remote.file_cache import FOLDER, FileCache
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,6 +66,10 @@ class ObjectLake:
     @property
     def store(self) -> "ObjectStore":
         return _open_store(self.uri)
+
+    @property
+    def cache(self) -> FileCache:
+        return FileCache(self.local / FOLDER, self.cache_bytes)
 
     def __post_init__(self) -> None:
         LAKES[self.uri] = self
@@ -129,9 +134,7 @@ class ObjectPath:
             return bytes(file.read())
 
     def open_parquet(self) -> "pa.OSFile":
-        from warehouse.lake.remote import file_cache  # noqa: PLC0415  # not needed with a local lake
-
-        return file_cache.open_file(self)
+        return self.lake.cache.open(str(self), self._download)
 
     def unlink(self, missing_ok: bool = False) -> None:
         """Delete an object. S3 does not report a missing object."""
@@ -154,16 +157,11 @@ class ObjectPath:
                 return False
             return True
 
-    def download(self, file: Path) -> None:
-        """Write the content of an object to a local file."""
-        with self._errors(), file.open("wb") as target:
-            for part in self.lake.store.get(self.key):
-                target.write(part)
-
-    def new_file(self) -> AbstractContextManager[Path]:
-        from warehouse.lake.remote import file_cache  # noqa: PLC0415  # not needed with a local lake
-
-        return file_cache.new_file(self)
+    @contextmanager
+    def new_file(self) -> Iterator[Path]:
+        with self.lake.cache.new_file(str(self)) as new:
+            yield new
+            self.write(new)
 
     def renew(self) -> "ObjectPath":
         stem, dot, suffix = self.name.rpartition(".")
@@ -237,9 +235,12 @@ class ObjectPath:
             )
 
     def evict_deleted(self) -> None:
-        from warehouse.lake.remote import file_cache  # noqa: PLC0415  # not needed with a local lake
+        self.lake.cache.retain(str(self / path) for path, _ in self.files())
 
-        file_cache.evict_deleted(self)
+    def _download(self, file: Path) -> None:
+        with self._errors(), file.open("wb") as target:
+            for part in self.lake.store.get(self.key):
+                target.write(part)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
