@@ -257,7 +257,7 @@ def _unused(root: Root, month: str) -> set[Root]:
     unused = set()
     for folder in coverage.list_folders(root, month):
         if folder not in readable:
-            is_unused = max(roots.modified_s(folder), *(stat.st_mtime for _, stat in folder.files())) <= old_s
+            is_unused = max([roots.modified_s(folder), *(stat.st_mtime for _, stat in folder.files())]) <= old_s
         else:
             is_unused = committed_s[folder] < newest_old_s or not _has_files(root, readable[folder])
         if is_unused:
