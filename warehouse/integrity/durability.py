@@ -149,7 +149,11 @@ def accept_losses(hot: HotConnection, root: Root, wait_s: float) -> None:
                 log_repair.set_aside_broken(root / spec.name)
             create_tables(hot, root, is_locked=True)
         except TableIncomplete as error:
-            raise _unusable(error.table, error.fault) from None
+            advice = (
+                f", so nothing of its log can be used. Move {error.table} out of the data folder, then run"
+                " readership recover --accept-loss again: it creates the table empty"
+            )
+            raise TableIncomplete(error.table, error.fault, advice) from None
         node = batches.node_id(hot)
         states = {spec.name: _sync_all(delta_table.open_table(root, spec), spec, node) for spec in delta_table.TABLES}
         offset = min(state.last_batch for state in states.values())
@@ -173,16 +177,6 @@ def _last_without_files(hot: HotConnection, root: Root, offset: int) -> int:
             if id <= loaded and any(staging.find_missing(root, spec, staged) for spec in delta_table.TABLES)
         ),
         default=0,
-    )
-
-
-def _unusable(table: str, fault: str) -> TableIncomplete:
-    """Return the error for a table whose loss cannot be accepted, because no commit of its log can be used."""
-    return TableIncomplete(
-        table,
-        fault,
-        f", so nothing of its log can be used. Move {table} out of the data folder, then run"
-        " readership recover --accept-loss again: it creates the table empty",
     )
 
 

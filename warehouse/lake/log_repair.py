@@ -122,8 +122,7 @@ def past_broken_checkpoints(table: Root, read: Callable[[], Result]) -> Result:
         with table.reaching():
             return read()
     except DeltaError:
-        with table.reaching():
-            set_aside_checkpoints(table)
+        set_aside_checkpoints(table)
     try:
         with table.reaching():
             return read()

@@ -94,6 +94,8 @@ class ObjectPath:
     def __str__(self) -> str:
         return f"{self.lake.uri}/{self.key}" if self.key else self.lake.uri
 
+    uri = property(__str__)
+
     def __truediv__(self, name: str) -> "ObjectPath":
         return ObjectPath(self.lake, f"{self.key}/{name}" if self.key else name)
 
@@ -108,10 +110,6 @@ class ObjectPath:
     @property
     def local(self) -> Path:
         return self.lake.local / self.key
-
-    @property
-    def uri(self) -> str:
-        return str(self)
 
     def exists(self) -> bool:
         try:
