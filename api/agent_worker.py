@@ -5,7 +5,6 @@ import sqlalchemy as sa
 from agent.worker.threads import WorkerConfig
 from api import metrics
 from api.settings import Settings
-from warehouse.lake.roots import local_folder
 
 
 def config(settings: Settings, engine: sa.Engine) -> WorkerConfig:
@@ -17,7 +16,7 @@ def config(settings: Settings, engine: sa.Engine) -> WorkerConfig:
         settings.jobs_at_once,
         settings.job_lease_s,
         settings.job_retention_days,
-        local_folder(settings.lake),
+        settings.lake.local,
         metrics.count_turn,
         metrics.count_delivery,
     )

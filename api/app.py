@@ -46,7 +46,6 @@ from warehouse.control.policy import Periods
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import Server
 from warehouse.integrity import completeness
-from warehouse.lake.roots import local_folder
 from warehouse.query.hits_snapshot import DAILY_ERRORS, HitsReader
 from warehouse.report.audience.errors import ErrorReports
 from warehouse.report.reports import Reports
@@ -152,7 +151,7 @@ def _open_reports(stack: ExitStack, settings: Settings, engine: sa.Engine) -> tu
 
 def _open_hot_log(settings: Settings, secret: bytes) -> HotLog:
     limit = NewValues(settings.new_values_per_day, secret)
-    return HotLog(settings.hot_log, settings.backlog_rows_max, local_folder(settings.lake), limit)
+    return HotLog(settings.hot_log, settings.backlog_rows_max, settings.lake.local, limit)
 
 
 def _limits_key(settings: Settings, engine: sa.Engine) -> bytes:

@@ -23,7 +23,6 @@ from warehouse.hotlog.connection import Server
 from warehouse.integrity import completeness, durability
 from warehouse.lake import agents_file, delta_table, readme
 from warehouse.lake.lock import write_lock
-from warehouse.lake.roots import local_folder, require_safe
 
 LOG = logging.getLogger("readership.data")
 OTHER_USERS = stat.S_IRWXG | stat.S_IRWXO
@@ -55,7 +54,7 @@ def prepare(settings: Settings) -> None:
 def make(settings: Settings) -> None:
     """Create the folders that every command expects."""
     _make_private(settings.data)
-    for each in (settings.run, local_folder(settings.lake)):
+    for each in (settings.run, settings.lake.local):
         disk.make_folder(each)
 
 
@@ -65,12 +64,12 @@ def prepare_lake(settings: Settings) -> None:
     Raises:
         StoreTooNew: a newer release wrote a store; no store is changed.
         DataIncomplete: the hot log is missing or older than the lake, or the lake lacks commits that it had.
-        UnsafeStore, LakeUnreachable: see `roots.require_safe`.
+        UnsafeStore, LakeUnreachable: see `LocalPath.require_safe`.
     """
     completeness.require_identity(settings.hot_log, settings.lake)
     delta_table.refuse_newer(settings.lake)
     batches.refuse_newer(settings.hot_log)
-    require_safe(settings.lake)
+    settings.lake.require_safe()
     make(settings)
     with _locked(settings):
         with closing(batches.connect(settings.hot_log)) as hot:
@@ -171,7 +170,7 @@ def require(settings: Settings) -> None:
         if completeness.is_new(settings.hot_log, settings.lake):
             raise NoData(f"{settings.hot_log} {NO_TABLES}")
         return
-    if not any(path.exists() for path in (settings.hot_log, local_folder(settings.lake), settings.control)):
+    if not any(path.exists() for path in (settings.hot_log, settings.lake.local, settings.control)):
         raise NoData(f"there is no data in {settings.data}; name another folder with --data")
 
 

@@ -9,7 +9,7 @@ from api.errors import InvalidSetting
 from warehouse.errors import InvalidRoot
 from warehouse.folder import CONTROL, LAKE, sqlite_url
 from warehouse.lake import roots
-from warehouse.lake.roots import Root
+from warehouse.lake.roots import LocalPath, Root
 
 NUMBER_MAX = 1_000_000_000
 """Maximum of each number that has no smaller maximum."""
@@ -83,7 +83,7 @@ def lake(environ: Mapping[str, str], data: Path, cache_mib: int) -> Root:
     """Return the root of the lake, whose cache has `cache_mib` MiB. Nothing is read or created."""
     uri = environ.get("READERSHIP_LAKE")
     if uri is None:
-        return data / LAKE
+        return LocalPath(data / LAKE)
     try:
         return roots.open_remote(uri, data / LAKE, cache_mib * 1024 * 1024)
     except InvalidRoot as error:

@@ -28,7 +28,7 @@ from warehouse.integrity import durability
 from warehouse.integrity.lake_lock import rollups_lock
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
-from warehouse.lake.roots import Root, local_folder
+from warehouse.lake.roots import Root
 from warehouse.maintenance import compact, rollups
 from warehouse.maintenance.erase import erase_before, first_trusted_s
 from warehouse.maintenance.load import is_due, load
@@ -167,7 +167,7 @@ class Maintenance:
     def run_due(self, now: datetime) -> None:
         """Run the load and the tasks that are due: one round of the thread."""
         root = self._settings.lake
-        retention.delete_due(self._hot, time.time(), retention.bytes_max(disk_space.free_bytes(local_folder(root))))
+        retention.delete_due(self._hot, time.time(), retention.bytes_max(disk_space.free_bytes(root.local)))
         is_compaction_due = self._load_due() and not self._is_load_due()  # loads have priority over compaction
         tasks = {
             COMPACTION: partial(self._compact_crowded, now, is_due=is_compaction_due),
@@ -275,8 +275,8 @@ class Maintenance:
     def _remove_old(self, now: datetime) -> None:
         """Delete hits past the retention and event ids older than seven days, unless the clock has jumped."""
         root, now_s = self._settings.lake, now.timestamp()
-        if not clock.observe(root, now_s, partial(first_trusted_s, root, self._database, now_s)).is_trusted:
-            LOG.warning(clock.warning(root))
+        if not clock.observe(root.local, now_s, partial(first_trusted_s, root, self._database, now_s)).is_trusted:
+            LOG.warning(clock.warning(root.local))
             return
         forget = partial(deduplication.delete_expired, self._hot, now_s)
         tasks: list[steps.Step] = [("the deletion of event ids", forget)]
@@ -297,4 +297,4 @@ class Maintenance:
 
 def _last_vacuum(root: Root) -> Path:
     """Return the file whose modification time is that of the last complete vacuum by any process of this machine."""
-    return local_folder(root) / delta_table.LAST_VACUUM
+    return root.local / delta_table.LAST_VACUUM

@@ -172,7 +172,7 @@ def read(
     lake_cache_mib = environment.number(environ, "LAKE_CACHE_MIB", Settings.lake_cache_mib)
     url, lake = environment.database_url(environ, folder), environment.lake(environ, folder, lake_cache_mib)
     if not is_moving:
-        refuse_moved(folder, has_database=server_of(url) is not None, has_lake=not isinstance(lake, Path))
+        refuse_moved(folder, has_database=server_of(url) is not None, has_lake=lake.uri is not None)
     return Settings(
         data=folder,
         database_url=url,

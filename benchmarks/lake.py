@@ -32,7 +32,6 @@ from warehouse.hotlog import batches
 from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table, row_groups
 from warehouse.lake.delta_table import HITS_TABLE, File
-from warehouse.lake.roots import local_folder
 from warehouse.schema import HOT
 
 COMMAND = str(Path(sys.executable).parent / "readership")
@@ -96,9 +95,7 @@ def generate(folder: Path, shape: Shape) -> Lake:
     _create_projects(config, drawn.pages.projects.to_pylist())
     days = traffic.hits_by_day(shape.hits, shape.days, shape.end)
     with ThreadPoolExecutor(THREADS, "generate") as pool:
-        files = list(
-            pool.map(partial(_write_day, local_folder(config.lake) / HITS_TABLE.name, drawn), days, days.values())
-        )
+        files = list(pool.map(partial(_write_day, config.lake.local / HITS_TABLE.name, drawn), days, days.values()))
     with closing(batches.connect(config.hot_log)) as hot, durable_writes(hot, config.lake, LOCK_WAIT_S):
         table, node = delta_table.open_table(config.lake, HITS_TABLE), batches.node_id(hot)
         delta_table.add_files(table, HITS_TABLE, files, node, delta_table.offset(table, node))

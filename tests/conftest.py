@@ -65,7 +65,6 @@ LONG = (
     "test_reading_memory.py",
     "test_new_owner.py",
     "test_overview_in_chromium.py",
-    "test_recount.py",
     "test_auth.py",
 )
 """Names of the files that take longer than 10 s. They start first: a long file that starts last leaves a core idle."""

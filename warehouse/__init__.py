@@ -1,11 +1,11 @@
-"""The stores: the lake of three Delta tables, the hot log before it, and the control database beside it.
+"""The stores: the lake of two Delta tables, the hot log before it, and the control database beside it.
 
 In the order data passes:
 
 - `folder`: names of the files in a data folder, and the record of a move of its stores.
-- `schema`: columns of the three Delta tables, of a batch in the hot log, and of the file of AI agents.
+- `schema`: columns of the Delta tables and SQL views, of a batch in the hot log, and of the file of AI agents.
 - `encoding`: dictionary encoding of columns in memory.
-- `daily_count`: the daily counts of page views and of errors, in SQL and in Arrow.
+- `daily_count`: errors among hot rows, and their daily counts.
 - `migrations`: schema versions, and the numbered steps from one to the next.
 - `database`: statements and connections for databases on SQLite and PostgreSQL, below SQLAlchemy's engine.
 - `transaction`: write transactions of the hot log, with one rollback policy.
@@ -18,7 +18,7 @@ In the order data passes:
 - `rollups`: counts of each month in Parquet files, derived from `hits`.
 - `blocks`: counts of page views by path in memory.
 - `report`: reports of page views: views of each path, breakdowns, series and the coverage of the sources.
-- `maintenance`: load, compact, erase, recount, reclassify and recover.
+- `maintenance`: load, compact, erase, reclassify and recover.
 - `move`: copies of the stores of a data folder in PostgreSQL and an object store.
 - `doctor`: check of every invariant on the stored data.
 - `clock`: check that the system's clock can be trusted, before data is removed by its age.

@@ -7,11 +7,11 @@ time is trusted once the clock has advanced by a day since the jump, or once an 
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 import msgspec
 
 from warehouse import disk
-from warehouse.lake.roots import Root, local_folder
 
 JUMP_S = 7 * 24 * 3600
 """Largest difference from the newest trusted time that is not a jump, in seconds, in either direction."""
@@ -49,30 +49,30 @@ def advanced(clock: Clock, now_s: float) -> Clock:
     return Clock(now_s) if passed_s >= CONFIRM_S else Clock(clock.trusted_s, now_s, passed_s)
 
 
-def observe(root: Root, now_s: float, first_trusted_s: Callable[[], float]) -> Clock:
-    """Record an observation of the time in the lake's folder, and return the clock after it.
+def observe(folder: Path, now_s: float, first_trusted_s: Callable[[], float]) -> Clock:
+    """Record an observation of the time in the lake's local folder, and return the clock after it.
 
     `first_trusted_s` returns the newest trusted time of a folder without a record.
     """
-    clock = advanced(_read(root) or Clock(first_trusted_s()), now_s)
-    record(root, clock)
+    clock = advanced(_read(folder) or Clock(first_trusted_s()), now_s)
+    record(folder, clock)
     return clock
 
 
-def is_trusted(root: Root, now_s: float) -> bool:
+def is_trusted(folder: Path, now_s: float) -> bool:
     """Return whether data may be removed by its age now; False for a folder without a record. Records nothing."""
-    clock = _read(root)
+    clock = _read(folder)
     return clock is not None and advanced(clock, now_s).is_trusted
 
 
-def record(root: Root, clock: Clock) -> None:
+def record(folder: Path, clock: Clock) -> None:
     """Write the clock's record, and sync it."""
-    disk.write(local_folder(root) / FILE, msgspec.json.encode(clock))
+    disk.write(folder / FILE, msgspec.json.encode(clock))
 
 
-def warning(root: Root) -> str | None:
+def warning(folder: Path) -> str | None:
     """Return the reason why no data is removed by its age at present; None if the clock is trusted."""
-    clock = _read(root)
+    clock = _read(folder)
     if clock is None or clock.looked_s is None:
         return None
     hours = (CONFIRM_S - clock.passed_s) / 3600
@@ -83,9 +83,9 @@ def warning(root: Root) -> str | None:
     )
 
 
-def _read(root: Root) -> Clock | None:
+def _read(folder: Path) -> Clock | None:
     try:
-        return msgspec.json.decode((local_folder(root) / FILE).read_bytes(), type=Clock)
+        return msgspec.json.decode((folder / FILE).read_bytes(), type=Clock)
     except (FileNotFoundError, msgspec.DecodeError):
         return None
 

@@ -1,13 +1,9 @@
-"""The daily counts of page views and of errors.
-
-`daily_views` is `hits`, grouped by project, day, path, traffic and agent. There is one definition in SQL, for rows in
-files, and one in Arrow, for rows in memory. `warehouse.doctor` checks both with its own, which is independent of them.
+"""Errors among hot rows, and their daily counts.
 
 An error is a hot row of an AI agent or bot with a status from 400 to 599. Errors wait in the hot log in the same
 batches as page views. One commit stores both, and event ids and the ledger of imports apply to both. `split` divides
-them: `hits` and `daily_views` have the page views, and `daily_errors` has the errors. A person's row is a page view
-whatever its status is: the person saw a page, even if that page reports that another one is missing. Only servers send
-such rows.
+them: `hits` has the page views, and `daily_errors` has the errors. A person's row is a page view whatever its status
+is: the person saw a page, even if that page reports that another one is missing. Only servers send such rows.
 
 Scanners ask for any number of random paths, without a name, with the name of a library such as python-requests, or with
 the name of a known agent. `count_errors` omits the paths of unnamed bots, of HTTP libraries and of spoofed agents: each
@@ -17,37 +13,12 @@ of these has one row a day for each status.
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warehouse import encoding
-from warehouse.schema import (
-    DAILY_ERRORS,
-    DAILY_ERRORS_KEY,
-    DAILY_ERRORS_ORDER,
-    DAILY_VIEWS,
-    DAILY_VIEWS_KEY,
-    DAILY_VIEWS_ORDER,
-)
+from warehouse.schema import DAILY_ERRORS, DAILY_ERRORS_KEY, DAILY_ERRORS_ORDER
 
 ERRORS = range(400, 600)
 """HTTP statuses of errors."""
 SCANNERS = "^bot:(?:spoofed|http-library):"
 """Regular expression of the rules of spoofed agents and of HTTP libraries, whose paths are not stored."""
-
-_KEY = ", ".join(DAILY_VIEWS_KEY)
-_TEXTS = ("project_id", "path", "traffic", "agent")
-"""Texts of the key that are columns of `hits`."""
-
-
-def count_sql(hits: str) -> str:
-    """Return the SELECT that counts hits. `hits` is a relation that has the columns of the table, `date` included."""
-    return (
-        "SELECT project_id, strftime(date, '%Y-%m') AS month, date, path, traffic, agent, count(*) AS views "
-        f"FROM {hits} GROUP BY {_KEY}"
-    )
-
-
-def add_up_sql(daily_views: str) -> str:
-    """Return the SELECT that adds up partial counts of the same key."""
-    return f"SELECT {_KEY}, sum(views)::BIGINT AS views FROM {daily_views} GROUP BY {_KEY}"
 
 
 def add_up_errors_sql(daily_errors: str) -> str:
@@ -98,33 +69,3 @@ def count_errors(rows: pa.Table) -> pa.Table:
     counts = counts.append_column("month", pc.strftime(counts["date"], format="%Y-%m"))
     counts = counts.sort_by([(column, "ascending") for column in ("month", *DAILY_ERRORS_ORDER)])
     return counts.select(DAILY_ERRORS.names).cast(DAILY_ERRORS)
-
-
-def count(hits: pa.Table) -> pa.Table:
-    """Return the counts of hits, as rows of `daily_views`.
-
-    `hits` has at least the columns project_id, ts, path, traffic and agent.
-
-    The counts are sorted by month and, within a month, as in a file of `daily_views`.
-    """
-    return count_encoded(hits).cast(DAILY_VIEWS)
-
-
-def count_encoded(hits: pa.Table) -> pa.Table:
-    """Return the counts of hits as `count` does, with dictionary-encoded texts. The texts of `hits` may be encoded."""
-    texts = {name: encoding.with_sorted_dictionary(encoding.encoded(hits[name])) for name in _TEXTS}
-    keys = pa.table({**{name: text.indices for name, text in texts.items()}, "date": hits["ts"].cast(pa.date32())})
-    groups = keys.group_by(keys.column_names).aggregate([([], "count_all")])
-    groups = groups.rename_columns([*keys.column_names, "views"])
-    groups = groups.append_column("month", pc.floor_temporal(groups["date"], unit="month")).combine_chunks()
-    groups = groups.sort_by([(column, "ascending") for column in ("month", *DAILY_VIEWS_ORDER)])
-    columns = {name: groups[name].combine_chunks() for name in groups.column_names}
-    decoded = {name: pa.DictionaryArray.from_arrays(columns[name], text.dictionary) for name, text in texts.items()}
-    counts = columns | decoded | {"month": _month_names(columns["month"])}
-    return pa.table({name: counts[name] for name in DAILY_VIEWS.names})
-
-
-def _month_names(first_days: pa.Array) -> pa.DictionaryArray:
-    """Return the month of each date. To format each date would take three times as long as the grouping."""
-    days = first_days.dictionary_encode()
-    return pa.DictionaryArray.from_arrays(days.indices, pc.strftime(days.dictionary, format="%Y-%m"))

@@ -1,6 +1,6 @@
 """Check every invariant of the stored data, and report each with its fault.
 
-The SQL here is independent of `daily_count`, whose results it checks. `warehouse.rollups.check` checks the rollups.
+`warehouse.rollups.check` checks the rollups.
 """
 
 import sqlite3
@@ -14,29 +14,18 @@ import duckdb
 from deltalake.exceptions import DeltaError
 
 from warehouse.errors import DataIncomplete, HotLogBehind, LakeUnreachable, RollupDamaged, UnsafeStore
-from warehouse.hotlog import batches, dirty_days, disk_space, synced
-from warehouse.hotlog.connection import HotConnection, HotLogPlace
+from warehouse.hotlog import batches, disk_space, synced
+from warehouse.hotlog.connection import HotLogPlace
 from warehouse.hotlog.synced import Synced
 from warehouse.integrity import hot_log_check, server_check
-from warehouse.integrity.durability import create_tables, durable_writes
+from warehouse.integrity.durability import durable_writes
 from warehouse.lake import roots
 from warehouse.lake.roots import Root
-from warehouse.maintenance import recount
-from warehouse.maintenance.catch_up import catch_up
 from warehouse.plural import counted
 from warehouse.query import engine, sql_views
 from warehouse.query.snapshot import Snapshot, SnapshotReader
 from warehouse.rollups import check, coverage
-from warehouse.schema import DAILY_VIEWS_KEY
 
-_KEY = ", ".join(DAILY_VIEWS_KEY)
-_DAILY_DIFFERS = f"""
-SELECT count(*), min(project_id || ' ' || date || ' ' || path)
-FROM (SELECT {_KEY}
-      FROM (SELECT project_id, strftime(ts, '%Y-%m') AS month, date, path, traffic, agent, 1 AS views FROM hits
-            UNION ALL SELECT {_KEY}, -views FROM daily_views)
-      GROUP BY {_KEY} HAVING sum(views) <> 0)
-"""
 _WRONG_DAY = "SELECT count(*), min(path) FROM hits WHERE date <> CAST(ts AT TIME ZONE 'UTC' AS DATE)"
 _WRONG_ERROR = """
 SELECT count(*), min(project_id || ' ' || date || ' ' || coalesce(path, '')) FROM errors
@@ -77,16 +66,16 @@ def examine(
     `late_s` is the age of a hit in PostgreSQL at which it should be in the lake, in seconds.
 
     The check changes data only to complete the work of a killed process: commits are synced, or set aside if they are
-    broken, and if a day is dirty, the hot log is loaded and the day recounted.
+    broken.
 
     The hot log comes first. If it cannot be read, the invariants that depend on it are skipped.
 
     Raises:
         LakeBusy: see `write_lock`.
     """
-    folders = (hot.parent, roots.local_folder(root)) if isinstance(hot, Path) else (roots.local_folder(root),)
+    folders = (hot.parent, root.local) if isinstance(hot, Path) else (root.local,)
     yield Finding("the disk has space for new hits", _full_disk(*folders))
-    if not isinstance(root, Path):
+    if root.uri is not None:
         yield Finding(SAFE, _unsafe_store(root))
     with hot_log_check.readable(hot) as readable:
         is_readable = True
@@ -107,7 +96,7 @@ def _full_disk(*folders: Path) -> str | None:
 
 def _unsafe_store(root: Root) -> str | None:
     try:
-        roots.require_safe(root)
+        root.require_safe()
     except (UnsafeStore, LakeUnreachable) as error:
         return str(error)
     return None
@@ -138,21 +127,18 @@ def _check_snapshot(hot: HotLogPlace, root: Root, spill: Path, wait_s: float) ->
     with closing(opened) as reader, closing(batches.connect(hot)) as connection:
         try:
             with durable_writes(connection, root, wait_s):
-                recount_fault = _recount_fault(connection, root)
                 deleted, recorded = batches.deleted_through(connection), synced.recorded(connection)
                 snapshot = reader.take()
         except DataIncomplete as error:
             yield Finding(COMPLETE, str(error))
             return
         yield Finding(COMPLETE, None)
-        yield Finding("no day of daily_views waits to be recounted", recount_fault)
         yield Finding("every file of the tables exists, with its size", _missing_file(snapshot))
         yield Finding(NOT_AHEAD, None)
         early = _deleted_too_early(deleted, recorded, snapshot)
         yield Finding("every batch that left the hot log is in the tables", early)
     with closing(engine.connect(spill)) as database:
         for invariant, sql in (
-            ("daily_views equals hits grouped", _DAILY_DIFFERS),
             ("every hit is in the partition of its UTC day", _WRONG_DAY),
             ("daily_errors has requests of AI agents and bots on their days", _WRONG_ERROR),
             ("no event id is counted twice within seven days", _TWICE),
@@ -162,21 +148,8 @@ def _check_snapshot(hot: HotLogPlace, root: Root, spill: Path, wait_s: float) ->
         yield Finding("every rollup equals hits", _wrong_rollup(database, root, snapshot))
 
 
-def _recount_fault(connection: HotConnection, root: Root) -> str | None:
-    """Recount dirty days as the next load would, and return the error; None if the recount succeeded."""
-    if not dirty_days.list_dirty(connection):
-        return None
-    try:
-        create_tables(connection, root, is_locked=True)  # an older release may have left the day
-        catch_up(connection, root)
-        recount.recount_dirty(connection, root)
-    except (DeltaError, duckdb.Error, HotLogBehind) as error:
-        return f"{', '.join(dirty_days.list_dirty(connection))}: {str(error).partition(chr(10))[0]}"
-    return None
-
-
 def _missing_file(snapshot: Snapshot) -> str | None:
-    for file in (*snapshot.hits.files, *snapshot.daily_views.files, *snapshot.daily_errors.files):
+    for file in (*snapshot.hits.files, *snapshot.daily_errors.files):
         try:
             size = roots.at(file.path).stat().st_size
         except FileNotFoundError:
@@ -191,7 +164,7 @@ def _deleted_too_early(deleted: int, recorded: Mapping[str, Synced], snapshot: S
 
     `deleted` is the last deleted batch, and `recorded` how far the tables were synced, both before the snapshot.
     """
-    states = {"hits": snapshot.hits, "daily_views": snapshot.daily_views, "daily_errors": snapshot.daily_errors}
+    states = {"hits": snapshot.hits, "daily_errors": snapshot.daily_errors}
     for name, state in states.items():
         if name in recorded and state.offset < min(deleted, recorded[name].last_batch):
             return (
@@ -201,12 +174,11 @@ def _deleted_too_early(deleted: int, recorded: Mapping[str, Synced], snapshot: S
 
 
 def _counterexamples(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, sql: str) -> str | None:
-    advice = "; readership rebuild recounts them from hits" if sql is _DAILY_DIFFERS else ""
     try:
         times, first = _run(database, snapshot, sql)
     except duckdb.Error as error:
         return f"cannot be checked: {str(error).partition(chr(10))[0]}"
-    return f"{counted(times, 'time')}, the first: {first}{advice}" if times else None
+    return f"{counted(times, 'time')}, the first: {first}" if times else None
 
 
 def _damaged_rollup(root: Root) -> str | None:

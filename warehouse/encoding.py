@@ -1,7 +1,4 @@
-"""Dictionary encoding of columns in memory: an index for each row, and each text once.
-
-The daily count of 173,000 rows with texts takes 105 ms with encoding and 210 ms without.
-"""
+"""Dictionary encoding of columns in memory: an index for each row, and each text once."""
 
 from collections.abc import Sequence
 

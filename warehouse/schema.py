@@ -1,4 +1,4 @@
-"""Columns of the lake's three tables, of a batch in the hot log, and of the file of AI agents.
+"""Columns of the lake's tables and of the view `daily_views`, of a batch in the hot log, and of the file of AI agents.
 
 The comments of columns are stored in the tables and the file (field metadata `comment`).
 """
@@ -65,22 +65,20 @@ HITS_ORDER = ("project_id", "path", "ts")
 DAILY_VIEWS = pa.schema(
     [
         HOT.field("project_id"),
-        _column("month", pa.string(), "UTC month of date, YYYY-MM; the partition", required=True),
+        _column("month", pa.string(), "UTC month of date, YYYY-MM", required=True),
         _column("date", pa.date32(), "UTC day", required=True),
         HOT.field("path"),
         HOT.field("traffic"),
         HOT.field("agent"),
-        _column("views", pa.int64(), "page views; several rows of one key add up", required=True),
+        _column("views", pa.int64(), "page views", required=True),
     ]
 )
-"""Page views by day. Partitioned by month; sorted within a file by DAILY_VIEWS_ORDER."""
-DAILY_VIEWS_ORDER = ("project_id", "path", "date")
-DAILY_VIEWS_KEY = ["project_id", "month", "date", "path", "traffic", "agent"]
+"""Page views by day: columns of the SQL view `daily_views`, which are computed from `hits`."""
 
 DAILY_ERRORS = pa.schema(
     [
         HOT.field("project_id"),
-        DAILY_VIEWS.field("month"),
+        _column("month", pa.string(), "UTC month of date, YYYY-MM; the partition", required=True),
         DAILY_VIEWS.field("date"),
         _column("path", pa.string(), "normalised path; null for unnamed bots, HTTP libraries and spoofed agents"),
         _column("traffic", pa.string(), "ai or bot", required=True),

@@ -36,7 +36,6 @@ from warehouse.maintenance.load import is_due, load
 from warehouse.maintenance.reclassification.diff import Diff
 from warehouse.maintenance.reclassification.in_workers import reclassify_in_workers
 from warehouse.maintenance.reclassification.reclassify import Reclassified, Rules, preview, reclassify
-from warehouse.maintenance.recount import rebuild
 from warehouse.plural import counted
 from warehouse.query import engine
 
@@ -77,9 +76,9 @@ def flush(settings: Settings) -> None:
 def compact_(settings: Settings, count: int | None, place: str | None) -> None:
     """Merge small files of the lake, write its rollups, and delete unused files.
 
-    Rows are sorted, and partial counts of daily_views are added up. A partition that fails, such as for a damaged file,
-    does not prevent the rest of the work; its error is printed at the end, and the exit status is 1. The command may
-    run beside a service.
+    Rows are sorted, and partial counts of daily_errors are added up. A partition that fails, such as for a damaged
+    file, does not prevent the rest of the work; its error is printed at the end, and the exit status is 1. The command
+    may run beside a service.
     """
     _prepare(settings)
     root, today = settings.lake, datetime.fromtimestamp(time.time(), UTC).date()
@@ -116,27 +115,24 @@ def _load_due(hot: HotConnection, settings: Settings) -> None:
 @on_option
 @click.pass_obj
 def rebuild_(settings: Settings, count: int | None, place: str | None) -> None:
-    """Recompute daily_views and all rollups from hits.
+    """Write all rollups again, from hits.
 
-    Run this command if doctor finds that they differ from hits. The command works month by month, and may run beside a
-    service. After an interruption, run the command again.
+    Run this command if doctor finds that a rollup is damaged or differs from hits. The command works month by month,
+    and may run beside a service. After an interruption, run the command again.
     """
     _prepare(settings)
     workers = open_workers(settings, place, count)
     start_s = time.monotonic()
     with (
         closing(batches.connect(settings.hot_log)) as hot,
-        closing(engine.connect(settings.run / "spill")) as database,
+        _progress("rollups") as on_month,
+        rollups_lock(hot, LOCK_WAIT_S),
     ):
-        with _progress("months") as on_month:
-            done = rebuild(hot, settings.lake, database, LOCK_WAIT_S, on_month)
-        with _progress("rollups") as on_month, rollups_lock(hot, LOCK_WAIT_S):
-            written = rollups.rebuild(settings.lake, settings.run / "spill", LOCK_WAIT_S, on_month, workers)
+        written = rollups.rebuild(settings.lake, settings.run / "spill", LOCK_WAIT_S, on_month, workers)
     seconds = time.monotonic() - start_s
     show(
-        {**msgspec.to_builtins(done), "rollups": written.rollups, "seconds": round(seconds, 1)},
-        f"{counted(done.months, 'month')} rebuilt in {seconds:.1f} s: {counted(done.views, 'view')},"
-        f" {counted(written.rollups, 'rollup')}; next: readership doctor",
+        {"rollups": written.rollups, "seconds": round(seconds, 1)},
+        f"{counted(written.rollups, 'rollup')} written in {seconds:.1f} s; next: readership doctor",
     )
 
 
@@ -210,13 +206,13 @@ def retention(settings: Settings, yes: bool) -> None:
     now = datetime.fromtimestamp(time.time(), UTC)
     with closing(batches.connect(settings.hot_log)) as hot, closing(engine.connect(settings.run / "spill")) as database:
         if yes:
-            clock.record(settings.lake, clock.Clock(now.timestamp()))
+            clock.record(settings.lake.local, clock.Clock(now.timestamp()))
         else:
             # Loaded first, because the clock of a new folder is compared with the newest hit in the lake.
             load(hot, settings.lake, LOCK_WAIT_S)
             newest_s = partial(first_trusted_s, settings.lake, database, now.timestamp())
-            if not clock.observe(settings.lake, now.timestamp(), newest_s).is_trusted:
-                raise click.ClickException(str(clock.warning(settings.lake)))
+            if not clock.observe(settings.lake.local, now.timestamp(), newest_s).is_trusted:
+                raise click.ClickException(str(clock.warning(settings.lake.local)))
         removed = erase_before(hot, settings.lake, now.date(), days, LOCK_WAIT_S) if days else 0
         if days:
             ledger_store.delete_before(hot, now.date() - timedelta(days=days))

@@ -18,10 +18,14 @@ from api.settings import Settings
 from ingest.classification.explain import Step, explain
 from warehouse.lake.delta_table import TABLES
 from warehouse.plural import counted
-from warehouse.query import engine, sql, table_files
+from warehouse.query import engine, sql, sql_views, table_files
 from warehouse.query.table_files import TableFiles
 
 _Row = TypeVar("_Row", bound=Classified)
+_COMPUTED = (
+    "daily_views has no files: it is computed from hits, by SELECT project_id, date, path, traffic, agent, count(*) AS "
+    "views FROM hits GROUP BY ALL; --sql prints this query over the files of hits, and readership sql has it as a view"
+)
 
 
 class Explained(Classified, frozen=True, rename="camel"):
@@ -129,7 +133,7 @@ def sql_(settings: Settings, query: str, timeout_s: float, form: str | None) -> 
 
 
 @click.command("files")
-@click.argument("table", type=click.Choice([spec.name for spec in TABLES]))
+@click.argument("table", type=click.Choice([*(spec.name for spec in TABLES), "daily_views"]))
 @click.option("--sql", "is_sql", is_flag=True, help="Print an expression for DuckDB: read_parquet([...]).")
 @output.rows_option(default="one path per line")
 @click.pass_obj
@@ -139,29 +143,32 @@ def files_(settings: Settings, table: str, is_sql: bool, form: str | None) -> No
     Prints one path per line; every --format adds the partition, the size in bytes and the number of rows. The list is
     valid for an hour. Do not read all files of the folder: it also contains files that compaction has replaced. A
     warning on standard error counts the hits that are still in the hot log.
+
+    daily_views has no files: it is computed from hits. With --sql, the expression groups the files of hits.
     """
     if is_sql and form:
         raise click.UsageError("use either --sql or --format")
+    is_view = table == "daily_views"
+    if is_view and not is_sql:
+        raise click.ClickException(_COMPUTED)
     data_folder.require_hot_log(settings)
-    listing = table_files.read(settings.hot_log, settings.lake, table)
-    _warn(table, listing)
+    listing = table_files.read(settings.hot_log, settings.lake, "hits" if is_view else table)
+    _warn(listing)
     if is_sql and not listing.files:
         raise click.ClickException(f"table {table} has no files yet; run readership flush if hits wait in the hot log")
     if is_sql:
-        click.echo(engine.parquet_by_name(listing.files))
+        rows = engine.parquet_by_name(listing.files)
+        click.echo(f"({sql_views.DAILY_VIEWS_SQL.format(hits=rows)})" if is_view else rows)
     elif form:
-        rows = ((file.path, file.partition, file.size, file.rows) for file in listing.files)
-        output.show_rows(listing.files, output.table(("path", "partition", "size", "rows"), rows), form)
+        cells = ((file.path, file.partition, file.size, file.rows) for file in listing.files)
+        output.show_rows(listing.files, output.table(("path", "partition", "size", "rows"), cells), form)
     else:
         click.echo("".join(f"{file.path}\n" for file in listing.files), nl=False)
 
 
-def _warn(table: str, listing: TableFiles) -> None:
-    """Print which hits or days the files lack."""
+def _warn(listing: TableFiles) -> None:
+    """Print how many hits the files lack."""
     if listing.waiting:
         verb = "is" if listing.waiting == 1 else "are"
         waiting = f"{counted(listing.waiting, 'hit')} {verb} in the hot log and in no file yet"
         print(f"{waiting}; to load the hot log, run readership flush", file=sys.stderr)
-    if listing.stale_days:
-        days = ", ".join(listing.stale_days)
-        print(f"{table} is being rewritten for {days}; list the files again in a moment", file=sys.stderr)

@@ -177,7 +177,7 @@ def filters(values: Values) -> Filters:
     """Return the filters of a report, and record the faults of their parameters in `values`."""
     names = (name for name in FILTERS if name != "path")
     chosen = {name: values.choice(name, CHOICES[name]) if name in CHOICES else _text(values, name) for name in names}
-    return Filters(path=_path(values), **chosen)
+    return Filters().but(**chosen, path=_path(values))
 
 
 def _page(values: Values) -> tuple[int, int]:

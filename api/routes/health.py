@@ -65,7 +65,7 @@ def _readiness(state: State) -> tuple[bytes, int]:
     """Return the content and the status of a response."""
     faults = _faults(state)
     warnings = {
-        "clock": clock.warning(state.settings.lake),
+        "clock": clock.warning(state.settings.lake.local),
         "upkeep": state.maintenance.warning,
         "reports": state.reports.warning,
     }

@@ -62,7 +62,7 @@ def main(*folders: str) -> None:
         remote = _upload(local, Path(scratch) / "remote")
         _measure_cold(figures, local, remote, variables)
         _measure_warm(figures, local, remote, variables)
-        _measure_reads(figures, local.data / "lake", settings.read(variables, remote.data).lake)
+        _measure_reads(figures, roots.LocalPath(local.data / "lake"), settings.read(variables, remote.data).lake)
     record("object-store", figures.measured())
 
 
@@ -99,7 +99,7 @@ def _upload(local: Lake, folder: Path) -> Lake:
     for file in sorted(source.rglob("*")):
         place = file.relative_to(source)
         if file.is_file() and place.parts[0] not in LOCAL:
-            (root / place.as_posix()).upload(file)
+            (root / place.as_posix()).write(file)
     return replace(local, folder=folder)
 
 
@@ -140,7 +140,7 @@ def _measure_warm(figures: Figures, local: Lake, remote: Lake, variables: dict[s
                 _add(into, f"series by day: {name}", running, partial(reader.get, "series", **series))
 
 
-def _measure_reads(figures: Figures, local: Path, remote: roots.Root) -> None:
+def _measure_reads(figures: Figures, local: roots.Root, remote: roots.Root) -> None:
     """Measure one count of FILES files of `hits` by DuckDB and by Polars, from the local lake and the object store."""
     import polars as pl  # noqa: PLC0415  # the service does not use it
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from prometheus_client import REGISTRY
@@ -22,13 +23,15 @@ from tests.stores.outage import way_to
 from tests.stores.small_disk import SmallDisk
 from tests.warehouse.site import DAY, Site, view
 from warehouse import clock
-from warehouse.hotlog import batches, dirty_days
+from warehouse.hotlog import batches
 from warehouse.hotlog.connection import server_of
 from warehouse.hotlog.retention import AS_OF_S
 from warehouse.integrity.lake_lock import lake_lock
 from warehouse.lake import delta_table
+from warehouse.lake.roots import LocalPath
 from warehouse.maintenance import compact, rollups
 from warehouse.rollups import coverage
+from warehouse.schema import HOT
 
 NOW = datetime.now(UTC).replace(hour=12)
 """A time of today, because the file that records the last vacuum has the file system's time."""
@@ -111,9 +114,9 @@ def test_outage_that_is_over_is_no_fault_while_another_node_has_the_lock(postgre
         with (
             closing(Maintenance(chosen)) as maintenance,  # its last load waits for the lock
             closing(batches.connect(server_of(direct_url))) as other,
-            lake_lock(other, tmp_path, wait_s=0),
+            lake_lock(other, LocalPath(tmp_path), wait_s=0),
         ):
-            dirty_days.mark_dirty(other, ["2026-09-15"])  # a load is due
+            batches.append(other, pa.RecordBatch.from_pylist([view()], HOT), 0)  # a load is due
             maintenance.start()
             way.cut()
             until(lambda: maintenance.fault == "the database does not answer")

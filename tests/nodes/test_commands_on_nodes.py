@@ -91,7 +91,7 @@ def nodes(postgresql: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     (folder / "second" / "lake").symlink_to(nodes.lake)
     nodes.run("project", "create", "compacted")
     control = database.connect(nodes.environ["READERSHIP_DATABASE_URL"])
-    for project in ("reclassified", "rebuilt", "deleted", "old", "recovered", "lost"):
+    for project in ("reclassified", "deleted", "old", "recovered", "lost"):
         projects.create(control, project, (), 0)
     control.dispose()
     yield nodes
@@ -118,16 +118,6 @@ def test_reclassification_on_one_node_is_seen_by_the_other(nodes: Nodes) -> None
     done = json.loads(nodes.run("reclassify"))
     assert (done["days"], done["hits"], done["moves"]["hits"]) == (2, VIEWS, VIEWS)
     assert nodes.count("reclassified") == (VIEWS, VIEWS)
-
-
-def test_rebuild_restores_counts_that_were_lost(nodes: Nodes) -> None:
-    nodes.add("rebuilt")
-    DeltaTable(str(nodes.lake / "daily_views")).delete("project_id = 'rebuilt'")
-    nodes.run("flush")
-    assert nodes.count("rebuilt") == (VIEWS, 0)
-    assert "readership rebuild recounts them" in nodes.run("doctor", status=1)
-    assert json.loads(nodes.run("rebuild"))["months"] >= 2
-    assert nodes.count("rebuilt") == (VIEWS, VIEWS)
 
 
 def test_deleted_project_is_gone_on_both_nodes_and_may_be_created_again(nodes: Nodes) -> None:

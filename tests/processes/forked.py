@@ -28,9 +28,7 @@ PROGRAM = "from api.cli.main import run; run()"
 """Source of the console script `readership`."""
 COMMANDS = ("serve", "worker", "import")
 """Commands whose modules the parent process imports."""
-MODULES = tuple(
-    f"warehouse.maintenance.{name}" for name in ("compact", "erase", "load", "reclassification.reclassify", "recount")
-)
+MODULES = tuple(f"warehouse.maintenance.{name}" for name in ("compact", "erase", "load", "reclassification.reclassify"))
 """Further modules that the parent process imports."""
 IMPORT_TIME_PREFIXES = ("PYTHON", "LD_", "MALLOC_", "ARROW_", "PROMETHEUS_")
 """Prefixes of environment variables that have an effect only before the modules are imported."""

@@ -15,12 +15,3 @@ def table(data: Path, name: str) -> pa.Table:
 def hits(data: Path) -> Counter[str]:
     """Return the number of rows of `hits` by path."""
     return Counter(table(data, "hits")["path"].to_pylist())
-
-
-def daily_views(data: Path) -> Counter[str]:
-    """Return the views of `daily_views` by path."""
-    counted: Counter[str] = Counter()
-    rows = table(data, "daily_views")
-    for path, views in zip(rows["path"].to_pylist(), rows["views"].to_pylist(), strict=True):
-        counted[path] += views
-    return counted

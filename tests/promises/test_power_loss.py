@@ -21,7 +21,7 @@ from warehouse.rollups import coverage
 BEGIN = """
 import asyncio, os, sys
 from datetime import UTC, datetime
-from pathlib import Path
+from warehouse.lake.roots import LocalPath
 from api import data_folder, settings
 from api.maintenance import Maintenance
 from ingest.hotlog.writer import HotLog
@@ -35,7 +35,7 @@ from warehouse.schema import HOT
 def step(name):
     os.access("STEP:" + name, os.F_OK)
 
-folder = Path(sys.argv[1])
+folder = LocalPath(sys.argv[1])
 root = folder / "lake"
 chosen = settings.read({}, folder)
 """
@@ -232,6 +232,6 @@ def is_vacuum(path: Path) -> bool:
 
 def kind_of(path: str) -> str | None:
     """Return the kind of an unlinked file of the lake, or None for a temporary file of delta-rs."""
-    if match := re.search(r"/lake/(?:hits|daily_views)/(_delta_log/)?[^/]+(?:/[^/#]+)?$", path):
+    if match := re.search(r"/lake/(?:hits|daily_errors)/(_delta_log/)?[^/]+(?:/[^/#]+)?$", path):
         return None if "#" in path else "commit" if match[1] else "rows"
     return None

@@ -16,13 +16,12 @@ from typing import Any
 import httpx
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
 
 from ingest.classification.classifier import RULESET
 from tests.processes.reading import table
 from tests.processes.running import COMMAND, PROJECT, Running
 from tests.processes.waiting import until
-from warehouse.hotlog import batches, dirty_days
+from warehouse.hotlog import batches
 from warehouse.schema import HOT
 
 GPTBOT, CURL = "GPTBot/1.3", "curl/8.5"
@@ -143,34 +142,6 @@ def test_exports_are_exact_while_stored_hits_are_reclassified(start: Callable[..
         (FIREFOX, "human", RULESET, None): 15 * DAYS,
         (CURL, "bot", RULESET, "curl"): 2 * DAYS,
     }
-
-
-@pytest.mark.long
-def test_day_that_a_killed_process_left_uncounted_is_counted_by_an_idle_service(start: Callable[..., Running]) -> None:
-    running = start(READERSHIP_LOAD_EVERY_S="3600")
-    store(running)
-    running.run("flush")
-    with closing(batches.connect(running.data / "hot.sqlite")) as hot:
-        dirty_days.mark_dirty(hot, ["2025-02-25"])
-        DeltaTable(str(running.data / "lake" / "hits")).delete("date = '2025-02-25' AND path = '/0'")
-        until(lambda: not dirty_days.list_dirty(hot))
-    assert numbers(running) == (40 * DAYS - 8, 17 * DAYS - 15)
-    assert running.run("doctor").returncode == 0
-
-
-@pytest.mark.long
-def test_wrong_daily_views_are_detected_and_rebuilt_beside_a_running_service(start: Callable[..., Running]) -> None:
-    running = start(READERSHIP_LOAD_EVERY_S="3600")
-    store(running)
-    running.run("flush")
-    DeltaTable(str(running.data / "lake" / "daily_views")).update(updates={"views": "views + 1"})
-    doctor = running.run("doctor")
-    assert doctor.returncode == 1
-    assert "readership rebuild" in doctor.stdout
-    rebuilt = output(running.run("rebuild"))
-    assert (rebuilt["months"], rebuilt["views"]) == (2, len(ROWS))
-    assert running.run("doctor").returncode == 0
-    assert numbers(running) == (40 * DAYS, 17 * DAYS)
 
 
 @pytest.mark.long

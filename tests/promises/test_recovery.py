@@ -17,6 +17,7 @@ from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.errors import DataIncomplete, HotLogBehind
 from warehouse.hotlog import batches, retention
 from warehouse.lake import delta_table
+from warehouse.lake.roots import LocalPath
 from warehouse.maintenance import recovery
 from warehouse.query import engine, sql
 
@@ -124,13 +125,13 @@ def test_hits_and_event_ids_after_a_loss_are_counted_once(
     assert folder.counts() == (36, 36)
 
 
-def test_days_that_only_one_table_has_are_recounted(folder: Folder) -> None:
+def test_batch_that_only_one_table_has_is_counted_once(folder: Folder) -> None:
     folder.copy("hot.sqlite")
     site = Site(folder.data)
     site.post(view("/half", event_id="half"))
 
     def stop(step: str) -> None:
-        if step == "before commit of daily_views":
+        if step == "before commit of daily_errors":
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -142,7 +143,7 @@ def test_days_that_only_one_table_has_are_recounted(folder: Folder) -> None:
     assert [finding["fault"] for finding in folder.json("doctor") if finding["fault"]] == []
 
 
-def test_acceptance_that_fails_before_the_days_are_recorded_leaves_the_new_hot_log_refused(folder: Folder) -> None:
+def test_acceptance_that_fails_before_the_moments_are_revoked_leaves_the_new_hot_log_refused(folder: Folder) -> None:
     renew(folder)
     file, root = folder.data / "hot.sqlite", folder.data / "lake"
     with (
@@ -152,7 +153,7 @@ def test_acceptance_that_fails_before_the_days_are_recorded_leaves_the_new_hot_l
     ):
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(sqlite3.OperationalError, match="locked"):
-            recovery.accept_hot_log(hot, root, database, NOON)
+            recovery.accept_hot_log(hot, LocalPath(root), database, NOON)
     assert "is new, and the lake" in folder.refused("flush")
     folder.json("recover", "--accept-loss")
     assert folder.counts() == (33, 33)
@@ -199,7 +200,7 @@ def test_running_service_reports_a_lake_that_became_newer_and_logs_it_once(folde
     running = Running(folder.data, key=folder.key, environ=environ).start()
     with closing(batches.connect(folder.data / "hot.sqlite")) as hot:
         for spec in delta_table.TABLES:
-            table = delta_table.open_table(folder.data / "lake", spec)
+            table = delta_table.open_table(LocalPath(folder.data / "lake"), spec)
             delta_table.append(table, spec.schema.empty_table(), batches.node_id(hot), 9)
     running.post({"path": "/a"})
     answer = httpx.get(running.views, headers=running.auth)
@@ -215,7 +216,7 @@ def test_running_service_reports_a_lake_that_became_newer_and_logs_it_once(folde
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("table", ["hits", "daily_views"])
+@pytest.mark.parametrize("table", ["hits", "daily_errors"])
 def test_table_that_broke_beside_a_missing_hot_log_is_listed_first_and_then_the_hot_log(
     folder: Folder, table: str
 ) -> None:

@@ -71,8 +71,7 @@ def test_lost_commit_of_a_running_service_is_503_and_not_a_smaller_number(start:
     for number in range(2):
         running.post({"path": f"/{number}", "userAgent": GPTBOT})
         assert running.run("flush").returncode == 0
-    for table in ("hits", "daily_views"):
-        newest_commit(running.data, table).unlink()
+    newest_commit(running.data, "hits").unlink()
     answer = httpx.get(running.views, headers=running.auth)
     assert (answer.status_code, answer.json()["type"]) == (503, "/docs#data-incomplete")
     assert "lake/hits is incomplete" in answer.json()["detail"]
@@ -99,7 +98,7 @@ def test_lake_restored_from_an_older_copy_gets_the_retained_batches_when_its_los
     assert refused.returncode == 1
     assert "readership recover" in refused.stderr
     listed = json.loads(running.run("recover").stdout)
-    assert {Path(loss["store"]).name for loss in listed} == {"hits", "daily_views", "daily_errors"}
+    assert {Path(loss["store"]).name for loss in listed} == {"hits", "daily_errors"}
     assert all(loss["fault"].startswith("it is at version ") for loss in listed)
     assert running.run("serve").returncode == 1  # the list changed nothing
     assert running.run("recover", "--accept-loss").returncode == 0

@@ -33,7 +33,8 @@ from warehouse.database.postgresql import ServerError
 from warehouse.errors import LakeBusy, StagedTooLong
 from warehouse.hotlog.connection import server_of
 from warehouse.integrity.lake_lock import LAKE_KEY
-from warehouse.lake import delta_log, lock
+from warehouse.lake import lock
+from warehouse.lake.roots import LocalPath
 
 END = 1_000_000
 """Number of steps that no operation takes."""
@@ -52,7 +53,7 @@ def use_small_limits() -> None:
     """Lower the limits from which few hits take the ways of many."""
     preparation.STAGED_ROWS_MIN = 12
     source.BLOCK_BYTES, source.LAST_LINE_BYTES, prefetch.CHUNK_BLOCKS = 1_200, 400, 2
-    delta_log.CHECKPOINT_COMMITS = 12
+    LocalPath.checkpoint_commits = 12
 
 
 class Episode:

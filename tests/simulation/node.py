@@ -15,6 +15,7 @@ from tests.simulation.machine import Machine
 from tests.simulation.tasks import Task
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import HotConnection
+from warehouse.lake.roots import LocalPath
 from warehouse.query import engine
 from warehouse.query.hits_snapshot import HitsReader
 from warehouse.query.snapshot import SnapshotReader
@@ -32,15 +33,15 @@ class Node:
 
     def __init__(self, name: str, folder: Path, database_url: str, machine: Machine) -> None:
         self.name, self.folder, self.machine = name, folder, machine
-        self.settings = Settings(folder, database_url, folder / "lake")
+        self.settings = Settings(folder, database_url, self.lake)
         self.tasks: dict[str, Task] = {}
         self.connections: dict[str, HotConnection] = {}
         self.is_up = False
         self._opened: list[HotConnection | HotLog | Reports | SnapshotReader] = []
 
     @property
-    def lake(self) -> Path:
-        return self.folder / "lake"
+    def lake(self) -> LocalPath:
+        return LocalPath(self.folder / "lake")
 
     @property
     def spill(self) -> Path:

@@ -17,7 +17,7 @@ from warehouse.hotlog import retention, wal
 from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.lake_lock import rollups_lock
 from warehouse.lake import delta_table
-from warehouse.maintenance import compact, erase, load, recount, rollups
+from warehouse.maintenance import compact, erase, load, rollups
 from warehouse.maintenance.erase import Chosen
 from warehouse.rollups import writer
 
@@ -135,16 +135,11 @@ def write_rollups(episode: "Episode", node: Node, hot: HotConnection) -> Begun:
 
 
 def rebuild(episode: "Episode", node: Node, hot: HotConnection) -> Begun:
-    is_rollups = episode.chance.random() < 0.5
-
     def call() -> None:
-        if not is_rollups:
-            recount.rebuild(hot, node.lake, node.database, 0, on_step=pause)
-            return
         with rollups_lock(hot, 0):
             rollups.rebuild(node.lake, node.spill, 0)
 
-    return "rebuild of rollups" if is_rollups else "rebuild", call, ignore
+    return "rebuild of rollups", call, ignore
 
 
 @dataclass(frozen=True)

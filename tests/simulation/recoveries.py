@@ -10,7 +10,7 @@ from tests.simulation import operations
 from tests.simulation.model import Fault
 from tests.simulation.node import Node
 from warehouse.lake import delta_log, delta_table
-from warehouse.maintenance import recount, rollups
+from warehouse.maintenance import rollups
 
 if TYPE_CHECKING:
     from tests.simulation.episode import Episode
@@ -41,8 +41,7 @@ def break_commit(episode: "Episode") -> None:
         os.truncate(delta_log.commit_file(table, newest), episode.chance.choice((0, 20)))
         _accept(node)
     episode.restart()
-    hot, node = episode.nodes[0].connections["command"], episode.nodes[0]
-    recount.rebuild(hot, node.lake, node.database, 0)
+    node = episode.nodes[0]
     rollups.rebuild(node.lake, node.spill, 0)
 
 

@@ -24,8 +24,8 @@ from warehouse.columns.filters import Filters
 from warehouse.control.policy import Periods
 from warehouse.hotlog import batches, retention
 from warehouse.integrity import completeness
-from warehouse.lake import delta_table, roots, staging
-from warehouse.lake.roots import Root
+from warehouse.lake import delta_table, staging
+from warehouse.lake.roots import LocalPath, Root
 from warehouse.maintenance import catch_up, compact, load
 from warehouse.maintenance.catch_up import Loaded
 from warehouse.query import engine
@@ -64,7 +64,7 @@ def view(path: str = "/a", ts: datetime = NOON, **columns: Any) -> Row:
 
 
 def key(row: Row) -> tuple[Any, ...]:
-    """Return the key under which `daily_views` counts a row."""
+    """Return the key under which the view `daily_views` counts a row."""
     return row["project_id"], row["ts"].astimezone(UTC).date(), row["path"], row["traffic"], row["agent"]
 
 
@@ -95,7 +95,8 @@ class Site:
     """A data folder with a hot log and a lake, with shortcuts to write and read it."""
 
     def __init__(self, folder: Path, *, is_new: bool = True, root: Root | None = None) -> None:
-        self.hot_log, self.root, self.spill = folder / "hot.sqlite", root or folder / "lake", folder / "spill"
+        self.hot_log, self.spill = folder / "hot.sqlite", folder / "spill"
+        self.root = root or LocalPath(folder / "lake")
         if is_new:
             _create_lake(self.root)
         self.hot = batches.connect(self.hot_log)
@@ -154,12 +155,8 @@ class Site:
         return sorted(row["event_id"] for row in self.stored(delta_table.HITS_TABLE))
 
     def daily_views(self) -> Counter[tuple[Any, ...]]:
-        """Return the views of each key, with partial counts added up."""
-        counts: Counter[tuple[Any, ...]] = Counter()
-        for row in self.stored(delta_table.DAILY_VIEWS_TABLE):
-            assert row["month"] == row["date"].isoformat()[:7]
-            counts[row["project_id"], row["date"], row["path"], row["traffic"], row["agent"]] += row["views"]
-        return counts
+        """Return the number of stored hits of each key."""
+        return Counter(map(key, self.stored(delta_table.HITS_TABLE)))
 
     def waiting(self) -> int:
         """Return the number of rows that wait in the hot log."""
@@ -196,15 +193,15 @@ def _empty_lake() -> Path:
     """Create an empty lake, once per process. A copy takes 1 ms of processor time, and the creation 12 ms."""
     folder = temporary.folder()
     atexit.register(folder.cleanup)
-    delta_table.create(Path(folder.name))
+    delta_table.create(LocalPath(folder.name))
     return Path(folder.name)
 
 
 def _create_lake(root: Root) -> None:
-    if isinstance(root, Path) and not root.exists():
-        shutil.copytree(_empty_lake(), root, copy_function=shutil.copyfile)
+    if root.uri is None and not root.exists():
+        shutil.copytree(_empty_lake(), root.local, copy_function=shutil.copyfile)
     else:
-        roots.make_folder(root)
+        root.make_folder()
         delta_table.create(root)
 
 
@@ -226,11 +223,11 @@ def some_rows(first: int, count: int) -> list[Row]:
 AND_DIE = """
 import os, signal, sys
 from contextlib import closing
-from pathlib import Path
+from warehouse.lake.roots import LocalPath
 from warehouse.hotlog import batches
-from warehouse.maintenance import erase, load, recount
+from warehouse.maintenance import erase, load
 from warehouse.query import engine
-folder, fatal, passes = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+folder, fatal, passes = LocalPath(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 hot, root, database = batches.connect(folder / "hot.sqlite"), folder / "lake", engine.connect(folder / "spill")
 
 def on_step(step):

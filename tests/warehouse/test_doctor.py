@@ -16,9 +16,9 @@ import pytest
 
 from tests.stores.small_disk import SmallDisk
 from tests.warehouse.site import DAY, NOON, ROOT, Site, hits_of, some_rows, view
-from warehouse import daily_count, doctor
+from warehouse import doctor
 from warehouse.errors import LakeBusy
-from warehouse.hotlog import batches, dirty_days, retention
+from warehouse.hotlog import batches, retention
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
 from warehouse.maintenance import rollups
@@ -30,12 +30,9 @@ HOT_FILE = "the hot log is a whole SQLite file"
 CHECKSUM = "every waiting batch has its checksum"
 HOT_BATCH = "every waiting batch can be read and has its rows"
 AHEAD = "every batch in the tables was in the hot log"
-DAILY = "daily_views equals hits grouped"
 PARTITION = "every hit is in the partition of its UTC day"
 ERRORS = "daily_errors has requests of AI agents and bots on their days"
 TWICE = "no event id is counted twice within seven days"
-UNFINISHED = "no day of daily_views waits to be recounted"
-REBUILD = "; readership rebuild recounts them from hits"
 LOG = "the logs of the tables can be read"
 DROPPED = "every batch that left the hot log is in the tables"
 SPACE = "the disk has space for new hits"
@@ -47,14 +44,12 @@ ALL = {
     SPACE,
     LOG,
     COMPLETE,
-    UNFINISHED,
     DROPPED,
     FILES,
     HOT_FILE,
     CHECKSUM,
     HOT_BATCH,
     AHEAD,
-    DAILY,
     PARTITION,
     ERRORS,
     TWICE,
@@ -197,29 +192,7 @@ def test_file_of_the_right_size_that_is_not_parquet_is_found(site: Site, spec: d
     Path(file.path).write_bytes(bytes(file.size))
     reported = faults(site)
     assert FILES not in reported
-    assert Path(file.path).name in reported[ERRORS if spec is delta_table.DAILY_ERRORS_TABLE else DAILY]
-
-
-def test_day_that_cannot_be_recounted_is_reported_and_the_other_invariants_are_checked(site: Site) -> None:
-    dirty_days.mark_dirty(site.hot, ["2026-09-15"])
-    gone = Path(site.state(delta_table.DAILY_VIEWS_TABLE).files[0].path)
-    gone.unlink()
-    reported = faults(site)
-    assert reported[UNFINISHED].startswith("2026-09-15: ")
-    assert gone.name in reported[UNFINISHED]
-    assert reported[FILES] == f"{gone} is missing"
-
-
-def test_daily_views_that_count_more_than_the_hits_are_found(site: Site) -> None:
-    rows = daily_count.count(pa.Table.from_pylist([view("/only/counted")], HOT))
-    delta_table.append(site.table(delta_table.DAILY_VIEWS_TABLE), rows, batches.node_id(site.hot), 3)
-    assert faults(site) == {DAILY: "1 time, the first: site 2026-09-15 /only/counted" + REBUILD}
-
-
-def test_hits_that_no_daily_view_counts_are_found(site: Site) -> None:
-    rows = hits_of(pa.Table.from_pylist([view("/uncounted"), view("/uncounted", traffic="bot")], HOT))
-    delta_table.append(site.table(delta_table.HITS_TABLE), rows, batches.node_id(site.hot), 3)
-    assert faults(site) == {DAILY: "2 times, the first: site 2026-09-15 /uncounted" + REBUILD}
+    assert Path(file.path).name in reported[ERRORS if spec is delta_table.DAILY_ERRORS_TABLE else PARTITION]
 
 
 def test_hit_of_another_day_than_its_partition_is_found(site: Site) -> None:
@@ -320,10 +293,10 @@ def test_doctor_times_out_on_the_lock(site: Site) -> None:
 
 EXAMINE = """
 import sys
-from pathlib import Path
+from warehouse.lake.roots import LocalPath
 from warehouse import daily_count, doctor
 
-folder = Path(sys.argv[1])
+folder = LocalPath(sys.argv[1])
 for finding in doctor.examine(folder / "hot.sqlite", folder / "lake", folder / "spill", 0):
     print(finding.fault)
 """

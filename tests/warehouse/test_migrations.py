@@ -11,17 +11,21 @@ import pytest
 import sqlalchemy as sa
 from deltalake import DeltaTable
 
-from tests.warehouse.site import Site, some_rows
+from tests.warehouse.site import Site, die_at, some_rows
 from warehouse import migrations
 from warehouse.control import database, projects
 from warehouse.control import schema_steps as control_steps
 from warehouse.errors import ControlUnreadable, StoreTooNew
 from warehouse.folder import sqlite_url
-from warehouse.hotlog import batches, schema_steps
+from warehouse.hotlog import batches, schema_steps, synced
+from warehouse.hotlog.synced import Synced
+from warehouse.integrity import durability
 from warehouse.lake import delta_table, table_schema
-from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE, Spec
+from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, HITS_TABLE, Spec
+from warehouse.lake.roots import LocalPath
 from warehouse.migrations import Step
 from warehouse.query import engine as query
+from warehouse.schema import DAILY_VIEWS
 from warehouse.transaction import transaction
 
 CONTROL_STEPS = (
@@ -33,7 +37,7 @@ HOT_STEPS = (
     Step(3, schema_steps.add_column("no_such_table", "x TEXT")),
 )
 TITLE = pa.field("title", pa.string(), metadata={"comment": "title of the page"})
-TABLE_STEPS = {**table_schema.STEPS, "hits": (*table_schema.STEPS["hits"], Step(3, table_schema.add_columns(TITLE)))}
+TABLE_STEPS = {**table_schema.STEPS, "hits": (*table_schema.STEPS["hits"], Step(4, table_schema.add_columns(TITLE)))}
 """The released steps and another one. The tables of the fixture `older` have the columns of the released steps."""
 TITLED = Spec("hits", HITS_TABLE.schema.append(TITLE), "date", HITS_TABLE.order)
 
@@ -163,7 +167,7 @@ def test_control_database_restored_without_its_version_is_refused(database_url: 
 def test_check_for_a_newer_version_creates_no_file(tmp_path: Path) -> None:
     database.read_identity(sqlite_url(tmp_path / "control.sqlite"))
     schema_steps.refuse_newer(tmp_path / "hot.sqlite")
-    delta_table.refuse_newer(tmp_path / "lake")
+    delta_table.refuse_newer(LocalPath(tmp_path / "lake"))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -239,21 +243,58 @@ def property_of(table: DeltaTable) -> str | None:
 def test_table_takes_every_step_once_and_the_commits_are_synced(older: Site, synced: set[Path]) -> None:
     delta_table.create(older.root, TABLE_STEPS)
     table = delta_table.open_table(older.root, HITS_TABLE, TABLE_STEPS)
-    assert property_of(table) == "3"
+    assert property_of(table) == "4"
     assert [field.name for field in table.schema().fields][-1] == "title"
     log = older.root / "hits" / "_delta_log"
-    assert {log, *(log / f"{version:020}.json" for version in (2, 3, 4))} <= synced
+    assert {log, *(log / f"{version:020}.json" for version in (2, 3, 4, 5))} <= synced
     delta_table.create(older.root, TABLE_STEPS)
-    assert delta_table.open_table(older.root, HITS_TABLE, TABLE_STEPS).version() == 4
-    assert older.table(DAILY_VIEWS_TABLE).version() == 1
+    assert delta_table.open_table(older.root, HITS_TABLE, TABLE_STEPS).version() == 5
+    assert older.table(DAILY_ERRORS_TABLE).version() == 1
     older.close()
+
+
+@pytest.mark.parametrize(
+    ("step", "in_daily_views"),
+    [("before commit of hits", 2), ("before commit of daily_errors", 1), ("after mark", 2)],
+    ids=["ahead of hits", "behind hits", "with hits"],
+)
+def test_stored_daily_views_of_an_older_release_are_removed_and_each_hit_is_counted_once(
+    tmp_path: Path, step: str, in_daily_views: int
+) -> None:
+    site = Site(tmp_path)
+    site.post(*some_rows(0, 3))
+    site.load()
+    site.post(*some_rows(3, 3))
+    die_at(site, "load.load(hot, root, 10, on_step)", step)
+    with_daily_views(site, in_daily_views)
+    site.close()
+    with closing(Site(tmp_path, is_new=False)) as upgraded:
+        assert schema_steps.has_table(upgraded.hot, "recounts") is False
+        durability.prepare(upgraded.hot, upgraded.root)
+        assert not (upgraded.root / "daily_views").exists()
+        upgraded.load()
+        assert upgraded.event_ids() == [row["event_id"] for row in some_rows(0, 6)]
+        assert upgraded.waiting() == 0
+        assert upgraded.faults() == []
+
+
+def with_daily_views(site: Site, offset: int) -> None:
+    """Give a site the table `daily_views` with hot batches up to `offset`, and days to recount, as older releases."""
+    older = delta_table.Spec("daily_views", DAILY_VIEWS, "month", ("project_id", "path", "date"))
+    table = DeltaTable.create(str(site.root / older.name), DAILY_VIEWS, partition_by=["month"])
+    delta_table.append(table, DAILY_VIEWS.empty_table(), batches.node_id(site.hot), offset)
+    site.table(HITS_TABLE).alter.set_table_properties({table_schema.PROPERTY: "2"}, raise_if_not_exists=False)
+    synced.record(site.hot, {older.name: Synced(table.version(), offset)})
+    site.hot.execute("CREATE TABLE recounts (id INTEGER PRIMARY KEY AUTOINCREMENT, date TEXT NOT NULL UNIQUE)")
+    site.hot.execute("INSERT INTO recounts (date) VALUES ('2026-09-15')")
+    site.hot.execute("PRAGMA user_version=9")
 
 
 def test_interrupted_upgrade_of_a_table_is_completed(older: Site) -> None:
     table_schema.add_columns(TITLE)(older.table(HITS_TABLE))  # where a process was killed between the two commits
     delta_table.create(older.root, TABLE_STEPS)
     table = delta_table.open_table(older.root, HITS_TABLE, TABLE_STEPS)
-    assert (table.version(), property_of(table)) == (4, "3")
+    assert (table.version(), property_of(table)) == (5, "4")
     older.close()
 
 
@@ -277,16 +318,16 @@ def test_rows_of_files_with_and_without_a_new_column_are_read_together(older: Si
 def test_newer_table_is_refused_and_not_changed(older: Site) -> None:
     delta_table.create(older.root, TABLE_STEPS)
     for refuse in (delta_table.create, delta_table.refuse_newer, lambda root: delta_table.open_table(root, HITS_TABLE)):
-        with pytest.raises(StoreTooNew, match=r"^the table hits of the lake has schema version 3, .* up to 2: install"):
+        with pytest.raises(StoreTooNew, match=r"^the table hits of the lake has schema version 4, .* up to 3: install"):
             refuse(older.root)
-    assert delta_table.open_table(older.root, HITS_TABLE, TABLE_STEPS).version() == 4
+    assert delta_table.open_table(older.root, HITS_TABLE, TABLE_STEPS).version() == 5
     older.close()
 
 
 def test_new_table_is_created_at_the_newest_version(tmp_path: Path) -> None:
-    delta_table.create(tmp_path, TABLE_STEPS)
-    table = delta_table.open_table(tmp_path, HITS_TABLE, TABLE_STEPS)
-    assert (table.version(), property_of(table)) == (0, "3")
+    delta_table.create(LocalPath(tmp_path), TABLE_STEPS)
+    table = delta_table.open_table(LocalPath(tmp_path), HITS_TABLE, TABLE_STEPS)
+    assert (table.version(), property_of(table)) == (0, "4")
 
 
 @pytest.mark.parametrize("steps", [control_steps.STEPS, schema_steps.STEPS, *table_schema.STEPS.values()])

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from warehouse.batch.release import release
 from warehouse.errors import WarehouseError
-from warehouse.lake import roots
 from warehouse.lake.roots import Root
 
 FOLDER = "_workers"
@@ -40,16 +39,15 @@ def probe(root: Root) -> Iterator[Probe]:
     """Yield a new probe, and delete its files at the end of the block."""
     folder = root / FOLDER
     new = Probe(root, str(uuid.uuid4()), release())
-    roots.make_folder(folder)
+    folder.make_folder()
     try:
-        roots.write(new.file, b"")
+        new.file.write(b"")
         yield new
     finally:
-        answers: list[Root] = list(folder.glob(f"{new.name}*"))
-        for file in answers:
-            file.unlink(missing_ok=True)
+        for name in [name for name, _ in folder.files() if name.startswith(new.name)]:
+            (folder / name).unlink(missing_ok=True)
         with suppress(OSError):  # another command checks its workers
-            roots.local_folder(folder).rmdir()
+            folder.local.rmdir()
 
 
 def answer(probe: Probe, process: str) -> str:
@@ -61,8 +59,8 @@ def answer(probe: Probe, process: str) -> str:
         )
     try:
         probe.file.read_bytes()
-        roots.make_folder(probe.root / FOLDER)
-        roots.write(probe.answer_of(process), b"")
+        (probe.root / FOLDER).make_folder()
+        probe.answer_of(process).write(b"")
     except (FileNotFoundError, NotADirectoryError):
         return f"has another lake at {probe.root}: {_ADVICE}"
     except (OSError, WarehouseError) as error:

@@ -10,7 +10,6 @@
 - `retention`: Retention of loaded batches, which the moments of reports name.
 - `wal`: Removal of deleted rows from the disk, and a probe that the hot log can be written.
 - `refusals`: Deleted projects, whose rows the hot log refuses.
-- `dirty_days`: Days whose counts in `daily_views` may differ from `hits`.
 - `disk_space`: Disk space that the loader needs to move the hot log into the lake.
 - `synced`: Record, in the hot log, of how far each Delta table is synced: see `warehouse.integrity.durability`.
 """

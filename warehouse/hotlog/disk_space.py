@@ -14,8 +14,6 @@ from warehouse.hotlog.connection import HOT_LOG_ERRORS, HotConnection
 
 MARGIN_BYTES = 8 * 1024 * 1024
 """Space for the hot log's WAL (about 5 MB while batches are deleted), the tables' logs and small files, in bytes."""
-COPIES = 2
-"""Number of times that the lake stores a path that does not compress: in `hits` and in `daily_views`."""
 MIB = 1024 * 1024
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -40,7 +38,7 @@ def is_full(error: BaseException) -> bool:
 
 def shortage(connection: HotConnection, free: int, more: int = 0) -> str | None:
     """Return why a batch of `more` bytes must be refused with `free` bytes of space; None if that is enough."""
-    needed = MARGIN_BYTES + COPIES * (batches.backlog(connection).bytes + more) + more
+    needed = MARGIN_BYTES + batches.backlog(connection).bytes + 2 * more  # in the hot log and in the lake
     if free >= needed:
         return None
     return (

@@ -24,6 +24,7 @@ SCHEMA = "hot_log"
 STEPS: Sequence[Step[PostgresqlConnection]] = (
     Step(2, schema_steps.rename_unkeyed),
     Step(3, schema_steps.add_bytes),
+    Step(4, schema_steps.drop_recounts),
 )
 VERSION = migrations.newest(STEPS)
 """Newest schema version of the tables in PostgreSQL."""
@@ -35,8 +36,8 @@ BEGIN
     RETURN NEW;
 END $$
 """
-COUNTED = ("batches", "recounts")
-"""Tables whose highest id is read from the counter."""
+COUNTED = "batches"
+"""Table whose highest id is read from the counter."""
 
 
 def connect(server: Server, lock_timeout_s: float) -> PostgresqlConnection:
@@ -118,8 +119,7 @@ def create(connection: PostgresqlConnection) -> None:
     # Arrow batches compress slowly and by little. The size of an uncompressed value is read without the value.
     connection.execute("ALTER TABLE batches ALTER COLUMN message SET STORAGE EXTERNAL")
     connection.execute(_COUNT)
-    for table in COUNTED:
-        connection.execute("INSERT INTO sqlite_sequence VALUES (%s, 0)", (table,))
-        connection.execute(f"CREATE TRIGGER next_id BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION next_id()")
+    connection.execute("INSERT INTO sqlite_sequence VALUES (%s, 0)", (COUNTED,))
+    connection.execute(f"CREATE TRIGGER next_id BEFORE INSERT ON {COUNTED} FOR EACH ROW EXECUTE FUNCTION next_id()")
     connection.execute("CREATE TABLE schema_version (version BIGINT NOT NULL)")
     connection.execute("INSERT INTO schema_version VALUES (%s)", (VERSION,))

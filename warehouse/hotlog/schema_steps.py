@@ -82,6 +82,13 @@ def add_bytes(connection: HotConnection) -> None:
         connection.execute(statement)
 
 
+def drop_recounts(connection: HotConnection) -> None:
+    """Delete what the hot log recorded of the table `daily_views`: its version, and the days to recount."""
+    connection.execute("DROP TABLE IF EXISTS recounts")
+    connection.execute("DELETE FROM sqlite_sequence WHERE name = 'recounts'")
+    connection.execute("DELETE FROM synced_tables WHERE name = 'daily_views'")
+
+
 STEPS: Steps = (
     Step(2, run(_SYNCED)),
     Step(3, run(_REFUSALS)),
@@ -91,6 +98,7 @@ STEPS: Steps = (
     Step(7, add_column("batches", "columns INTEGER")),  # null for a batch of an older release
     Step(8, rename_unkeyed),
     Step(9, add_bytes),
+    Step(10, drop_recounts),
 )
 
 

@@ -44,14 +44,6 @@ STAGED = sa.Table(
     sa.Column("id", _NUMBER, primary_key=True, autoincrement=False),
     sa.Column("files", sa.LargeBinary, nullable=False),
 )
-RECOUNTS = sa.Table(
-    "recounts",
-    METADATA,
-    sa.Column("id", _NUMBER, primary_key=True),
-    sa.Column("date", sa.Text, nullable=False, unique=True),
-    sqlite_autoincrement=True,
-)
-"""Table of dirty days (YYYY-MM-DD)."""
 SYNCED_TABLES = sa.Table(
     "synced_tables",
     METADATA,
@@ -97,7 +89,7 @@ def _number(name: str) -> sa.BindParameter[Any]:
 
 
 _0, _1 = sa.literal_column("0", _NUMBER), sa.literal_column("1", _NUMBER)
-_BATCHES, _RECOUNTS = sa.literal_column("'batches'", sa.Text), sa.literal_column("'recounts'", sa.Text)
+_BATCHES = sa.literal_column("'batches'", sa.Text)
 _LOADED = sa.select(sa.func.coalesce(sa.func.max(LOADS.c.through_id), _0)).scalar_subquery()
 
 # The node
@@ -205,17 +197,6 @@ ADD_REFUSAL = insert(REFUSALS).inline().values(internal_id=_value("internal_id",
 LAST_REFUSAL = sa.select(sa.func.coalesce(sa.func.max(REFUSALS.c.id), _0))
 REFUSED = sa.select(REFUSALS.c.internal_id)
 IS_REFUSED = sa.select(_1).where(REFUSALS.c.internal_id == _value("internal_id", sa.Text))
-
-# Dirty days
-
-MARK_DIRTY = insert(RECOUNTS).inline().values(date=_value("day", sa.Text)).on_conflict_do_nothing()
-CLEAR_DIRTY = sa.delete(RECOUNTS).where(RECOUNTS.c.date == _value("day", sa.Text))
-DIRTY = sa.select(RECOUNTS.c.date).order_by(RECOUNTS.c.date)
-DIRTY_AND_LAST_MARK = (
-    sa.select(SEQUENCES.c.seq, RECOUNTS.c.date)
-    .select_from(SEQUENCES.outerjoin(RECOUNTS, sa.true()))
-    .where(SEQUENCES.c.name == _RECOUNTS)
-)
 
 # Synced tables
 

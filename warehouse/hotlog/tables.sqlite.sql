@@ -2,7 +2,6 @@
 CREATE TABLE IF NOT EXISTS batches ( id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, rows INTEGER NOT NULL, committed_s REAL NOT NULL, message BLOB NOT NULL, checksum BLOB, columns INTEGER, bytes INTEGER DEFAULT 0 NOT NULL );
 CREATE TABLE IF NOT EXISTS loads ( through_id INTEGER NOT NULL, loaded_s REAL NOT NULL, bytes INTEGER NOT NULL, PRIMARY KEY (through_id) );
 CREATE TABLE IF NOT EXISTS node ( id TEXT NOT NULL, generation INTEGER DEFAULT 0 NOT NULL, first_version INTEGER DEFAULT 0 NOT NULL );
-CREATE TABLE IF NOT EXISTS recounts ( id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, date TEXT NOT NULL, UNIQUE (date) );
 CREATE TABLE IF NOT EXISTS refusals ( id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, internal_id TEXT NOT NULL, UNIQUE (internal_id) );
 CREATE TABLE IF NOT EXISTS staged ( id INTEGER NOT NULL, files BLOB NOT NULL, PRIMARY KEY (id) );
 CREATE TABLE IF NOT EXISTS synced_tables ( name TEXT NOT NULL, version INTEGER NOT NULL, last_batch INTEGER NOT NULL, PRIMARY KEY (name) );
@@ -112,18 +111,6 @@ SELECT refusals.internal_id FROM refusals
 
 -- IS_REFUSED(internal_id)
 SELECT 1 FROM refusals WHERE refusals.internal_id = ?
-
--- MARK_DIRTY(day)
-INSERT INTO recounts (date) VALUES (?) ON CONFLICT DO NOTHING
-
--- CLEAR_DIRTY(day)
-DELETE FROM recounts WHERE recounts.date = ?
-
--- DIRTY()
-SELECT recounts.date FROM recounts ORDER BY recounts.date
-
--- DIRTY_AND_LAST_MARK()
-SELECT sqlite_sequence.seq, recounts.date FROM sqlite_sequence LEFT OUTER JOIN recounts ON 1 = 1 WHERE sqlite_sequence.name = 'recounts'
 
 -- SYNCED()
 SELECT synced_tables.name, synced_tables.version, synced_tables.last_batch FROM synced_tables

@@ -18,7 +18,7 @@ from warehouse.errors import DataIncomplete, HotLogBehind
 from warehouse.hotlog import batches, postgresql, synced
 from warehouse.hotlog.connection import HotConnection, HotLogPlace, Server
 from warehouse.hotlog.schema_steps import has_table
-from warehouse.lake import delta_log, delta_table, registry
+from warehouse.lake import delta_table, registry
 from warehouse.lake.registry import ControlRecord, HotLogRecord
 from warehouse.lake.roots import Root
 from warehouse.transaction import BUSY_TIMEOUT_S
@@ -117,12 +117,7 @@ def open_tables(root: Root) -> list[DeltaTable]:
 
 def has_files(root: Root) -> bool:
     """Return whether a table has a Parquet file. Opens no table, because its log may need repair after a power loss."""
-    return any(next((root / spec.name).glob("*/*.parquet"), None) for spec in delta_table.TABLES)
-
-
-def has_log(root: Root) -> bool:
-    """Return whether the lake has the table `hits`."""
-    return delta_log.read(root / delta_table.HITS_TABLE.name).newest >= 0
+    return any(name.endswith(".parquet") for spec in delta_table.TABLES for name, _ in (root / spec.name).files())
 
 
 def require_identity(hot_log: HotLogPlace, root: Root) -> None:
@@ -134,7 +129,7 @@ def require_identity(hot_log: HotLogPlace, root: Root) -> None:
     """
     has_hits, records = has_files(root), registry.hot_logs(root)
     identity = read_identity(hot_log)
-    if identity.has_lake and not has_log(root):
+    if identity.has_lake and not delta_table.is_table(root / delta_table.HITS_TABLE.name):
         raise HotLogBehind(f"{hot_log} {_OTHER_LAKE}")
     _raise_for(hot_log, identity_fault(identity, records, has_hits))
 

@@ -7,6 +7,7 @@ compares: a table below its record is an error, and never a smaller count.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import chain
 
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
@@ -17,7 +18,7 @@ from warehouse.hotlog.connection import HotConnection
 from warehouse.hotlog.schema_steps import has_table
 from warehouse.hotlog.synced import Synced
 from warehouse.integrity.lake_lock import lake_lock
-from warehouse.lake import delta_log, delta_table, log_repair, registry, roots
+from warehouse.lake import delta_log, delta_table, log_repair, registry, staging
 from warehouse.lake.delta_log import Log
 from warehouse.lake.roots import Root
 from warehouse.transaction import transaction
@@ -76,13 +77,14 @@ def require_commits(hot: HotConnection, root: Root) -> None:
         TableIncomplete: a commit is missing or empty.
     """
     recorded = synced.recorded(hot)  # before the logs, whose versions only rise
-    _require_commits(recorded, {name: delta_log.read(root / name) for name in recorded})
+    names = [spec.name for spec in delta_table.TABLES if spec.name in recorded]
+    _require_commits(recorded, {name: delta_log.read(root / name) for name in names})
 
 
 def _require_commits(recorded: Mapping[str, Synced], logs: Mapping[str, Log]) -> None:
-    for name, known in recorded.items():
-        if fault := _log_fault(logs[name], known):
-            raise log_repair.incomplete(logs[name].folder, fault)
+    for name, log in logs.items():
+        if name in recorded and (fault := _log_fault(log, recorded[name])):
+            raise log_repair.incomplete(log.folder, fault)
 
 
 def require_synced(table: Root, actual: Synced, known: Synced | None) -> None:
@@ -147,7 +149,11 @@ def accept_losses(hot: HotConnection, root: Root, wait_s: float) -> None:
                 log_repair.set_aside_broken(root / spec.name)
             create_tables(hot, root, is_locked=True)
         except TableIncomplete as error:
-            raise _unusable(error.table, error.fault) from None
+            advice = (
+                f", so nothing of its log can be used. Move {error.table} out of the data folder, then run"
+                " readership recover --accept-loss again: it creates the table empty"
+            )
+            raise TableIncomplete(error.table, error.fault, advice) from None
         node = batches.node_id(hot)
         states = {spec.name: _sync_all(delta_table.open_table(root, spec), spec, node) for spec in delta_table.TABLES}
         offset = min(state.last_batch for state in states.values())
@@ -168,22 +174,9 @@ def _last_without_files(hot: HotConnection, root: Root, offset: int) -> int:
         (
             id
             for id, staged in batches.staged_above(hot, offset)
-            if id <= loaded
-            and not all(
-                roots.exists(file.path) for spec in delta_table.TABLES for file in staged.files(spec, root / spec.name)
-            )
+            if id <= loaded and any(staging.find_missing(root, spec, staged) for spec in delta_table.TABLES)
         ),
         default=0,
-    )
-
-
-def _unusable(table: str, fault: str) -> TableIncomplete:
-    """Return the error for a table whose loss cannot be accepted, because no commit of its log can be used."""
-    return TableIncomplete(
-        table,
-        fault,
-        f", so nothing of its log can be used. Move {table} out of the data folder, then run"
-        " readership recover --accept-loss again: it creates the table empty",
     )
 
 
@@ -212,7 +205,9 @@ def _record_versions(hot: HotConnection, logs: Mapping[str, Log]) -> None:
 def _sync_all(table: DeltaTable, spec: delta_table.Spec, node: str) -> Synced:
     """Sync all files of a table, and return its state."""
     state = delta_table.state(table, spec, node)
-    delta_log.sync_all(delta_log.folder(table), [roots.at(file.path) for file in state.files])
+    folder = delta_log.folder(table)
+    log = (folder / delta_log.FOLDER / name for name, _ in (folder / delta_log.FOLDER).files())
+    folder.parent.sync(chain((file.path for file in state.files), log))
     return Synced(state.version, state.offset)
 
 

@@ -36,7 +36,7 @@ def lake_lock(hot: HotConnection, root: Root, wait_s: float) -> Iterator[None]:
         LakeBusy: another process or node had the lock for `wait_s` seconds, or the lock was lost before a statement on
             the hot log.
     """
-    with write_lock(root, wait_s), _nodes_lock(hot, LAKE_KEY, wait_s):
+    with write_lock(root.local, wait_s), _nodes_lock(hot, LAKE_KEY, wait_s):
         yield
 
 

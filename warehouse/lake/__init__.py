@@ -1,7 +1,6 @@
 """The lake: Delta tables in a folder or an object store, with their lock, schema versions and staged files.
 
-- `roots`: The root of a lake, a local folder or a prefix in an object store, and the operations that
-  differ between the two.
+- `roots`: Storage of the lake: a local folder, whose methods are the interface, or a prefix in an object store.
 - `remote`: A lake in an object store instead of a local folder.
 - `registry`: Registry, in the lake, of the stores beside it: the hot logs that write into the lake, and the control
   database.

@@ -32,6 +32,4 @@ def write_agents(root: Root, rows: list[dict[str, str]]) -> None:
     buffer = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(rows, AGENTS), buffer)
     content = buffer.getvalue().to_pybytes()
-    file = root / AGENTS_FILE
-    if not file.exists() or file.read_bytes() != content:
-        roots.write(file, content)
+    roots.write_changed(root / AGENTS_FILE, content)

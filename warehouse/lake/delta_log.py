@@ -11,17 +11,13 @@ Format: https://github.com/delta-io/delta/blob/master/PROTOCOL.md#delta-log-entr
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
-from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import unquote
 
 from deltalake import DeltaTable, PostCommitHookProperties
-from deltalake.exceptions import DeltaError
 
-from warehouse.errors import LakeUnreachable
 from warehouse.lake import roots
 from warehouse.lake.roots import Root
 
@@ -29,14 +25,8 @@ FOLDER, HINT = "_delta_log", "_last_checkpoint"
 """Folder of the log in the table's folder, and the file in it that names the newest checkpoint."""
 NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 """Options of each commit: the checkpoints that delta-rs writes by default are never synced."""
-CHECKPOINT_COMMITS = 50
-"""Number of commits after which a checkpoint is written, to bound the number of files that opening a table reads."""
-REMOTE_CHECKPOINT_COMMITS = 10
-"""Number of commits after which a checkpoint of a table in an object store is written. Each file takes a request."""
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
-_STORE_ERROR = re.compile(r"Generic (?:S3|GCS|MicrosoftAzure) error|The operation lacked (?:the necessary|valid) ")
-"""Messages of delta-rs for a store that does not answer or refuses the credentials. A missing object has another."""
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 
@@ -73,10 +63,10 @@ class Log:
 def read(table: Root) -> Log:
     """Return the versions and sizes of the files in a table's log; an empty log if the table is missing."""
     log = Log(table, {}, {})
-    for name, size in roots.list_sizes(table / FOLDER):
+    for name, stat in (table / FOLDER).files():
         for pattern, sizes in ((_COMMIT, log.commits), (_CHECKPOINT, log.checkpoints)):
             if match := pattern.fullmatch(name):
-                sizes[int(match[1])] = size
+                sizes[int(match[1])] = stat.st_size
     return log
 
 
@@ -91,22 +81,6 @@ def folder(table: DeltaTable) -> Root:
     return roots.at(unquote(table.table_uri.removeprefix("file://")))
 
 
-@contextmanager
-def reaching_store(table: Root) -> Iterator[None]:
-    """Raise LakeUnreachable if delta-rs raises that the object store of a table does not answer.
-
-    delta-rs reads parts of a table's log when they are first needed, long after the table was opened.
-    """
-    try:
-        yield
-    except (OSError, DeltaError) as error:
-        # An OSError of the operating system has a code.
-        is_store_error = error.errno is None if isinstance(error, OSError) else _STORE_ERROR.search(str(error))
-        if isinstance(table, Path) or not is_store_error:
-            raise
-        raise LakeUnreachable(f"the object store of {table} does not answer: {type(error).__name__}") from None
-
-
 def reaching(
     function: Callable[Concatenate[DeltaTable, Parameters], Result],
 ) -> Callable[Concatenate[DeltaTable, Parameters], Result]:
@@ -114,7 +88,7 @@ def reaching(
 
     @wraps(function)
     def reaching(table: DeltaTable, /, *arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
-        with reaching_store(folder(table)):
+        with folder(table).reaching():
             return function(table, *arguments, **options)
 
     return reaching
@@ -128,60 +102,43 @@ def checkpoint_file(table: Root, version: int) -> Root:
     return table / FOLDER / f"{version:020}.checkpoint.parquet"
 
 
-def persist(table: DeltaTable, since: int, synced: Collection[Path] = ()) -> None:
+def persist(table: DeltaTable, since: int, synced: Collection[str] = ()) -> None:
     """Sync all commits after version `since`, and write a checkpoint if one is due.
 
     `synced` are files of these commits that are synced already, with their folders.
 
-    Call this function before the hot log deletes the same rows or clears a dirty day. The hot log syncs its commits;
-    without this call, a power loss could undo only the table's.
+    Call this function before the hot log deletes the same rows. The hot log syncs its commits; without this call, a
+    power loss could undo only the table's.
     """
     root = folder(table)
     sync_commits(root, range(since + 1, table.version() + 1), synced)
-    due = CHECKPOINT_COMMITS if isinstance(root, Path) else REMOTE_CHECKPOINT_COMMITS
-    if table.version() - read(root).checkpoint >= due:
+    if table.version() - read(root).checkpoint >= root.checkpoint_commits:
         checkpoint(table)
 
 
 def checkpoint(table: DeltaTable) -> None:
     """Write and sync a checkpoint of the table's newest version. The commits that it replaces are not deleted."""
     table.create_checkpoint()
-    sync_checkpoint(folder(table))
+    sync_checkpoint(folder(table), table.version())
 
 
-def sync_commits(table: Root, versions: Iterable[int], synced: Collection[Root] = ()) -> None:
+def sync_commits(table: Root, versions: Iterable[int], synced: Collection[str] = ()) -> None:
     """Sync commits, the Parquet files that they add except those in `synced`, and all their folders.
 
     A missing Parquet file is not an error: a vacuum removed the file after a later commit.
     """
-    if not isinstance(table, Path):
-        return
-    folders: set[Root] = {table / FOLDER, table}
-    for version in versions:
-        for file in set(_added(table, version)).difference(synced):
-            with suppress(FileNotFoundError):
-                roots.sync(file)
-                folders.add(file.parent)
-        roots.sync(commit_file(table, version))
-    for folder in sorted(folders, key=str, reverse=True):  # a folder before its parent, which has its name
-        roots.sync(folder)
+
+    def files() -> Iterator[Root]:
+        for version in versions:
+            yield commit_file(table, version)
+            yield from (file for file in _added(table, version) if str(file) not in synced and file.exists())
+
+    table.sync(files())
 
 
-def sync_checkpoint(table: Root) -> None:
-    """Sync the newest checkpoint, the hint that names it, and their folder."""
-    if not isinstance(table, Path):
-        return
-    for path in (checkpoint_file(table, read(table).checkpoint), table / FOLDER / HINT, table / FOLDER):
-        roots.sync(path)
-
-
-def sync_all(table: Root, files: Iterable[Root]) -> None:
-    """Sync the whole log, `files` of the table, and all their folders."""
-    if not isinstance(table, Path):
-        return
-    logs, files = list((table / FOLDER).iterdir()), list(files)
-    for path in (*files, *logs, *{file.parent for file in files}, table / FOLDER, table, table.parent):
-        roots.sync(path)
+def sync_checkpoint(table: Root, version: int) -> None:
+    """Sync the newest checkpoint, which is of this version, and the hint that names it."""
+    table.sync((checkpoint_file(table, version), table / FOLDER / HINT))
 
 
 def actions(commit: Root) -> list[dict[str, Any]]:

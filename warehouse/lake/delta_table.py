@@ -10,7 +10,6 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -19,11 +18,11 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction
 
 from warehouse.errors import DataIncomplete
-from warehouse.lake import delta_log, log_repair, roots, row_groups, table_schema
+from warehouse.lake import delta_log, log_repair, row_groups, table_schema
 from warehouse.lake.lock import write_lock
 from warehouse.lake.roots import Root
 from warehouse.lake.table_schema import STEPS, Steps
-from warehouse.schema import DAILY_ERRORS, DAILY_ERRORS_ORDER, DAILY_VIEWS, DAILY_VIEWS_ORDER, HITS, HITS_ORDER
+from warehouse.schema import DAILY_ERRORS, DAILY_ERRORS_ORDER, HITS, HITS_ORDER
 
 GRACE_H = 1
 """Time for which a file stays on the disk after a commit removed it, in hours: longer than any query runs."""
@@ -52,9 +51,8 @@ class Spec:
 
 
 HITS_TABLE = Spec("hits", HITS, "date", HITS_ORDER)
-DAILY_VIEWS_TABLE = Spec("daily_views", DAILY_VIEWS, "month", DAILY_VIEWS_ORDER)
 DAILY_ERRORS_TABLE = Spec("daily_errors", DAILY_ERRORS, "month", DAILY_ERRORS_ORDER)
-TABLES = (HITS_TABLE, DAILY_VIEWS_TABLE, DAILY_ERRORS_TABLE)
+TABLES = (HITS_TABLE, DAILY_ERRORS_TABLE)
 """Tables of the lake, in the order in which the loader commits to them."""
 
 
@@ -106,7 +104,7 @@ def create(
 def _create(lake: Root, spec: Spec, steps: Mapping[str, Steps], nodes: Collection[str]) -> bool:
     """Create a table; return False if another node has created it meanwhile."""
     folder = lake / spec.name
-    roots.make_folder(folder)
+    folder.make_folder()
     hits = open_table(lake, HITS_TABLE, steps) if nodes and spec is DAILY_ERRORS_TABLE else None
     first = None if hits is None else [Transaction(app_id=node, version=offset(hits, node)) for node in nodes]
     try:
@@ -115,7 +113,7 @@ def _create(lake: Root, spec: Spec, steps: Mapping[str, Steps], nodes: Collectio
             spec.schema,
             partition_by=[spec.partition],
             configuration={**_CONFIGURATION, **table_schema.properties(steps[spec.name])},
-            storage_options=roots.storage_options(folder),
+            storage_options=folder.delta_options,
             raise_if_key_not_exists=False,  # delta-rs does not know the property of the schema version
             commit_properties=CommitProperties(app_transactions=first),
         )
@@ -124,13 +122,13 @@ def _create(lake: Root, spec: Spec, steps: Mapping[str, Steps], nodes: Collectio
             return False
         raise
     delta_log.persist(table, since=-1)
-    roots.sync(lake)
+    lake.sync()
     return True
 
 
 def _upgrade(lake: Root, spec: Spec, steps: Mapping[str, Steps], is_locked: bool) -> None:
     if table_schema.pending(open_table(lake, spec, steps), spec.name, steps[spec.name]):
-        with nullcontext() if is_locked else write_lock(lake, MIGRATION_WAIT_S):
+        with nullcontext() if is_locked else write_lock(lake.local, MIGRATION_WAIT_S):
             table = open_table(lake, spec, steps)
             since = table.version()
             table_schema.upgrade(table, spec.name, steps[spec.name])
@@ -139,14 +137,12 @@ def _upgrade(lake: Root, spec: Spec, steps: Mapping[str, Steps], is_locked: bool
 
 def is_table(folder: Root) -> bool:
     """Return whether a folder has the log of a table."""
-    if isinstance(folder, Path):
-        return DeltaTable.is_deltatable(str(folder))  # holds the GIL, which would be long for an object store
     return delta_log.read(folder).newest >= 0
 
 
 def specs(lake: Root) -> tuple[Spec, ...]:
     """Return the tables that a lake must have: all, or those of an older release if it did not create the others."""
-    return TABLES if (lake / DAILY_ERRORS_TABLE.name).is_dir() else TABLES[:-1]
+    return TABLES if DAILY_ERRORS_TABLE.name in lake.folders() else TABLES[:-1]
 
 
 def refuse_newer(lake: Root) -> None:
@@ -175,8 +171,8 @@ def open_version(lake: Root, spec: Spec, version: int | None = None) -> DeltaTab
     Raises:
         deltalake.exceptions.DeltaError: the version is not in the table's log any more.
     """
-    with delta_log.reaching_store(lake / spec.name):
-        return DeltaTable(str(lake / spec.name), version, storage_options=roots.storage_options(lake))
+    with lake.reaching():
+        return DeltaTable(str(lake / spec.name), version, storage_options=lake.delta_options)
 
 
 def refresh(table: DeltaTable) -> None:
@@ -249,7 +245,7 @@ def add_files(table: DeltaTable, spec: Spec, files: Sequence[File], node: str, o
         post_commithook_properties=delta_log.NO_HOOKS,
     )
     table.update_incremental()  # a write transaction does not update the handle, unlike an append
-    delta_log.persist(table, since, synced={Path(file.path) for file in files})
+    delta_log.persist(table, since, synced={file.path for file in files})
 
 
 def add_action(spec: Spec, file: File) -> AddAction:

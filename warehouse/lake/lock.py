@@ -11,7 +11,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from warehouse.errors import LakeBusy
-from warehouse.lake.roots import Root, local_folder
 
 FILE = ".lock"
 LOCK_POLL_S = 0.01
@@ -21,22 +20,20 @@ _TEXT_BYTES = 320
 
 
 @contextmanager
-def write_lock(folder: Root, wait_s: float) -> Iterator[None]:
-    """Lock the lake, or another folder, for one writer across all processes of this machine.
+def write_lock(folder: Path, wait_s: float) -> Iterator[None]:
+    """Lock a folder of this machine, such as the local folder of a lake, for one writer across all processes.
 
-    The kernel releases the lock when its process ends, however it ends. The lock of a lake in an object store is in its
-    local folder: it does not lock out other machines.
+    The kernel releases the lock when its process ends, however it ends.
 
     Raises:
         LakeBusy: the lock was not free within `wait_s` seconds. The message names the process that has the lock.
     """
     deadline = time.monotonic() + wait_s
-    locked = local_folder(folder)
-    descriptor = os.open(locked / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    descriptor = os.open(folder / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         while not try_lock(descriptor):
             if time.monotonic() >= deadline:
-                raise LakeBusy(_busy(descriptor, locked, wait_s))
+                raise LakeBusy(_busy(descriptor, folder, wait_s))
             time.sleep(LOCK_POLL_S)
         _write_owner(descriptor)
         yield

@@ -1,14 +1,12 @@
 """Broken files in the log of a Delta table: which file is at fault, and how to open the table without it."""
 
-import fcntl
 import json
 import logging
-import os
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
 from itertools import count
-from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
@@ -17,7 +15,7 @@ import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 
 from warehouse.errors import TableIncomplete
-from warehouse.lake import delta_log, roots
+from warehouse.lake import delta_log
 from warehouse.lake.roots import Root
 
 LOG = logging.getLogger("readership.lake")
@@ -31,11 +29,11 @@ def sync_after(table: Root, since: int) -> None:
     If a power loss broke one of these commits, it and the later ones are set aside. No row of these commits is
     lost: the hot log still has all rows that they added.
     """
-    if not isinstance(table, Path):  # a killed process leaves no part of an object
+    if table.uri is not None:  # a killed process leaves no part of an object
         return
     log = delta_log.read(table)
     if log.checkpoint > since:  # another node wrote the checkpoint, and removed the commits up to it
-        delta_log.sync_checkpoint(table)
+        delta_log.sync_checkpoint(table, log.checkpoint)
     versions = range(max(since, log.checkpoint) + 1, log.newest + 1)
     if fault := _first_fault(table, versions):
         set_aside_commits(table, range(fault[0], log.newest + 1), fault[1])
@@ -52,9 +50,9 @@ def set_aside_commits(table: Root, versions: Iterable[int], fault: str) -> None:
         aside = _free_name(file)
         LOG.warning("%s is set aside as %s and replaced by a commit without changes: %s", file, aside.name, fault)
         if file.exists():
-            roots.link(file, aside)
+            aside.write(file.read_bytes())
         action = {"commitInfo": {"timestamp": time.time_ns() // 1_000_000, "operation": "SET ASIDE", "reason": fault}}
-        roots.write(file, json.dumps(action).encode())
+        file.write(json.dumps(action).encode())
 
 
 def set_aside_broken(table: Root) -> None:
@@ -76,23 +74,18 @@ def set_aside_broken(table: Root) -> None:
 
 def set_aside_checkpoints(table: Root) -> None:
     """Rename unreadable checkpoints, and a hint that names one, if the commits contain all of their changes."""
-    if not (table / delta_log.FOLDER).is_dir():
+    log, usable = delta_log.read(table), _usable(table)
+    if log.newest < 0 or usable.fault(log.newest) is not None:
         return
-    with _folder_lock(table / delta_log.FOLDER):
-        log, usable = delta_log.read(table), _usable(table)
-        if usable.fault(log.newest) is not None:
-            return
-        hint = table / delta_log.FOLDER / delta_log.HINT
-        broken = [
-            delta_log.checkpoint_file(table, version)
-            for version in log.checkpoints
-            if version not in usable.checkpoints
-        ]
-        for file in (*broken, *([hint] if _is_stale(hint, usable) else [])):
-            aside = _free_name(file)
-            LOG.warning("%s is broken and is set aside as %s: its commits exist and are used instead", file, aside.name)
-            roots.rename(file, aside)
-        roots.sync(table / delta_log.FOLDER)
+    hint = table / delta_log.FOLDER / delta_log.HINT
+    broken = [delta_log.checkpoint_file(table, version) for version in log.checkpoints.keys() - usable.checkpoints]
+    for file in (*broken, *[hint] * _is_stale(hint, usable)):
+        aside = _free_name(file)
+        LOG.warning("%s is broken and is set aside as %s: its commits exist and are used instead", file, aside.name)
+        with suppress(FileNotFoundError):  # another process has set the file aside meanwhile
+            aside.write(file.read_bytes())
+            file.unlink()
+    (table / delta_log.FOLDER).sync()
 
 
 def diagnosis(table: Root) -> str | None:
@@ -100,13 +93,10 @@ def diagnosis(table: Root) -> str | None:
     log, usable = delta_log.read(table), _usable(table)
     if log.newest < 0:
         return f"{table / delta_log.FOLDER} is missing or has no commit"
-    fault = usable.fault(log.newest)
+    _, fault = _first_commit_fault(table, range(usable.checkpoint + 1, log.newest + 1)) or (0, None)
     if fault and log.checkpoint > usable.checkpoint:
         return f"{delta_log.checkpoint_file(table, log.checkpoint)} cannot be read, and {fault}"
-    if fault:
-        return fault
-    first = _first_commit_fault(table, range(usable.checkpoint + 1, log.newest + 1))
-    return None if first is None else first[1]
+    return fault
 
 
 def incomplete(table: Root, fault: str) -> TableIncomplete:
@@ -119,11 +109,6 @@ def incomplete(table: Root, fault: str) -> TableIncomplete:
     )
 
 
-def unreadable(table: Root, error: Exception) -> TableIncomplete:
-    """Return the error for a table that delta-rs cannot open: the file at fault, or delta-rs's message."""
-    return incomplete(table, diagnosis(table) or str(error).partition("\n")[0])
-
-
 def past_broken_checkpoints(table: Root, read: Callable[[], Result]) -> Result:
     """Return the result of `read`. If delta-rs raises an error, set the broken checkpoints aside and call `read` again.
 
@@ -134,39 +119,22 @@ def past_broken_checkpoints(table: Root, read: Callable[[], Result]) -> Result:
         LakeUnreachable: the table is in an object store that does not answer, or refuses a request.
     """
     try:
-        with delta_log.reaching_store(table):
+        with table.reaching():
             return read()
     except DeltaError:
-        with delta_log.reaching_store(table):
-            set_aside_checkpoints(table)
+        set_aside_checkpoints(table)
     try:
-        with delta_log.reaching_store(table):
+        with table.reaching():
             return read()
     except DeltaError as error:
-        raise unreadable(table, error) from None
-
-
-@contextmanager
-def _folder_lock(folder: Root) -> Iterator[None]:
-    """Lock a folder against other processes that set files aside in it."""
-    roots.make_folder(folder)
-    handle = os.open(roots.local_folder(folder), os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
+        raise incomplete(table, diagnosis(table) or str(error).partition("\n")[0]) from None
 
 
 def _usable(table: Root) -> delta_log.Log:
     """Return the log without unreadable checkpoints."""
     log = delta_log.read(table)
-    sizes = {
-        version: size
-        for version, size in log.checkpoints.items()
-        if _is_readable(delta_log.checkpoint_file(table, version))
-    }
-    return delta_log.Log(table, log.commits, sizes)
+    usable = (version for version in log.checkpoints if _is_readable(delta_log.checkpoint_file(table, version)))
+    return replace(log, checkpoints={version: log.checkpoints[version] for version in usable})
 
 
 def _first_fault(table: Root, versions: Iterable[int]) -> tuple[int, str] | None:
@@ -211,7 +179,7 @@ def _file_fault(table: Root, add: dict[str, Any]) -> str | None:
     file = table / unquote(add["path"])
     try:
         if file.stat().st_size == add["size"]:
-            pq.ParquetFile(roots.open_parquet(file)).close()
+            pq.ParquetFile(file.open_parquet()).close()
             return None
     except (OSError, pa.ArrowException):
         pass
@@ -220,7 +188,7 @@ def _file_fault(table: Root, add: dict[str, Any]) -> str | None:
 
 def _is_readable(checkpoint: Root) -> bool:
     try:
-        pq.read_table(roots.open_parquet(checkpoint))
+        pq.read_table(checkpoint.open_parquet())
     except (OSError, pa.ArrowException):
         return False
     return True
@@ -238,5 +206,5 @@ def _is_stale(hint: Root, log: delta_log.Log) -> bool:
 
 def _free_name(file: Root) -> Root:
     """Return an unused name that Delta readers ignore: `NAME.broken`, `NAME.broken-2` and so on."""
-    names = (file.with_name(f"{file.name}.broken{'' if number == 1 else f'-{number}'}") for number in count(1))
+    names = (file.parent / f"{file.name}.broken{'' if number == 1 else f'-{number}'}" for number in count(1))
     return next(name for name in names if not name.exists())

@@ -8,9 +8,9 @@ README_FILE = "README.md"
 TEXT = """\
 # The lake of Readership
 
-`hits` (one row per page view), `daily_views` (counts; add up `views`) and `daily_errors` (errors that AI agents and
-bots got; add up `requests`) are Delta Lake tables. `agents.parquet` lists the AI agents that Readership knows.
-Readership overwrites changes of this file. `rollups` has counts of `hits` by month for the reports of Readership.
+`hits` (one row per page view) and `daily_errors` (errors that AI agents and bots got; add up `requests`) are Delta Lake
+tables. `agents.parquet` lists the AI agents that Readership knows. `rollups` has counts of `hits` by month for the
+reports of Readership. Readership overwrites changes of this file.
 
 ## Read it
 
@@ -33,6 +33,4 @@ Readership overwrites changes of this file. `rollups` has counts of `hits` by mo
 
 def write_readme(root: Root) -> None:
     """Write the README if it differs from the file. The caller has the lake's `write_lock`."""
-    file = root / README_FILE
-    if not file.exists() or file.read_bytes() != TEXT.encode():
-        roots.write(file, TEXT.encode())
+    roots.write_changed(root / README_FILE, TEXT.encode())

@@ -5,12 +5,12 @@ lists them, so that a missing hot log is detected. It is a folder of the lake wi
 and a hot log is registered and synced before its first hit is acknowledged.
 """
 
+from fnmatch import fnmatch
 from typing import TypeVar
 
 import msgspec
 
 from warehouse.errors import DataIncomplete
-from warehouse.lake import roots
 from warehouse.lake.roots import Root
 
 FOLDER = "_stores"
@@ -40,7 +40,8 @@ class ControlRecord(msgspec.Struct, frozen=True):
 
 def hot_logs(root: Root) -> dict[str, HotLogRecord]:
     """Return all hot logs that were ever registered, by node id."""
-    records = (_read(file, HotLogRecord) for file in (root / FOLDER).glob("hot-*.json"))
+    folder = root / FOLDER
+    records = (_read(folder / name, HotLogRecord) for name, _ in folder.files() if fnmatch(name, "hot-*.json"))
     return {record.node: record for record in records}
 
 
@@ -68,5 +69,5 @@ def _read(file: Root, kind: type[Record]) -> Record:
 
 
 def _write(root: Root, name: str, record: msgspec.Struct) -> None:
-    roots.make_folder(root / FOLDER)
-    roots.write(root / FOLDER / name, msgspec.json.encode(record))
+    (root / FOLDER).make_folder()
+    (root / FOLDER / name).write(msgspec.json.encode(record))

@@ -2,15 +2,18 @@
 
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import RemoveAction
 
+from warehouse.errors import LakeBusy
 from warehouse.lake import delta_log, roots, row_groups
 from warehouse.lake.delta_table import (
     GRACE_H,
@@ -22,7 +25,24 @@ from warehouse.lake.delta_table import (
 )
 from warehouse.lake.roots import Root
 
+ATTEMPTS = 5
+"""Attempts at a commit that conflicts with appends of other nodes."""
 COMPRESSION, COMPRESSION_LEVEL = "zstd", 3
+Result = TypeVar("Result")
+
+
+def retry_commit(commit: Callable[[], Result]) -> Result:
+    """Call `commit` and return its result. If an append of another node makes the commit fail, repeat the call.
+
+    Raises:
+        LakeBusy: all ATTEMPTS calls failed for this reason.
+    """
+    for _ in range(ATTEMPTS):
+        try:
+            return commit()
+        except CommitFailedError:
+            continue
+    raise LakeBusy(f"other nodes wrote into the same days {ATTEMPTS} times over; try again later")
 
 
 def write_partition(root: Root, spec: Spec, partition: str, rows: pa.RecordBatchReader) -> tuple[File, ...]:
@@ -37,7 +57,7 @@ def write_partition(root: Root, spec: Spec, partition: str, rows: pa.RecordBatch
     for first in groups:
         path = root / spec.name / f"{spec.partition}={partition}" / f"part-{uuid.uuid4()}.parquet"
         count = 0
-        with roots.new_file(path) as local:
+        with path.new_file() as local:
             with pq.ParquetWriter(
                 local, schema, compression=COMPRESSION, compression_level=COMPRESSION_LEVEL, store_schema=False
             ) as writer:
@@ -111,7 +131,7 @@ def renewed(files: Sequence[File]) -> tuple[File, ...] | None:
     oldest_s = time.time() - GRACE_H * 3600 / 2
     try:
         return tuple(
-            file if roots.modified_s(file.path) >= oldest_s else replace(file, path=roots.renew(file.path))
+            file if roots.modified_s(file.path) >= oldest_s else replace(file, path=str(roots.at(file.path).renew()))
             for file in files
         )
     except FileNotFoundError:

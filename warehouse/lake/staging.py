@@ -7,11 +7,10 @@ the Delta logs of the tables. If the writer is killed before, a vacuum removes t
 
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -20,15 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from warehouse import daily_count, disk, encoding
+from warehouse import daily_count, encoding
 from warehouse.errors import StagedTooLong
 from warehouse.lake import delta_table, roots, row_groups
 from warehouse.lake.roots import Root
 
-Result = TypeVar("Result")
 _STATISTICS = {
     "hits": ["project_id", "path", "ts"],
-    "daily_views": ["project_id", "path", "date"],
     "daily_errors": ["project_id", "path", "date"],
 }
 """Columns with statistics: those by which a file is sorted, because no query skips row groups by another column.
@@ -57,15 +54,17 @@ class StagedFile(msgspec.Struct, frozen=True):
 
 
 class Staged(msgspec.Struct, frozen=True):
-    """The files of one set of rows, for each table. Batches of older releases have no `daily_errors`."""
+    """The files of one set of rows, for each table.
+
+    Batches of older releases have no `daily_errors`, or name files of `daily_views`, a table that no longer exists.
+    """
 
     hits: tuple[StagedFile, ...]
-    daily_views: tuple[StagedFile, ...]
     daily_errors: tuple[StagedFile, ...] = ()
 
     def files(self, spec: delta_table.Spec, folder: Root) -> tuple[delta_table.File, ...]:
         """Return the files of a table, with their paths in its folder."""
-        staged = {"hits": self.hits, "daily_views": self.daily_views, "daily_errors": self.daily_errors}[spec.name]
+        staged = {"hits": self.hits, "daily_errors": self.daily_errors}[spec.name]
         return tuple(_at(folder, file) for file in staged)
 
 
@@ -80,28 +79,25 @@ def stage(root: Root, rows: pa.Table) -> Staged:
     Call `sync` before a transaction names the files.
     """
     page_views, errors = daily_count.split(rows)
-    encoded = _encoded(page_views)
     with ThreadPoolExecutor(THREADS, "stage") as pool:
-        counts = pool.submit(daily_count.count_encoded, encoded)
-        hits = pool.map(partial(_write, root, delta_table.HITS_TABLE), _parts(_sorted(encoded), "date"))
-        daily_views = pool.map(partial(_write, root, delta_table.DAILY_VIEWS_TABLE), _parts(counts.result(), "month"))
-        daily_errors = pool.map(
-            partial(_write, root, delta_table.DAILY_ERRORS_TABLE), _parts(daily_count.count_errors(errors), "month")
+        written = (
+            tuple(pool.map(partial(_write, root, spec), _parts(_ROWS_FOR[spec.name](chosen), spec.partition)))
+            for spec, chosen in zip(delta_table.TABLES, (page_views, errors), strict=True)
         )
-        return Staged(tuple(hits), tuple(daily_views), tuple(daily_errors))
+        return Staged(*written)
 
 
 def write(root: Root, spec: delta_table.Spec, rows: pa.Table) -> tuple[delta_table.File, ...]:
     """Write the rows of one table to sorted and synced files, one for each partition, and return the files.
 
-    `rows` has the columns of `schema.HOT`: the page views of `hits` and `daily_views`, or the errors of `daily_errors`.
+    `rows` has the columns of `schema.HOT`: the page views of `hits`, or the errors of `daily_errors`.
     Texts may be dictionary-encoded. A load of 500,000 hits takes 81 MiB and 1.1 s of processor time; it took 189 MiB
     and 2.1 s when delta-rs wrote the files.
     """
     parts = _parts(_ROWS_FOR[spec.name](rows), spec.partition) if rows.num_rows else ()
     written = (_write(root, spec, part) for part in parts)
     files = tuple(_at(root / spec.name, file) for file in written)
-    _sync(root, [Path(file.path) for file in files], [spec])
+    root.sync(file.path for file in files)
     return files
 
 
@@ -110,7 +106,7 @@ def sync(root: Root, staged: Staged) -> None:
 
     The call is separate from `stage`, so that a thread can write the next files meanwhile.
     """
-    _sync(root, list(map(Path, _paths(root, staged))), delta_table.TABLES)
+    root.sync(_paths(root, staged))
 
 
 def finish(root: Root, staged: Staged) -> float:
@@ -122,31 +118,23 @@ def finish(root: Root, staged: Staged) -> float:
         sync(root, staged)
     except FileNotFoundError:
         return 0
-    return min(_of_each(roots.modified_s, _paths(root, staged)), default=time.time())
+    return min(_written_s(_paths(root, staged)), default=time.time())
 
 
 def find_missing(root: Root, spec: delta_table.Spec, staged: Staged) -> str | None:
     """Return the path of a file of one table that does not exist; None if all exist."""
     paths = [file.path for file in staged.files(spec, root / spec.name)]
-    return next((path for path, exists in zip(paths, _of_each(roots.exists, paths), strict=True) if not exists), None)
+    return next((path for path, written_s in zip(paths, _written_s(paths), strict=True) if not written_s), None)
 
 
-def _of_each(ask: Callable[[str], Result], paths: Sequence[str]) -> list[Result]:
-    """Return the result of `ask` for each path, in the order of the paths."""
+def _written_s(paths: Sequence[str]) -> list[float]:
+    """Return the time of the last write of each file, in seconds since 1970; 0 for a missing file."""
     with ThreadPoolExecutor(REQUESTS_AT_ONCE, "requests") as pool:
-        return list(pool.map(ask, paths))
+        return list(pool.map(roots.modified_s, paths))
 
 
 def _paths(root: Root, staged: Staged) -> list[str]:
     return [file.path for spec in delta_table.TABLES for file in staged.files(spec, root / spec.name)]
-
-
-def _sync(root: Root, files: Collection[Path], specs: Iterable[delta_table.Spec]) -> None:
-    if not isinstance(root, Path):
-        return  # an object is durable once it is written
-    tables = [root / spec.name for spec in specs]
-    for paths in (files, {file.parent for file in files}, tables):  # each folder after its entries
-        disk.sync_all(paths)
 
 
 def require_fresh(written_s: float) -> None:
@@ -166,7 +154,6 @@ def require_fresh(written_s: float) -> None:
 
 _ROWS_FOR: dict[str, Callable[[pa.Table], pa.Table]] = {
     "hits": lambda page_views: _sorted(_encoded(page_views)),
-    "daily_views": daily_count.count_encoded,
     "daily_errors": daily_count.count_errors,
 }
 
@@ -225,7 +212,7 @@ def _write(root: Root, spec: delta_table.Spec, part: tuple[str, pa.Table]) -> St
     schema = pa.schema([field for field in spec.schema if field.name != spec.partition])
     columns = _compact(rows, schema)
     encoded = [field.name for field in columns.schema if field.name not in _ENCODINGS and field.type != pa.string()]
-    with roots.new_file(file) as local:
+    with file.new_file() as local:
         with pq.ParquetWriter(
             local,
             columns.schema,

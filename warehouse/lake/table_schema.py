@@ -9,6 +9,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, Schema
 
 from warehouse import migrations
+from warehouse.lake import delta_log
 from warehouse.lake.delta_log import NO_HOOKS
 from warehouse.migrations import Step
 
@@ -39,6 +40,14 @@ def add_columns(*columns: pa.Field) -> Callable[[DeltaTable], None]:
     return apply
 
 
+def remove_daily_views(hits: DeltaTable) -> None:
+    """Delete the table `daily_views` of older releases, with its staged files. It had counts of `hits`, and no more."""
+    lake = delta_log.folder(hits).parent
+    if "daily_views" in lake.folders():
+        (lake / "daily_views").remove_folder()
+        lake.sync()
+
+
 def _text(name: str, comment: str) -> pa.Field:
     return pa.field(name, pa.string(), metadata={"comment": comment})
 
@@ -53,8 +62,8 @@ STEPS: Mapping[str, Steps] = {
                 _text("hints", "headers that browsers send and the request lacked, sorted, joined by a comma"),
             ),
         ),
+        Step(3, remove_daily_views),
     ),
-    "daily_views": (),
     "daily_errors": (),
 }
 """Steps of each table, by its name."""

@@ -1,8 +1,7 @@
-"""Work on the lake: load, compact, erase, recount, reclassify and recover.
+"""Work on the lake: load, compact, erase, reclassify and recover.
 
 - `catch_up`: Append the hot batches to all tables, exactly once.
-- `recount`: Recount `daily_views` from `hits`: dirty days, single months, or the whole table.
-- `load`: Load the hot log into the lake: catch up, then recount dirty days.
+- `load`: Load the hot log into the lake, and when a load is due.
 - `sorting`: Sorted rows of a partition in new files.
 - `compact`: Merge small files, sort them, and remove old ones.
 - `rollups`: Write the rollups of the months that need one, and remove those that no reader uses any more.

@@ -20,7 +20,7 @@ from warehouse.hotlog.synced import Synced
 from warehouse.integrity import completeness
 from warehouse.integrity.durability import require_synced
 from warehouse.lake import delta_table, staging
-from warehouse.lake.roots import Root, local_folder
+from warehouse.lake.roots import Root
 from warehouse.lake.staging import Staged
 from warehouse.schema import HOT
 
@@ -32,7 +32,6 @@ OnStep = Callable[[str], None]
 """Function that is called with the name of each point (see STEPS) at which a crash would leave a different state."""
 STEPS = (
     "before commit of hits",
-    "before commit of daily_views",
     "before commit of daily_errors",
     "before mark",
     "after mark",
@@ -57,7 +56,7 @@ def catch_up(
 
     The batches stay in the hot log as loaded ones: see `retention`. `now` returns the time in seconds since 1970.
 
-    The caller has locked the lake with `durability.durable_writes`. Dirty days stay dirty.
+    The caller has locked the lake with `durability.durable_writes`.
 
     Raises:
         HotLogBehind, DataIncomplete: see `load.load`.
@@ -86,7 +85,7 @@ def catch_up(
         reached = {spec.name: Synced(table.version(), offsets[spec]) for spec, table in tables.items()}
         retention.mark_loaded(hot, min(offsets.values()), reached, now())
         on_step("after mark")
-        retention.delete_due(hot, now(), retention.bytes_max(disk_space.free_bytes(local_folder(root))))
+        retention.delete_due(hot, now(), retention.bytes_max(disk_space.free_bytes(root.local)))
         # A lake restored from an older copy may never reach `end`: its batches are already deleted from the hot log.
         if min(offsets.values()) >= end or offsets == before:
             return loaded

@@ -18,7 +18,7 @@ from warehouse.batch.items import OpenWorkers
 from warehouse.hotlog import wal
 from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.durability import durable_writes
-from warehouse.lake import delta_table, rewriting, roots, row_groups
+from warehouse.lake import delta_table, rewriting, row_groups
 from warehouse.lake.lock import pause_for_waiters
 from warehouse.lake.roots import Root
 from warehouse.maintenance.load import load
@@ -201,7 +201,7 @@ def vacuum(hot: HotConnection, root: Root, wait_s: float) -> None:
 
     load(hot, root, wait_s)
     tasks: list[steps.Step] = [(spec.name, partial(vacuum_table, spec)) for spec in delta_table.TABLES]
-    tasks += [("the cache", partial(roots.evict_deleted, root)), ("the hot log", partial(wal.shrink, hot))]
+    tasks += [("the cache", root.evict_deleted), ("the hot log", partial(wal.shrink, hot))]
     steps.run_all(tasks)
 
 

@@ -16,27 +16,20 @@ import duckdb
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from warehouse.hotlog import dirty_days, retention, wal
+from warehouse.hotlog import retention, wal
 from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.durability import durable_writes
-from warehouse.lake import delta_table, roots, row_groups
-from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, DAILY_VIEWS_TABLE, HITS_TABLE
+from warehouse.lake import delta_table, rewriting, roots, row_groups
+from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, HITS_TABLE
 from warehouse.lake.lock import pause_for_waiters
 from warehouse.lake.roots import Root
-from warehouse.maintenance import recount
 from warehouse.maintenance.catch_up import OnStep, catch_up
 from warehouse.maintenance.load import load
 from warehouse.query import engine
 
 _COUNT = "SELECT date, traffic, {sum}::BIGINT FROM {files} WHERE {where} GROUP BY ALL"
-_SUMS = {HITS_TABLE: "count(*)", DAILY_VIEWS_TABLE: "sum(views)", DAILY_ERRORS_TABLE: "sum(requests)"}
-STEPS = (
-    "before delete from hits",
-    "before delete from daily_views",
-    "before delete from daily_errors",
-    "before clear",
-    "after clear",
-)
+_SUMS = {HITS_TABLE: "count(*)", DAILY_ERRORS_TABLE: "sum(requests)"}
+STEPS = ("before delete from hits", "before delete from daily_errors", "after month")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +95,7 @@ def erase_project(
     delete have been chosen, so that rows of the new project stay.
 
     Raises:
-        LakeBusy: see `durability.durable_writes` and `recount.retry_commit`.
+        LakeBusy: see `durability.durable_writes` and `rewriting.retry_commit`.
     """
     return erase_hits(hot, root, database, Chosen(project), wait_s, on_step, require_same)
 
@@ -121,7 +114,7 @@ def erase_hits(
     An interrupted call can be repeated. `require_same`: see `erase_project`.
 
     Raises:
-        LakeBusy: see `durability.durable_writes` and `recount.retry_commit`.
+        LakeBusy: see `durability.durable_writes` and `rewriting.retry_commit`.
     """
     load(hot, root, wait_s)
     days = {day.isoformat() for spec in delta_table.TABLES for day, _ in _count(root, database, spec, chosen)}
@@ -139,7 +132,7 @@ def erase_before(
     """Delete the days that ended more than `days` days before `today`, and return the number of their hits.
 
     Raises:
-        LakeBusy: see `durability.durable_writes` and `recount.retry_commit`.
+        LakeBusy: see `durability.durable_writes` and `rewriting.retry_commit`.
     """
     first_retained = (today - timedelta(days=days)).isoformat()
     load(hot, root, wait_s)
@@ -159,7 +152,7 @@ def first_trusted_s(root: Root, database: duckdb.DuckDBPyConnection, now_s: floa
 
     It is the time of the last vacuum; without one, the time of the newest hit; without a hit, `now_s`.
     """
-    last_vacuum = roots.local_folder(root) / delta_table.LAST_VACUUM
+    last_vacuum = root.local / delta_table.LAST_VACUUM
     if last_vacuum.exists():
         return last_vacuum.stat().st_mtime
     files = delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE)
@@ -210,8 +203,7 @@ def _erase(
     for _, days_of_month in groupby(sorted(days), key=lambda day: day[:7]):
         with durable_writes(hot, root, wait_s):
             catch_up(hot, root)
-            recount.recount_dirty(hot, root)
-            removed += _erase_month(hot, root, list(days_of_month), where, on_step, require_same)
+            removed += _erase_month(root, list(days_of_month), where, on_step, require_same)
         pause_for_waiters()
     retention.delete_loaded(hot, delta_table.open_table(root, HITS_TABLE).version())
     wal.empty(hot)
@@ -219,25 +211,20 @@ def _erase(
 
 
 def _erase_month(
-    hot: HotConnection,
     root: Root,
     days: Sequence[str],
     where: str,
     on_step: OnStep,
     require_same: Callable[[], object],
 ) -> int:
-    dirty_days.mark_dirty(hot, days)
     month = days[0][:7]
     within = f"{where} AND date >= '{days[0]}' AND date <= '{days[-1]}'"
     on_step("before delete from hits")
-    removed = recount.retry_commit(partial(_delete, root, HITS_TABLE, within, month, require_same))
-    for spec in (DAILY_VIEWS_TABLE, DAILY_ERRORS_TABLE):
-        on_step(f"before delete from {spec.name}")
-        in_month = f"{within} AND month = '{month}'"
-        recount.retry_commit(partial(_delete, root, spec, in_month, month, require_same))
-    on_step("before clear")
-    dirty_days.clear_dirty(hot, days)
-    on_step("after clear")
+    removed = rewriting.retry_commit(partial(_delete, root, HITS_TABLE, within, month, require_same))
+    on_step("before delete from daily_errors")
+    in_month = f"{within} AND month = '{month}'"
+    rewriting.retry_commit(partial(_delete, root, DAILY_ERRORS_TABLE, in_month, month, require_same))
+    on_step("after month")
     return removed
 
 

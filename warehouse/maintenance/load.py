@@ -1,13 +1,12 @@
-"""Load the hot log into the lake: catch up, then recount dirty days."""
+"""Load the hot log into the lake, and when a load is due."""
 
 import time
 from collections.abc import Callable
 
-from warehouse.hotlog import batches, dirty_days
+from warehouse.hotlog import batches
 from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.durability import durable_writes
 from warehouse.lake.roots import Root
-from warehouse.maintenance import recount
 from warehouse.maintenance.catch_up import Loaded, OnStep, catch_up
 
 DUE_BYTES = 64 * 1024 * 1024
@@ -17,12 +16,12 @@ DUE_BYTES = 64 * 1024 * 1024
 def is_due(hot: HotConnection, rows: int, age_s: float, now_s: float) -> bool:
     """Return whether a load is due.
 
-    It is due when `rows` hits or DUE_BYTES wait in the hot log, when the oldest has waited for `age_s` seconds, or when
-    a day is dirty. `now_s` is seconds since 1970.
+    It is due when `rows` hits or DUE_BYTES wait in the hot log, or when the oldest has waited for `age_s` seconds.
+    `now_s` is seconds since 1970.
     """
     backlog = batches.backlog(hot)
     is_large = backlog.rows >= rows or backlog.bytes >= DUE_BYTES
-    return is_large or backlog.age_s(now_s) >= age_s or bool(dirty_days.list_dirty(hot))
+    return is_large or backlog.age_s(now_s) >= age_s
 
 
 def load(
@@ -32,17 +31,15 @@ def load(
     on_step: OnStep = lambda step: None,
     now: Callable[[], float] = time.time,
 ) -> Loaded:
-    """Append the hits that wait in the hot log to the tables, and recount dirty days.
+    """Append the hits that wait in the hot log to the tables.
 
     The hits stay in the hot log for `retention.AS_OF_S`, but do not wait any more. Hits posted during the load are left
     for the next one. `now` returns the time in seconds since 1970.
 
     Raises:
-        LakeBusy: another process had the lake's lock for `wait_s` seconds; or see `recount.retry_commit`.
+        LakeBusy: see `durability.durable_writes`.
         HotLogBehind: the hot log is older than the lake.
         DataIncomplete: the lake lacks what was stored in it: see `durability.require_commits`.
     """
     with durable_writes(hot, root, wait_s):
-        loaded = catch_up(hot, root, on_step, now)
-        recount.recount_dirty(hot, root)
-        return loaded
+        return catch_up(hot, root, on_step, now)

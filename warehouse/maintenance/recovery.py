@@ -15,24 +15,17 @@ import pyarrow as pa
 
 from warehouse import daily_count
 from warehouse.control import database as control
-from warehouse.hotlog import batches, dirty_days, loads
+from warehouse.hotlog import batches, loads
 from warehouse.hotlog.connection import HotConnection, HotLogPlace
 from warehouse.integrity import completeness, durability
 from warehouse.lake import delta_table, registry
-from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, DAILY_VIEWS_TABLE, HITS_TABLE
+from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, HITS_TABLE
 from warehouse.lake.registry import HotLogRecord
 from warehouse.lake.roots import Root
 from warehouse.query import engine
-from warehouse.schema import DAILY_VIEWS_KEY, HOT
+from warehouse.schema import HOT
 from warehouse.transaction import transaction
 
-_DIFFERING = f"""
-WITH counted AS ({daily_count.count_sql("{hits}")}), stored AS ({daily_count.add_up_sql("{daily_views}")})
-SELECT DISTINCT coalesce(counted.date, stored.date)::VARCHAR AS day
-FROM counted FULL JOIN stored
-  ON {" AND ".join(f"counted.{name} IS NOT DISTINCT FROM stored.{name}" for name in DAILY_VIEWS_KEY)}
-WHERE counted.views IS DISTINCT FROM stored.views ORDER BY day
-"""
 _UNLOADED = """
 SELECT waiting.* FROM waiting ANTI JOIN {hits} AS hits USING (project_id, ts, path, user_agent, received_at)
 """
@@ -68,9 +61,9 @@ _LOST_HOT_LOG = (
     "event ids of errors of the last seven days"
 )
 _ACCEPTING_HOT_LOG = (
-    "batch ids go on above those of the lake; event ids of the last seven days are read from the lake; days on which "
-    "daily_views and hits differ are recounted; an import refuses lines that are older than now, because the same log "
-    "may have been imported before; every other hot log of the lake is refused from now on"
+    "batch ids go on above those of the lake; event ids of the last seven days are read from the lake; an import "
+    "refuses lines that are older than now, because the same log may have been imported before; every other hot log of "
+    "the lake is refused from now on"
 )
 _LOST_CONTROL = (
     "projects, API keys, agent jobs and their logs that are not in the control database as it is now; the record of "
@@ -149,23 +142,22 @@ def accept_hot_log(hot: HotConnection, root: Root, database: duckdb.DuckDBPyConn
 
     The hot logs that were registered before are refused from now on: a vacuum deletes staged files that only they name.
 
-    The order matters. The dirty days come first, because the registration ends the refusal of a new hot log. The batch
-    ids come last, because they end the refusal of an older hot log.
+    The order matters. The moments come first, because the registration ends the refusal of a new hot log. The batch ids
+    come last, because they end the refusal of an older hot log.
     """
     durability.create_tables(hot, root, is_locked=True)  # an older release may have left the lake
     node = batches.node_id(hot)
-    dirty_days.mark_dirty(hot, _differing_days(root, database))
+    with transaction(hot):
+        loads.revoke_moments_of_others(hot, now.timestamp())
     _abandon_others(root, node)
     registry.record_hot_log(root, HotLogRecord(node, ledger_from_s=now.timestamp()))
     offsets = {spec.name: delta_table.offset(delta_table.open_table(root, spec), node) for spec in delta_table.TABLES}
-    for spec in (DAILY_VIEWS_TABLE, DAILY_ERRORS_TABLE):
-        if offsets[spec.name] < offsets["hits"]:  # the batches in between are in hits, and their days are dirty
-            rows = spec.schema.empty_table()
-            delta_table.append(delta_table.open_table(root, spec), rows, node, offsets["hits"])
+    if offsets["daily_errors"] < offsets["hits"]:  # the errors of the batches in between are lost
+        rows = DAILY_ERRORS_TABLE.schema.empty_table()
+        delta_table.append(delta_table.open_table(root, DAILY_ERRORS_TABLE), rows, node, offsets["hits"])
     unloaded = _unloaded(hot, root, database, offsets["hits"])
     with transaction(hot):
         batches.continue_above(hot, max(offsets.values()))
-        loads.revoke_moments_of_others(hot, now.timestamp())
         if unloaded.num_rows:
             batches.append(hot, unloaded, now.timestamp())
 
@@ -179,7 +171,7 @@ def _unloaded(hot: HotConnection, root: Root, database: duckdb.DuckDBPyConnectio
     rows = [batch.rows for batch in batches.waiting(hot) if batch.id <= offset]
     with database.cursor() as cursor:
         cursor.register("waiting", daily_count.page_views(pa.Table.from_batches(rows, HOT)))
-        unloaded = cursor.sql(_UNLOADED.format(hits=_source(root, HITS_TABLE))).to_arrow_table()
+        unloaded = cursor.sql(_UNLOADED.format(hits=_hits(root))).to_arrow_table()
     return pa.RecordBatch.from_pylist(unloaded.to_pylist(), HOT)
 
 
@@ -198,7 +190,7 @@ def _abandon_others(root: Root, node: str) -> None:
 def event_ids(root: Root, database: duckdb.DuckDBPyConnection, since: datetime) -> EventIds:
     """Yield the event ids of hits in the lake that were received after `since`."""
     with database.cursor() as cursor:
-        yield from _chunks(cursor.execute(_EVENT_IDS.format(files=_source(root, HITS_TABLE)), {"since": since}))
+        yield from _chunks(cursor.execute(_EVENT_IDS.format(files=_hits(root)), {"since": since}))
 
 
 def recent_values(root: Root, database: duckdb.DuckDBPyConnection, since: date, most: int) -> RecentValues:
@@ -206,7 +198,7 @@ def recent_values(root: Root, database: duckdb.DuckDBPyConnection, since: date, 
 
     Each project has at most `most` texts of a column: those with most hits, the latest first.
     """
-    files = _source(root, HITS_TABLE, since)
+    files = _hits(root, since)
     with database.cursor() as cursor:
         yield from _chunks(cursor.execute(_VALUES.format(files=files), {"since": since, "most": most}))
 
@@ -216,16 +208,8 @@ def _chunks(rows: duckdb.DuckDBPyConnection) -> Iterator[list[Any]]:
         yield chunk
 
 
-def _differing_days(root: Root, database: duckdb.DuckDBPyConnection) -> list[str]:
-    """Return the days on which the tables' files differ: the lost hot log had hits of those days, or dirty days."""
-    hits, daily_views = (_source(root, spec) for spec in (HITS_TABLE, DAILY_VIEWS_TABLE))
-    with database.cursor() as cursor:
-        rows = cursor.execute(_DIFFERING.format(hits=hits, daily_views=daily_views)).fetchall()
-    return [str(day) for (day,) in rows]
-
-
-def _source(root: Root, spec: delta_table.Spec, since: date = date.min) -> str:
-    """Return the subquery of the rows of a table, or, for a table of days, of those since a day."""
-    files = delta_table.list_files(delta_table.open_table(root, spec), spec)
+def _hits(root: Root, since: date = date.min) -> str:
+    """Return the subquery of the rows of `hits` since a day."""
+    files = delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE)
     recent = [file for file in files if file.partition >= f"{since}"]
-    return engine.rows(spec, recent) if recent else engine.no_rows(spec)
+    return engine.rows(HITS_TABLE, recent) if recent else engine.no_rows(HITS_TABLE)

@@ -181,9 +181,9 @@ def vacuum(root: Root, wait_s: float) -> None:
             chosen = coverage.choose(root, by_month.get(month, ()))
             in_use = {part.rollup.folder for part in chosen.parts}
             for folder in _unused(root, month) - in_use:
-                roots.remove_folder(folder)
+                folder.remove_folder()
             with suppress(OSError):  # not empty, or in an object store
-                roots.local_folder(coverage.month_folder(root, month)).rmdir()
+                coverage.month_folder(root, month).local.rmdir()
 
 
 def _write(
@@ -234,15 +234,14 @@ def _rank(root: Root, database: duckdb.DuckDBPyConnection, wait_s: float) -> Non
 
 def _has_space(root: Root, files: Sequence[File]) -> bool:
     """Return whether the disk has space for a rollup and its intermediate results, beside new hits."""
-    return disk_space.free_bytes(roots.local_folder(root)) >= disk_space.MARGIN_BYTES + SPACE_SHARE * sum(
-        file.size for file in files
-    )
+    return disk_space.free_bytes(root.local) >= disk_space.MARGIN_BYTES + SPACE_SHARE * sum(file.size for file in files)
 
 
 @contextmanager
 def _lock(root: Root, wait_s: float) -> Iterator[None]:
-    roots.make_folder(root / coverage.FOLDER)
-    with write_lock(root / coverage.FOLDER, wait_s):
+    folder = root / coverage.FOLDER
+    folder.make_folder()
+    with write_lock(folder.local, wait_s):
         yield
 
 
@@ -262,7 +261,7 @@ def _written_s(file: File) -> float:
 def _take_out_of_use(folder: Root) -> None:
     """Make a rollup garbage, so that no reader chooses it from now on."""
     (folder / coverage.COVERAGE).unlink(missing_ok=True)
-    roots.sync(folder)
+    folder.sync()
 
 
 def _unused(root: Root, month: str) -> set[Root]:
@@ -274,7 +273,7 @@ def _unused(root: Root, month: str) -> set[Root]:
     unused = set()
     for folder in coverage.list_folders(root, month):
         if folder not in readable:
-            is_unused = roots.folder_modified_s(folder) <= old_s
+            is_unused = max([roots.modified_s(folder), *(stat.st_mtime for _, stat in folder.files())]) <= old_s
         else:
             is_unused = committed_s[folder] < newest_old_s or not _has_files(root, readable[folder])
         if is_unused:

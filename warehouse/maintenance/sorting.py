@@ -20,7 +20,6 @@ _SORTED = {
         f"SELECT {', '.join(delta_table.HITS_TABLE.schema.names)} FROM {{files}} "
         f"ORDER BY {', '.join(delta_table.HITS_TABLE.order)}"
     ),
-    "daily_views": f"{daily_count.add_up_sql('{files}')} ORDER BY {', '.join(delta_table.DAILY_VIEWS_TABLE.order)}",
     "daily_errors": (
         f"SELECT {', '.join(delta_table.DAILY_ERRORS_TABLE.schema.names)} "
         f"FROM ({daily_count.add_up_errors_sql('{files}')}) "

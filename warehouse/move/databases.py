@@ -117,11 +117,9 @@ def copy(
             _search(target, schema)
             counts |= _copy_all(sources.control, target, sources.control_tables(), on_rows)
             _search(target, postgresql.SCHEMA)
-        for name in postgresql.COUNTED:
-            target.execute(f"ALTER TABLE {name} DISABLE TRIGGER USER")
+        target.execute(f"ALTER TABLE {postgresql.COUNTED} DISABLE TRIGGER USER")
         counts |= _copy_all(sources.hot, target, sources.hot_tables(), on_rows)
-        for name in postgresql.COUNTED:
-            target.execute(f"ALTER TABLE {name} ENABLE TRIGGER USER")
+        target.execute(f"ALTER TABLE {postgresql.COUNTED} ENABLE TRIGGER USER")
         before_commit()
     return counts
 
@@ -174,7 +172,7 @@ def _copy_all(
     for table in chosen:
         counts[table.name] = tables.copy(source, target, table, on_rows)
         id = tables.last_id(source, table)
-        if table.name in postgresql.COUNTED and table.metadata is STATEMENTS.metadata:
+        if table.name == postgresql.COUNTED and table.metadata is STATEMENTS.metadata:
             target.execute("UPDATE sqlite_sequence SET seq = %s WHERE name = %s", (id, table.name))
         elif id is not None:
             tables.continue_above(target, table, id)

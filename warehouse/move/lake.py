@@ -6,25 +6,23 @@ first: a log without its first commits and without a checkpoint cannot be opened
 deleting the logs, and does not send files again that cannot have changed.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from itertools import chain
-from pathlib import Path
 
 import msgspec
 
 from warehouse.errors import MoveRefused
 from warehouse.lake import delta_log, delta_table, registry
-from warehouse.lake.remote import file_cache, probe
-from warehouse.lake.remote.object_path import ObjectPath
+from warehouse.lake.remote.file_cache import FOLDER
+from warehouse.lake.remote.object_path import PROBES, ObjectPath
+from warehouse.lake.roots import LocalPath, Root
 from warehouse.rollups import coverage
 
 MARK = "_move.json"
-"""Object of the new lake while it is incomplete."""
+"""Object of the new lake while it is incomplete, with the id of the hot log beside the source."""
 UPLOADS = 4
 """Number of files that are uploaded at a time. A large file is sent in up to 12 parts of 5 MiB at a time."""
-LOCAL = frozenset((file_cache.FOLDER, probe.FOLDER))
+LOCAL = frozenset((FOLDER, PROBES))
 """Folders of the lake's local folder that are not part of the lake."""
 _UNKNOWN = (3, 0)
 OnBytes = Callable[[int], None]
@@ -34,36 +32,27 @@ OnStep = Callable[[str], None]
 STEPS = ("before stores", "before files", "after file", "before logs", "after log file", "before check")
 
 
-class Mark(msgspec.Struct, frozen=True):
-    """Content of the object MARK: the id of the hot log beside the source."""
-
-    node: str
-
-
-@dataclass(frozen=True, slots=True)
-class Copied:
-    """Number of files, and their size in bytes. Those of an earlier, interrupted copy are included."""
-
-    files: int
-    bytes: int
-
-
-def list_files(lake: Path) -> dict[str, int]:
+def list_files(lake: Root) -> dict[str, int]:
     """Return the files that are copied: sizes in bytes by path in the lake. Locks and other hidden files are not."""
-    names = (path.name for path in lake.iterdir() if path.name not in LOCAL)
-    files = (file for name in names for file in _files(lake / name) if not file.name.startswith("."))
-    sizes = {file.relative_to(lake).as_posix(): file.stat().st_size for file in files}
-    return {key: size for key, size in sizes.items() if not _is_log(key) or _order(key) != _UNKNOWN}
+    return {
+        key: stat.st_size
+        for key, stat in lake.files()
+        if key.partition("/")[0] not in LOCAL
+        and not key.rpartition("/")[2].startswith(".")
+        and (not _is_log(key) or _order(key) != _UNKNOWN)
+    }
 
 
 def copy(
-    lake: Path,
+    lake: LocalPath,
     target: ObjectPath,
     node: str,
     on_bytes: OnBytes = lambda count: None,
     on_step: OnStep = lambda step: None,
-) -> Copied:
-    """Copy a lake that nothing changes meanwhile. `node` is the id of its hot log. Call `finish` when it is in use.
+) -> dict[str, int]:
+    """Copy a lake that nothing changes meanwhile, and return its files: see `list_files`.
+
+    `node` is the id of its hot log. Call `finish` when the copy is in use.
 
     Raises:
         MoveRefused: the new place is not empty, or has newer tables, or differs from the lake after the copy.
@@ -78,7 +67,7 @@ def copy(
     missing = [key for key in sorted(others) if existing.get(key) != files[key] or not _is_immutable(key)]
 
     def upload(key: str) -> None:
-        (target / key).upload(lake / key)
+        (target / key).write(lake / key)
         on_bytes(files[key])
 
     on_step("before stores")
@@ -92,10 +81,11 @@ def copy(
     for key in logs:
         upload(key)
         on_step("after log file")
-    _delete(target, existing.keys() - files.keys())
+    for key in existing.keys() - files.keys():
+        (target / key).unlink(missing_ok=True)
     on_step("before check")
     _require_equal(lake, target, node, files)
-    return Copied(len(files), sum(files.values()))
+    return files
 
 
 def finish(target: ObjectPath) -> None:
@@ -103,29 +93,24 @@ def finish(target: ObjectPath) -> None:
     (target / MARK).unlink(missing_ok=True)
 
 
-def _begin(lake: Path, target: ObjectPath, node: str) -> dict[str, int]:
+def _begin(lake: LocalPath, target: ObjectPath, node: str) -> dict[str, int]:
     """Mark the new lake as incomplete, delete the logs of its tables, and return its files."""
-    existing = {
-        key: stat.st_size for key, stat in target.list_files().items() if not key.startswith(f"{probe.FOLDER}/")
-    }
+    existing = {key: stat.st_size for key, stat in target.files() if not key.startswith(f"{PROBES}/")}
+    mark = msgspec.json.encode({"node": node})
     if existing.pop(MARK, None) is None:
         if existing:
             raise MoveRefused(f"{target} is not empty: name another prefix, or delete its {len(existing):,} objects")
-        if not (target / MARK).write_new(msgspec.json.encode(Mark(node))):
+        if not (target / MARK).write_new(mark):
             raise MoveRefused(f"another move to {target} has just begun: name another prefix")
-    elif msgspec.json.decode((target / MARK).read_bytes(), type=Mark) != Mark(node):
+    elif (target / MARK).read_bytes() != mark:
         raise MoveRefused(f"{target} has the interrupted move of another data folder: name another prefix")
     for spec in delta_table.TABLES:
         if delta_log.read(target / spec.name).newest > delta_log.read(lake / spec.name).newest:
             raise MoveRefused(f"{target / spec.name} is newer than the table in {lake}: it was used after its copy")
     logs = [key for key in existing if _is_log(key)]
-    _delete(target, sorted(logs, key=_order, reverse=True))
-    return {key: size for key, size in existing.items() if not _is_log(key)}
-
-
-def _delete(target: ObjectPath, keys: Iterable[str]) -> None:
-    for key in keys:
+    for key in sorted(logs, key=_order, reverse=True):
         (target / key).unlink(missing_ok=True)
+    return {key: size for key, size in existing.items() if not _is_log(key)}
 
 
 def _upload_all(upload: Callable[[str], None], keys: Iterable[str], on_step: OnStep) -> None:
@@ -137,10 +122,6 @@ def _upload_all(upload: Callable[[str], None], keys: Iterable[str], on_step: OnS
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-
-
-def _files(path: Path) -> Iterator[Path]:
-    return chain.from_iterable(map(_files, path.iterdir())) if path.is_dir() else iter((path,))
 
 
 def _is_log(key: str) -> bool:
@@ -166,10 +147,9 @@ def _order(key: str) -> tuple[int, int]:
     return _UNKNOWN if checkpoint is None else (1, checkpoint)
 
 
-def _require_equal(lake: Path, target: ObjectPath, node: str, files: dict[str, int]) -> None:
+def _require_equal(lake: LocalPath, target: ObjectPath, node: str, files: dict[str, int]) -> None:
     """Raise MoveRefused unless the new lake has the same files and tables."""
-    copied = {key: stat.st_size for key, stat in target.list_files().items()}
-    copied.pop(MARK, None)
+    copied = {key: stat.st_size for key, stat in target.files() if key != MARK}
     differing = sorted(key for key in files.keys() | copied.keys() if files.get(key) != copied.get(key))
     if differing:
         raise MoveRefused(f"{len(differing):,} copies differ from their source, the first: {target / differing[0]}")
@@ -178,7 +158,7 @@ def _require_equal(lake: Path, target: ObjectPath, node: str, files: dict[str, i
             raise MoveRefused(f"the table {target / spec.name} differs from its source")
 
 
-def _state(lake: Path | ObjectPath, spec: delta_table.Spec, node: str) -> tuple[object, ...]:
+def _state(lake: Root, spec: delta_table.Spec, node: str) -> tuple[object, ...]:
     """Return the version of a table, its offset and its files, without the root of the lake."""
     state = delta_table.state(delta_table.open_table(lake, spec), spec, node)
     files = {(file.path.removeprefix(str(lake)), file.partition, file.size, file.rows) for file in state.files}

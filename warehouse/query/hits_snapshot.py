@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -211,7 +210,7 @@ class HitsReader:
 
         The record and the hot batches that a load moves change in one transaction, and the hot rows were read before.
         """
-        if isinstance(self._root, Path) or self._is_broken:
+        if self._root.uri is None or self._is_broken:
             return False
         recorded = synced.recorded(self._hot).get(self._spec.name)
         return recorded is not None and recorded.version <= state.version

@@ -141,7 +141,7 @@ class PastReader:
 def require_files(moment: Moment, files: Sequence[File], newest: Sequence[File]) -> None:
     """Raise MomentExpired if a file of a moment is missing. Files of the newest version exist and are not looked up."""
     present = {file.path for file in newest}
-    if not all(file.path in present or roots.exists(file.path) for file in files):
+    if not all(file.path in present or roots.at(file.path).exists() for file in files):
         raise _gone(moment)
 
 

@@ -3,10 +3,6 @@
 A snapshot is exact because of its order: first the hot rows in one read transaction, then the newest version of each
 table. For each table, the hot rows of batches up to its offset are then left out. No hit is missed or counted twice,
 whatever a loader in this or another process commits meanwhile.
-
-While a day is rewritten, `daily_views` may differ from `hits`. Such days are dirty (`warehouse.hotlog.dirty_days`). The
-dirty days are read before and after the tables, until both reads are equal: the tables then agreed on all other days
-when they were read. Dirty days of other nodes are in their own hot logs and are not seen here.
 """
 
 import threading
@@ -17,7 +13,7 @@ import pyarrow as pa
 
 from warehouse import daily_count
 from warehouse.errors import HotLogBehind
-from warehouse.hotlog import batches, dirty_days, synced
+from warehouse.hotlog import batches, synced
 from warehouse.hotlog.connection import HotLogPlace
 from warehouse.hotlog.synced import Synced
 from warehouse.integrity import completeness, durability
@@ -31,22 +27,18 @@ from warehouse.schema import HOT
 class Snapshot:
     """All tables at one version, the hot rows that each table does not have yet, and the id of the newest hot batch.
 
-    The hot rows of `hits` and `daily_views` are page views, those of `daily_errors` are errors.
-    `dirty_days` (YYYY-MM-DD) are counted from `hits`, because `daily_views` may be wrong there.
+    The hot rows of `hits` are page views, those of `daily_errors` are errors.
     """
 
     hits: delta_table.State
-    daily_views: delta_table.State
     daily_errors: delta_table.State
     hits_hot: pa.Table
-    daily_views_hot: pa.Table
     daily_errors_hot: pa.Table
     last_id: int
-    dirty_days: frozenset[str]
 
 
-_Read = tuple[tuple[delta_table.State, ...], int, frozenset[str]]
-"""The tables in the order of TABLES, the id of the newest hot batch, which was read before them, and the dirty days."""
+_Read = tuple[tuple[delta_table.State, ...], int]
+"""The tables in the order of TABLES, and the id of the newest hot batch, which was read before them."""
 
 
 class SnapshotReader:
@@ -83,19 +75,16 @@ class SnapshotReader:
             before, now = None, self._read()
             while now != before and _is_overtaken(*now):
                 before, now = now, self._read()
-            states, _, dirty = now
+            states, _ = now
             self._require_newest(max(state.offset for state in states))
             self._hot_rows.drop_through(min(state.offset for state in states))
-            hits, daily_views, daily_errors = states
+            hits, daily_errors = states
             return Snapshot(
                 self._with_staged(delta_table.HITS_TABLE, hits),
-                self._with_staged(delta_table.DAILY_VIEWS_TABLE, daily_views),
                 self._with_staged(delta_table.DAILY_ERRORS_TABLE, daily_errors),
                 daily_count.page_views(self._hot_rows.rows(hits.offset)),
-                daily_count.page_views(self._hot_rows.rows(daily_views.offset)),
                 daily_count.errors(self._hot_rows.rows(daily_errors.offset)),
                 self._hot_rows.last_id,
-                dirty,
             )
 
     def close(self) -> None:
@@ -106,14 +95,9 @@ class SnapshotReader:
             raise HotLogBehind(completeness.older_message(offset, last_id))
 
     def _read(self) -> _Read:
-        dirty = dirty_days.read_dirty(self._hot)
-        while True:
-            recorded = synced.recorded(self._hot)  # before the tables: their versions only rise
-            self._hot_rows.read_waiting(self._hot)
-            states = self._states_now(recorded)
-            before, dirty = dirty, dirty_days.read_dirty(self._hot)
-            if dirty == before:
-                return states, self._hot_rows.last_id, dirty.days
+        recorded = synced.recorded(self._hot)  # before the tables: their versions only rise
+        self._hot_rows.read_waiting(self._hot)
+        return self._states_now(recorded), self._hot_rows.last_id
 
     def _states_now(self, recorded: Mapping[str, Synced]) -> tuple[delta_table.State, ...]:
         """Return the tables in the order of TABLES. One that an older release did not have is empty, like new ones."""
@@ -143,7 +127,7 @@ class SnapshotReader:
         return replace(state, files=(*state.files, *files), staged=last) if files else state
 
 
-def _is_overtaken(states: Sequence[delta_table.State], last_id: int, _: frozenset[str]) -> bool:
+def _is_overtaken(states: Sequence[delta_table.State], last_id: int) -> bool:
     """Return whether one table has rows that another lacks, and that were posted after the hot rows were read."""
     offsets = {state.offset for state in states}
     return len(offsets) > 1 and max(offsets) > last_id

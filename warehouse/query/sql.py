@@ -17,7 +17,7 @@ from warehouse.hotlog.connection import HotLogPlace
 from warehouse.integrity import completeness
 from warehouse.lake import agents_file
 from warehouse.lake.agents_file import AGENTS_FILE
-from warehouse.lake.roots import Root
+from warehouse.lake.roots import LocalPath, Root
 from warehouse.query import engine, sql_views
 from warehouse.query.snapshot import SnapshotReader
 
@@ -55,7 +55,7 @@ def connect(
         DataIncomplete: the hot log is missing or older than the lake.
     """
     folder = Path(data).absolute()
-    hot_log, lake = hot_log or folder / HOT_LOG, root or folder / LAKE
+    hot_log, lake = hot_log or folder / HOT_LOG, root or LocalPath(folder / LAKE)
     completeness.require_identity(hot_log, lake)
     if (isinstance(hot_log, Path) and not hot_log.is_file()) or not (lake / AGENTS_FILE).exists():
         raise NoData(f"there is no data in {folder}: name the data folder of `readership serve`")
@@ -64,7 +64,7 @@ def connect(
     database = engine.connect(folder / RUN / "spill", MEMORY_LIMIT)
     try:
         sql_views.create(database, snapshot, agents_file.read(lake))
-        engine.lock(database, (*snapshot.hits.files, *snapshot.daily_views.files, *snapshot.daily_errors.files))
+        engine.lock(database, (*snapshot.hits.files, *snapshot.daily_errors.files))
     except BaseException:
         database.close()
         raise

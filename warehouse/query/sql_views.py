@@ -6,23 +6,24 @@ import duckdb
 import pyarrow as pa
 
 from warehouse import daily_count
-from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, DAILY_VIEWS_TABLE, HITS_TABLE, File, Spec
+from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, HITS_TABLE, File, Spec
 from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot
-from warehouse.schema import AGENTS, HOT
+from warehouse.schema import AGENTS, DAILY_VIEWS, HOT
 
-_DATED = "SELECT *, CAST(ts AT TIME ZONE 'UTC' AS DATE) AS date FROM {hot}"
-_HOT_HITS = _DATED.format(hot="hits_hot")
-_HOT_DAILY_VIEWS = daily_count.count_sql(f"({_DATED.format(hot='daily_views_hot')})")
+DAILY_VIEWS_SQL = (
+    "SELECT project_id, strftime(date, '%Y-%m') AS month, date, path, traffic, agent, count(*) AS views "
+    "FROM {hits} GROUP BY ALL"
+)
+"""The view `daily_views`. `{hits}` has the rows of `hits`."""
+_HOT_HITS = "SELECT *, CAST(ts AT TIME ZONE 'UTC' AS DATE) AS date FROM hits_hot"
 
 
 def create_temporary(cursor: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> None:
     """Create `hits`, `daily_views` and `errors` as temporary views of one cursor."""
     cursor.register("hits_hot", snapshot.hits_hot.select(HOT.names))
-    cursor.register("daily_views_hot", snapshot.daily_views_hot.select(HOT.names))
     cursor.execute(f"CREATE OR REPLACE TEMP VIEW hits AS {_rows(HITS_TABLE, snapshot.hits.files, _HOT_HITS)}")
-    daily_views = _daily_views(snapshot, _HOT_HITS, _HOT_DAILY_VIEWS)
-    cursor.execute(f"CREATE OR REPLACE TEMP VIEW daily_views AS {daily_views}")
+    cursor.execute(f"CREATE OR REPLACE TEMP VIEW daily_views AS {DAILY_VIEWS_SQL.format(hits='hits')}")
     cursor.register("daily_errors_hot", daily_count.count_errors(snapshot.daily_errors_hot))
     errors = _rows(DAILY_ERRORS_TABLE, snapshot.daily_errors.files, "FROM daily_errors_hot")
     cursor.execute(f"CREATE OR REPLACE TEMP VIEW errors AS {errors}")
@@ -37,20 +38,16 @@ def create(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, agents: pa.T
     database.execute("CREATE SCHEMA copied")
     database.register("hits_hot", snapshot.hits_hot.select(HOT.names))
     database.execute(f"CREATE TABLE copied.hot_hits AS {_HOT_HITS}")
-    database.register("daily_views_hot", snapshot.daily_views_hot.select(HOT.names))
-    database.execute(f"CREATE TABLE copied.hot_daily_views AS {_HOT_DAILY_VIEWS}")
     database.register("daily_errors_hot", daily_count.count_errors(snapshot.daily_errors_hot))
     database.execute("CREATE TABLE copied.hot_daily_errors AS FROM daily_errors_hot")
     database.register("agents_read", agents)
     database.execute("CREATE TABLE copied.known_agents AS FROM agents_read")
-    for name in ("hits_hot", "daily_views_hot", "daily_errors_hot", "agents_read"):
+    for name in ("hits_hot", "daily_errors_hot", "agents_read"):
         database.unregister(name)
     hits = _rows(HITS_TABLE, snapshot.hits.files, "FROM copied.hot_hits")
-    daily_views = _daily_views(snapshot, "FROM copied.hot_hits", "FROM copied.hot_daily_views")
     _create(database, "hits", HITS_TABLE.schema, hits, "One row a page view")
-    _create(
-        database, "daily_views", DAILY_VIEWS_TABLE.schema, daily_views, "Page views by day: sum views, never count rows"
-    )
+    meaning = "Page views by day, counted from hits: sum views, never count rows"
+    _create(database, "daily_views", DAILY_VIEWS, DAILY_VIEWS_SQL.format(hits="hits"), meaning)
     errors = _rows(DAILY_ERRORS_TABLE, snapshot.daily_errors.files, "FROM copied.hot_daily_errors")
     meaning = "Requests of AI agents and bots that were answered with an error, by day: sum requests, never count rows"
     _create(database, "errors", DAILY_ERRORS_TABLE.schema, errors, meaning)
@@ -62,19 +59,6 @@ def _rows(spec: Spec, files: Sequence[File], hot: str) -> str:
     columns = ", ".join(spec.schema.names)
     stored = f"SELECT {columns} FROM {engine.rows(spec, files)} UNION ALL " if files else ""
     return f"{stored} SELECT {columns} FROM ({hot})"
-
-
-def _daily_views(snapshot: Snapshot, hot_hits: str, hot_daily_views: str) -> str:
-    """Return the SELECT of `daily_views`, whose dirty days are counted from the hits."""
-    stored_and_hot = _rows(DAILY_VIEWS_TABLE, snapshot.daily_views.files, hot_daily_views)
-    if not snapshot.dirty_days:
-        return stored_and_hot
-    days = ", ".join(f"DATE '{day}'" for day in sorted(snapshot.dirty_days))
-    files = [file for file in snapshot.hits.files if file.partition in snapshot.dirty_days]
-    recounted = daily_count.count_sql(f"({_rows(HITS_TABLE, files, hot_hits)}) WHERE date IN ({days})")
-    columns = ", ".join(DAILY_VIEWS_TABLE.schema.names)
-    others = f"SELECT {columns} FROM ({stored_and_hot}) WHERE date NOT IN ({days})"
-    return f"{others} UNION ALL SELECT {columns} FROM ({recounted})"
 
 
 def _create(database: duckdb.DuckDBPyConnection, name: str, schema: pa.Schema, rows: str, meaning: str) -> None:

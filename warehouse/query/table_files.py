@@ -14,19 +14,14 @@ HOT_COLUMNS = ("status", "traffic")
 
 @dataclass(frozen=True, slots=True)
 class TableFiles:
-    """Files of one table in a snapshot, and the rows of the snapshot that are not in them.
-
-    `waiting` is the number of hits that are only in the hot log. `stale_days` (YYYY-MM-DD) are the dirty days of
-    `daily_views`; the other tables have none.
-    """
+    """Files of one table in a snapshot, and the number of rows of the snapshot that are only in the hot log."""
 
     files: tuple[File, ...]
     waiting: int
-    stale_days: tuple[str, ...]
 
 
 def read(hot: HotLogPlace, root: Root, table: str) -> TableFiles:
-    """Return the files of the table `hits`, `daily_views` or `daily_errors`.
+    """Return the files of the table `hits` or `daily_errors`.
 
     Raises:
         DataIncomplete: see `SnapshotReader.take`.
@@ -34,8 +29,5 @@ def read(hot: HotLogPlace, root: Root, table: str) -> TableFiles:
     with closing(SnapshotReader(hot, root, HOT_COLUMNS)) as reader:
         snapshot = reader.take()
     if table == "hits":
-        return TableFiles(snapshot.hits.files, snapshot.hits_hot.num_rows, ())
-    if table == "daily_errors":
-        return TableFiles(snapshot.daily_errors.files, snapshot.daily_errors_hot.num_rows, ())
-    stale_days = tuple(sorted(snapshot.dirty_days))
-    return TableFiles(snapshot.daily_views.files, snapshot.daily_views_hot.num_rows, stale_days)
+        return TableFiles(snapshot.hits.files, snapshot.hits_hot.num_rows)
+    return TableFiles(snapshot.daily_errors.files, snapshot.daily_errors_hot.num_rows)

@@ -136,8 +136,9 @@ def _of_files(files: Sequence[str], columns: Collection[str], month: str, condit
 
 
 def _is_slow(hits: Sequence[tuple[list[File], TimeRange, int]], scope: Scope, by_path: bool) -> bool:
-    rows = sum(file.rows for files, _, _ in hits for file in files)
-    if rows > SLOW_ROWS:
+    path = scope.filters.path
+    is_one_path = path is not None and "*" not in path  # whose rows are in few row groups
+    if not is_one_path and sum(file.rows for files, _, _ in hits for file in files) > SLOW_ROWS:
         return True
     return (
         by_path

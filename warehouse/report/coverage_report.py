@@ -52,7 +52,8 @@ def measured(statements: Statements, snapshot: HitsSnapshot, query: Query, polic
 def _source_days(statements: Statements, snapshot: HitsSnapshot, project: str) -> pa.Table:
     stored = without_waiting(snapshot)
     of_files = statements.cached(
-        (project, "source days", stored.rows_key), lambda: days.in_files(_in_files(statements, stored, project))
+        (project, "source days of files", stored.rows_key),
+        lambda: days.in_files(_in_files(statements, stored, project)),
     )
     of_waiting = days.in_rows(snapshot.hot, project)
     return days.union(of_files, of_waiting, _first_and_last(statements, snapshot, project))

@@ -18,7 +18,6 @@ import msgspec
 
 from warehouse.columns.dimensions import CUBES, DIMENSIONS, Cube
 from warehouse.errors import RollupDamaged
-from warehouse.lake import roots
 from warehouse.lake.delta_table import File
 from warehouse.lake.roots import Root
 
@@ -113,21 +112,21 @@ def choose(root: Root, files: Sequence[File]) -> Coverage:
 
 
 def written_key(root: Root) -> int:
-    """Return a number that changes after each change of the usable rollups; 0 before the first rollup.
+    """Return a number that changes after each change of the usable rollups.
 
-    For a lake in an object store it is the time of a local folder, and changes every REREAD_S seconds, because another
-    machine may have written or removed rollups.
+    It is the time of a local folder, and changes every REREAD_S seconds, because another machine may have written or
+    removed rollups of a lake in an object store.
     """
-    ticks = 0 if isinstance(root, Path) else int(time.time() // REREAD_S)
+    ticks = int(time.time() // REREAD_S)
     try:
-        return (roots.local_folder(root) / FOLDER).stat().st_mtime_ns + ticks
+        return (root.local / FOLDER).stat().st_mtime_ns + ticks
     except FileNotFoundError:
         return ticks
 
 
 def change_written_key(root: Root) -> None:
     """Change `written_key`, so that readers call `choose` again."""
-    os.utime(roots.local_folder(root) / FOLDER)
+    os.utime(root.local / FOLDER)
 
 
 def list_rollups(root: Root, month: str) -> Iterator[Rollup]:
@@ -140,12 +139,12 @@ def list_rollups(root: Root, month: str) -> Iterator[Rollup]:
 def list_folders(root: Root, month: str) -> list[Root]:
     """Return the folders of a month, including those without a `coverage.json`."""
     folder = month_folder(root, month)
-    return [folder / name for name in roots.list_folders(folder)]
+    return [folder / name for name in folder.folders()]
 
 
 def list_months(root: Root) -> list[str]:
     """Return the months (YYYY-MM) that have a folder, in order."""
-    names = roots.list_folders(root / FOLDER)
+    names = (root / FOLDER).folders()
     return sorted(name.removeprefix("month=") for name in names if name.startswith("month="))
 
 
@@ -161,11 +160,11 @@ def read(folder: Root) -> Rollup:
         RollupDamaged: `coverage.json` is malformed or of another layout; or a Parquet file is missing or has another
             size.
     """
-    sizes = dict(roots.list_sizes(folder))
+    sizes = {name: stat.st_size for name, stat in folder.files()}
     if COVERAGE not in sizes:
         raise FileNotFoundError(f"{folder / COVERAGE} is missing")
     try:
-        record = msgspec.json.decode(roots.read_immutable(folder / COVERAGE), type=Record)
+        record = msgspec.json.decode((folder / COVERAGE).read_immutable(), type=Record)
     except msgspec.DecodeError as error:
         raise RollupDamaged(f"{folder / COVERAGE} cannot be read: {error}") from None
     if record.layout != LAYOUT:

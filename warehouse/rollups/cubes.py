@@ -5,6 +5,7 @@ the order is the cube's.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from warehouse.columns.dimensions import BY_NAME, Cube
 from warehouse.lake.delta_table import HITS_TABLE, File
@@ -42,20 +43,21 @@ def add_up(cube: Cube, cells: str, day: str = "day_of_month") -> str:
     return f"SELECT {key}, sum(views)::UINTEGER AS views FROM {cells} GROUP BY ALL"
 
 
-def in_order(cube: Cube, cells: Root) -> str:
+def in_order(cube: Cube, cells: Path) -> str:
     """Return the SELECT of the rows of a file in the cube's order: rows of a path together, else those of a day."""
     first = ("path", "day_of_month") if "path" in cube.columns else ("day_of_month",)
     order = ", ".join(dict.fromkeys(["project_id", *first, *cube.columns]))
     return f"FROM {parquet(cells)} ORDER BY {order}"
 
 
-def cumulate(paths: Root) -> str:
+def cumulate(paths: Path) -> str:
     """Return the SELECT of the counts up to the end of each day, from the days of the cube `paths`.
 
     Its groups take 1 kB of memory each: run it `in_parts`.
     """
     until = (f"coalesce(sum(views) FILTER (day_of_month <= {day}), 0)::UINTEGER AS until_{day}" for day in DAYS)
-    return f"SELECT project_id, path, sources, traffic, {', '.join(until)} FROM {parquet(paths)} WHERE {{part}} GROUP BY ALL"
+    key = "project_id, path, sources, traffic"
+    return f"SELECT {key}, {', '.join(until)} FROM {parquet(paths)} WHERE {{part}} GROUP BY ALL"
 
 
 def in_parts(select: str, groups: int) -> list[str]:
@@ -67,6 +69,6 @@ def in_parts(select: str, groups: int) -> list[str]:
     return [select.format(part=f"hash(path) % {parts} = {part}") for part in range(parts)]
 
 
-def parquet(*paths: Root | str) -> str:
+def parquet(*paths: Root | Path | str) -> str:
     """Return the table function that reads files of a cube."""
     return f"read_parquet([{', '.join(engine.path_literal(str(path)) for path in paths)}], hive_partitioning = false)"

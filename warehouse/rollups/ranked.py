@@ -97,36 +97,30 @@ def write(root: Root, database: duckdb.DuckDBPyConnection, parts: Sequence[Part]
     if not rollups or (newest and newest.record.rollups == rollups):
         return
     folder = root / coverage.FOLDER / FOLDER / str(uuid.uuid4())
-    work = roots.new_folder(folder)
     try:
-        with database.cursor() as cursor:
+        with folder.new_folder() as work, database.cursor() as cursor:
             bounds = _write_files(cursor, work, [part for part in parts if part.is_whole], steps)
-        files = sorted(path for path in work.iterdir() if path.suffix == ".parquet")
-        record = Record(LAYOUT, rollups, [*steps], bounds, {path.name: path.stat().st_size for path in files})
-        for path in files:
-            roots.publish(path, folder / path.name)
-        roots.sync(folder)
-        roots.write(folder / RECORD, msgspec.json.encode(record))
+            sizes = {path.name: path.stat().st_size for path in work.iterdir()}
+        (folder / RECORD).write(msgspec.json.encode(Record(LAYOUT, rollups, [*steps], bounds, sizes)))
     except BaseException:
-        roots.remove_folder(folder)
+        folder.remove_folder()
         raise
-    finally:
-        roots.remove_local(folder)
     coverage.change_written_key(root)
     for old in folders(root):
         if old != folder and (newest is None or old != newest.folder):
-            roots.remove_folder(old)
+            old.remove_folder()
 
 
 def folders(root: Root) -> list[Root]:
     """Return the folders of rankings, including those that are being written."""
-    return [root / coverage.FOLDER / FOLDER / name for name in roots.list_folders(root / coverage.FOLDER / FOLDER)]
+    folder = root / coverage.FOLDER / FOLDER
+    return [folder / name for name in folder.folders()]
 
 
 def _read(folder: Root) -> Ranking | None:
     with suppress(FileNotFoundError, msgspec.DecodeError):
-        record = msgspec.json.decode(roots.read_immutable(folder / RECORD), type=Record)
-        sizes = dict(roots.list_sizes(folder))
+        record = msgspec.json.decode((folder / RECORD).read_immutable(), type=Record)
+        sizes = {name: stat.st_size for name, stat in folder.files()}
         if record.layout == LAYOUT and record.sizes.items() <= sizes.items():
             return Ranking(folder, record)
     return None
@@ -159,7 +153,7 @@ def _write_files(
         return dict(bounds)
 
 
-def _write(cursor: duckdb.DuckDBPyConnection, select: str, cells: Root, ranks: Path, file: Path) -> None:
+def _write(cursor: duckdb.DuckDBPyConnection, select: str, cells: Root | Path, ranks: Path, file: Path) -> None:
     """Write cells in the order of their ranks: first the join, and then the sort, each of which may spill."""
     rows = f"{cubes.parquet(cells)} AS cells JOIN {cubes.parquet(ranks)} AS ranks USING (project_id, path)"
     joined = write_rows(cursor, [select.format(rows=rows)], ranks.with_name("joined"))

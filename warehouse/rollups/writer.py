@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 
 from warehouse.columns.dimensions import CUBES
 from warehouse.errors import LakeUnreachable
-from warehouse.lake import roots
 from warehouse.lake.delta_table import File
 from warehouse.lake.roots import Root
 from warehouse.rollups import coverage, cubes
@@ -28,7 +27,13 @@ OnStep = Callable[[str], None]
 """Function that is called with the name of each point (see STEPS) at which a crash would leave a different state."""
 WRITTEN = tuple(sorted(CUBES, key=lambda cube: cube.base is not None))
 """Cubes in the order in which they are written: first those that are counted from `hits`, then their sums."""
-STEPS = ("before count", *(f"before {each.name}" for each in WRITTEN), "before sync", "before coverage", "after coverage")
+STEPS = (
+    "before count",
+    *(f"before {each.name}" for each in WRITTEN),
+    "before sync",
+    "before coverage",
+    "after coverage",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +75,16 @@ def prepare(
     """
     chosen = coverage.choose(root, files) if is_copied else Coverage((), tuple(files))
     folder = coverage.month_folder(root, month) / str(uuid.uuid4())
-    work = roots.new_folder(folder)
     try:
-        on_step("before count")
-        with database.cursor() as cursor:
-            _write_files(cursor, work, chosen, on_step)
-        record = coverage.record_of(month, files, work)
-        on_step("before sync")
-        for name in coverage.PARQUET:
-            roots.publish(work / name, folder / name)
-        roots.sync(folder)  # else a power loss could leave coverage.json without a file that it needs
+        with folder.new_folder() as work:
+            on_step("before count")
+            with database.cursor() as cursor:
+                _write_files(cursor, work, chosen, on_step)
+            record = coverage.record_of(month, files, work)
+            on_step("before sync")  # else a power loss could leave coverage.json without a file that it needs
     except BaseException:
         _discard(folder)
         raise
-    finally:
-        roots.remove_local(folder)
     return Prepared(folder, record)
 
 
@@ -92,7 +92,7 @@ def commit(root: Root, prepared: Prepared, on_step: OnStep = lambda step: None) 
     """Write the `coverage.json` of a rollup, so that readers use it, and return the rollup."""
     try:
         on_step("before coverage")
-        roots.write(prepared.folder / coverage.COVERAGE, msgspec.json.encode(prepared.record))
+        (prepared.folder / coverage.COVERAGE).write(msgspec.json.encode(prepared.record))
     except BaseException:
         _discard(prepared.folder)
         raise
@@ -104,7 +104,7 @@ def commit(root: Root, prepared: Prepared, on_step: OnStep = lambda step: None) 
 def _discard(folder: Root) -> None:
     with suppress(OSError, LakeUnreachable):  # a vacuum removes the files that remain
         (folder / coverage.COVERAGE).unlink(missing_ok=True)  # first: with this file, readers use the others
-        roots.remove_folder(folder)
+        folder.remove_folder()
 
 
 def _write_files(cursor: duckdb.DuckDBPyConnection, folder: Path, chosen: Coverage, on_step: OnStep) -> None:

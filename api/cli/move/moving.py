@@ -24,8 +24,9 @@ from warehouse import folder
 from warehouse.control import database
 from warehouse.errors import MoveRefused, NoData
 from warehouse.folder import HOT_LOG, Moved
-from warehouse.lake import registry, roots
+from warehouse.lake import registry
 from warehouse.lake.lock import write_lock
+from warehouse.lake.roots import LocalPath
 from warehouse.move import databases, exclusive, lake
 from warehouse.move.databases import Sources
 
@@ -132,12 +133,12 @@ def _copy(places: Places, sources: Sources, node: str, watch: Watch) -> Done:
         sources.require_accepted()
         databases.rehearse(places.server, sources, schema)
     rows = sources.count_rows() if places.server else 0
-    watch.on_start(rows, sum(lake.list_files(local).values()) if places.lake and isinstance(local, Path) else 0)
+    watch.on_start(rows, sum(lake.list_files(local).values()) if places.lake else 0)
     if places.lake is not None:
-        assert isinstance(local, Path)
-        roots.require_safe(places.lake)
+        assert isinstance(local, LocalPath)
+        places.lake.require_safe()
         copied = lake.copy(local, places.lake, node, watch.on_bytes, watch.on_step)
-        done.files, done.bytes = copied.files, copied.bytes
+        done.files, done.bytes = len(copied), sum(copied.values())
 
     def record() -> None:
         watch.on_step("before record")
@@ -201,5 +202,5 @@ def _opened(places: Places, control: Path | None) -> Iterator[Sources]:
     with ExitStack() as stack:
         hot = stack.enter_context(exclusive.opened(places.before.data / HOT_LOG))
         opened = None if control is None else stack.enter_context(exclusive.opened(control))
-        stack.enter_context(write_lock(places.before.lake, LOCK_WAIT_S))
+        stack.enter_context(write_lock(places.before.lake.local, LOCK_WAIT_S))
         yield Sources(hot, opened, (deduplication.STATEMENTS, ledger_store.STATEMENTS))

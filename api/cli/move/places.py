@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from api import settings
 from api.environment import POSTGRESQL
@@ -12,8 +11,9 @@ from warehouse import folder
 from warehouse.errors import MoveRefused
 from warehouse.folder import LAKE, Moved
 from warehouse.hotlog.connection import Server, server_of
-from warehouse.integrity import completeness
+from warehouse.lake.delta_table import HITS_TABLE, is_table
 from warehouse.lake.remote.object_path import ObjectPath
+from warehouse.lake.roots import LocalPath, Root
 
 DATABASE_URL, LAKE_URI = "READERSHIP_DATABASE_URL", "READERSHIP_LAKE"
 _LAKES = ("s3://", "gs://", "az://")
@@ -34,7 +34,7 @@ class Places:
     def record(self, node: str, *, is_complete: bool) -> Moved:
         """Return the record of the move."""
         database = self.server.database if self.server else None
-        return Moved(node, database, None if isinstance(self.after.lake, Path) else str(self.after.lake), is_complete)
+        return Moved(node, database, self.after.lake.uri, is_complete)
 
     def is_recorded(self, earlier: Moved) -> bool:
         """Return whether an earlier move was one to the same places."""
@@ -57,8 +57,8 @@ def choose(environ: Mapping[str, str], now: Settings, to: Sequence[str]) -> Plac
     lake = after.lake if LAKE_URI in (named or environ) and isinstance(after.lake, ObjectPath) else None
     if DATABASE_URL in named and server is None:
         raise InvalidSetting("a database to move to must be a URL such as postgresql://user@host/database")
-    local = now.data / LAKE
-    if lake is not None and not completeness.has_log(local):
+    local = LocalPath(now.data / LAKE)
+    if lake is not None and not is_table(local / HITS_TABLE.name):
         if LAKE_URI in named:
             raise MoveRefused(f"there is no lake in {local}")
         lake = None
@@ -91,9 +91,8 @@ def _variables(to: Sequence[str]) -> dict[str, str]:
     return named
 
 
-def _before(now: Settings, server: Server | None, lake: object) -> Settings:
+def _before(now: Settings, server: Server | None, lake: Root) -> Settings:
     """Return the settings with which the stores are read before the move."""
-    assert isinstance(lake, Path | ObjectPath)
     url = now.database_url
     if server is not None and (used := server_of(url)) is not None:
         if used.url != server.url:

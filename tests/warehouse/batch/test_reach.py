@@ -11,6 +11,7 @@ from pathlib import Path
 from tests.warehouse.site import ROOT
 from warehouse.batch import reach
 from warehouse.batch.release import PACKAGES
+from warehouse.lake.roots import LocalPath
 
 ANSWER = """
 import pickle, sys
@@ -20,20 +21,20 @@ print(reach.answer(pickle.load(sys.stdin.buffer), "process"))
 
 
 def test_answer_is_found_in_the_lake_and_deleted(tmp_path: Path) -> None:
-    with reach.probe(tmp_path) as probe:
+    with reach.probe(LocalPath(tmp_path)) as probe:
         assert reach.answer(probe, "process") == ""
         assert reach.fault(probe, "process") == ""
     assert not list(tmp_path.iterdir())
 
 
 def test_answer_in_another_lake_is_a_fault(tmp_path: Path) -> None:
-    with reach.probe(tmp_path) as probe:
+    with reach.probe(LocalPath(tmp_path)) as probe:
         assert "copy of the lake" in reach.fault(probe, "process")
-        assert "another lake" in reach.answer(replace(probe, root=tmp_path / "other"), "process")
+        assert "another lake" in reach.answer(replace(probe, root=LocalPath(tmp_path / "other")), "process")
 
 
 def test_lake_that_cannot_be_written_is_a_fault(tmp_path: Path) -> None:
-    with reach.probe(tmp_path) as probe:
+    with reach.probe(LocalPath(tmp_path)) as probe:
         folder = tmp_path / reach.FOLDER / f"{probe.name}.process"
         folder.mkdir()  # also root cannot replace a folder by a file
         assert "cannot use the lake" in reach.answer(probe, "process")
@@ -41,7 +42,7 @@ def test_lake_that_cannot_be_written_is_a_fault(tmp_path: Path) -> None:
 
 
 def test_other_release_is_a_fault(tmp_path: Path) -> None:
-    with reach.probe(tmp_path) as probe:
+    with reach.probe(LocalPath(tmp_path)) as probe:
         answer = reach.answer(replace(probe, release="9.9"), "process")
         assert "this machine has 9.9: install the same release" in answer
         assert reach.fault(probe, "process")
@@ -58,7 +59,7 @@ def test_other_source_of_the_same_version_is_a_fault_that_names_both_releases(tm
     checkout = tmp_path / "checkout"
     for package in PACKAGES:
         shutil.copytree(ROOT / package, checkout / package, ignore=shutil.ignore_patterns("__pycache__"))
-    with reach.probe(tmp_path / "lake") as probe:
+    with reach.probe(LocalPath(tmp_path / "lake")) as probe:
         assert answer_in(checkout, probe) == ""
         with (checkout / "ingest" / "formats" / "clf.py").open("a") as changed:
             changed.write("# another line\n")

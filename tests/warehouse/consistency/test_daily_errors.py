@@ -11,7 +11,7 @@ import pytest
 from tests.warehouse.site import DAY, NOON, Row, Site, die_at, key, some_rows, view
 from warehouse.hotlog import batches
 from warehouse.integrity import durability
-from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, DAILY_VIEWS_TABLE, HITS_TABLE
+from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, HITS_TABLE
 from warehouse.maintenance import catch_up, compact, erase
 from warehouse.query import sql
 
@@ -141,7 +141,7 @@ def test_lake_of_an_older_release_gets_the_table_without_the_rows_that_are_in_hi
     assert site.state(DAILY_ERRORS_TABLE).offset == site.state(HITS_TABLE).offset == 1
     site.load()
     assert errors_of(site) == expected([error(1)])
-    assert {site.state(spec).offset for spec in (HITS_TABLE, DAILY_VIEWS_TABLE, DAILY_ERRORS_TABLE)} == {2}
+    assert {site.state(spec).offset for spec in (HITS_TABLE, DAILY_ERRORS_TABLE)} == {2}
     assert site.faults() == []
     site.close()
 

@@ -113,7 +113,7 @@ class Warehouse(RuleBasedStateMachine):
     def load_hits_alone(self) -> None:
         """Load as a loader that is killed between its commits to the two tables."""
         with suppress(Died):
-            self.site.load(_die_before_daily_views)
+            self.site.load(_die_before_daily_errors)
 
     @rule(small_files_max=st.integers(0, 2))
     def compact(self, small_files_max: int) -> None:
@@ -176,8 +176,8 @@ class Died(Exception):
     """Signal that the loader ends here, in place of a kill."""
 
 
-def _die_before_daily_views(step: str) -> None:
-    if step == "before commit of daily_views":
+def _die_before_daily_errors(step: str) -> None:
+    if step == "before commit of daily_errors":
         raise Died
 
 

@@ -1,4 +1,4 @@
-"""`hits` and `daily_views` agree in each query, also while only one of them has been rewritten."""
+"""Reports agree with the SQL views at each step of a rewrite of `hits`, and after it was killed."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -10,13 +10,11 @@ import duckdb
 import pytest
 
 from tests.warehouse.maintenance.reclassification.rules import RULES
-from tests.warehouse.site import DAY, NOON, Row, Site, die_at, key, rank, view
-from warehouse.hotlog import dirty_days
+from tests.warehouse.site import DAY, NOON, Site, die_at, key, rank, view
 from warehouse.lake.agents_file import write_agents
 from warehouse.maintenance import catch_up, erase
 from warehouse.maintenance.reclassification import reclassify
-from warehouse.query import sql, sql_views
-from warehouse.query.snapshot import SnapshotReader
+from warehouse.query import sql
 from warehouse.query.time_range import FIRST, LAST
 from warehouse.report.reports import Reports
 
@@ -92,7 +90,7 @@ def assert_consistent(site: Site, reports: Reports, expected_counts: Counter[tup
 
 
 @pytest.mark.parametrize("rewrite", REWRITES)
-def test_tables_agree_at_each_step_of_a_rewrite(site: Site, reports: Reports, rewrite: str) -> None:
+def test_reports_agree_with_the_views_at_each_step_of_a_rewrite(site: Site, reports: Reports, rewrite: str) -> None:
     steps = Counter[str]()
 
     def look(step: str) -> None:
@@ -110,72 +108,15 @@ def test_tables_agree_at_each_step_of_a_rewrite(site: Site, reports: Reports, re
     ("rewrite", "step"),
     [(each, step) for each, of in (("reclassify", reclassify), ("project", erase)) for step in of.STEPS],
 )
-def test_tables_agree_after_a_rewrite_was_killed(site: Site, reports: Reports, rewrite: str, step: str) -> None:
+def test_reports_agree_with_the_views_after_a_rewrite_was_killed(
+    site: Site, reports: Reports, rewrite: str, step: str
+) -> None:
     die_at(site, KILLED[rewrite], step, passes=1)
     assert_consistent(site, reports)
     site.post(view("/hot", ts=NOON - 20 * DAY), view("/hot", ts=NOON - 2 * DAY), view("/hot", ts=NOON))
     assert_consistent(site, reports)
-    die_at(site, "load.load(hot, root, 10, on_step)", "before commit of daily_views")
+    die_at(site, "load.load(hot, root, 10, on_step)", "before commit of daily_errors")
     assert_consistent(site, reports)
     site.load()
     assert_consistent(site, reports)
     assert site.faults() == []
-
-
-BEGIN, END = "begin", "end"
-
-
-@pytest.mark.parametrize(
-    "moments",
-    [{1: BEGIN}, {2: BEGIN}, {3: BEGIN}, {1: END}, {2: END}, {3: END}, {1: BEGIN, 3: END}, {2: BEGIN, 3: END}],
-    ids=str,
-)
-def test_snapshot_is_consistent_if_a_rewrite_begins_or_ends_while_it_is_taken(
-    site: Site, moments: dict[int, str]
-) -> None:
-    """Begin or end the rewrite at the nth statement on the hot log, before it reads a row.
-
-    The statements read the dirty days, the synced versions, the batches, and the dirty days again.
-    """
-    reader, statements = SnapshotReader(site.hot_log, site.root), [0]
-
-    def begin() -> None:
-        with pytest.raises(InterruptedError):
-            REWRITES["reclassify"](site, interrupt)
-
-    def interrupt(step: str) -> None:
-        if step == "before commit of daily_views":
-            raise InterruptedError
-
-    def meanwhile(statement: str) -> None:
-        statements[0] += 1
-        match moments.get(statements[0]):
-            case "begin":
-                begin()
-            case "end":
-                site.load()
-
-    if BEGIN not in moments.values():
-        begin()
-    else:
-        site.load()
-    reader.take()
-    reader._hot.set_trace_callback(meanwhile)
-    snapshot = reader.take()
-    reader._hot.set_trace_callback(None)
-    assert statements[0] >= 3
-    with site.database.cursor() as cursor:
-        sql_views.create_temporary(cursor, snapshot)
-        assert counts(cursor, "daily_views", "sum(views)") == counts(cursor, "hits", "count(*)")
-    reader.close()
-
-
-def test_other_days_and_hot_rows_are_counted_right_while_a_day_is_dirty(site: Site) -> None:
-    site.load()
-    dirty_days.mark_dirty(site.hot, ["2026-09-14", "2026-09-16"])
-    hot: list[Row] = [view("/hot", ts=NOON + days * DAY) for days in (-50, -1, 0, 1)]
-    site.post(*hot)
-    with sql.connect(site.root.parent) as connection:
-        assert counts(connection, "daily_views", "sum(views)") == Counter(map(key, [*ROWS, *hot]))
-        months = connection.sql("SELECT DISTINCT month FROM daily_views WHERE date = DATE '2026-09-14'").fetchall()
-    assert months == [("2026-09",)]

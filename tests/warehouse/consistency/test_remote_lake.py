@@ -14,13 +14,12 @@ from tests.stores.outage import Way
 from tests.warehouse.site import DAY, NOON, Site, hits_of, rank, some_rows, view
 from warehouse import doctor
 from warehouse.errors import LakeUnreachable
-from warehouse.hotlog import dirty_days
 from warehouse.integrity import durability
-from warehouse.lake import agents_file, delta_log, delta_table, log_repair, rewriting, roots
+from warehouse.lake import agents_file, delta_log, delta_table, log_repair, rewriting, roots, table_schema
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.lake.remote import file_cache
 from warehouse.lake.remote.object_path import ObjectPath
-from warehouse.maintenance import compact, erase, recount, rollups
+from warehouse.maintenance import compact, erase, rollups
 from warehouse.query import sql
 from warehouse.rollups import coverage
 from warehouse.schema import HOT
@@ -79,9 +78,7 @@ def test_answers_equal_those_of_a_local_lake(local: Site, remote: Site) -> None:
     assert expected == 81
     assert answers(remote) == answers(local)
     for site in (local, remote):
-        dirty_days.mark_dirty(site.hot, [NOON.date().isoformat()])
         site.load()
-        recount.rebuild(site.hot, site.root, site.database, 0)
         assert erase.erase_project(site.hot, site.root, site.database, "site-2", 0) == 1
         rollups.write_stale(site.root, site.database, 0)
         rollups.vacuum(site.root, 0)
@@ -91,16 +88,29 @@ def test_answers_equal_those_of_a_local_lake(local: Site, remote: Site) -> None:
     assert answers(remote, "site-2")[0] == []
 
 
+def test_daily_views_of_an_older_release_are_removed_from_the_store(remote: Site) -> None:
+    remote.post(view())
+    remote.load()
+    for name in ("_delta_log/00000000000000000000.json", "month=2026-09/part-1.parquet"):
+        file = remote.root / "daily_views" / name
+        assert isinstance(file, ObjectPath)
+        file.write(b"counts")
+    remote.table(HITS_TABLE).alter.set_table_properties({table_schema.PROPERTY: "2"}, raise_if_not_exists=False)
+    durability.prepare(remote.hot, remote.root)
+    assert sorted(remote.root.folders()) == ["_stores", "daily_errors", "hits"]
+    assert len(remote.stored(HITS_TABLE)) == 1
+    assert remote.faults() == []
+
+
 def test_vacuum_evicts_files_that_another_machine_deleted(remote: Site) -> None:
     deleted = remote.root / "deleted"
-    assert isinstance(deleted, ObjectPath)
-    deleted.write_bytes(b"hits")
-    assert roots.read_immutable(deleted) == b"hits"
+    deleted.write(b"hits")
+    assert deleted.read_immutable() == b"hits"
     deleted.unlink()
-    assert roots.read_immutable(deleted) == b"hits", "from the cache"
+    assert deleted.read_immutable() == b"hits", "from the cache"
     compact.vacuum(remote.hot, remote.root, 0)
     with pytest.raises(FileNotFoundError):
-        roots.read_immutable(deleted)
+        deleted.read_immutable()
 
 
 @pytest.mark.long
@@ -113,9 +123,9 @@ def test_local_lake_is_moved_by_copying_its_files(local: Site, bucket: str) -> N
     folder = local.hot_log.parent
     root = roots.open_remote(bucket, folder / "other")
     for file in (each for each in local.root.rglob("*") if each.is_file() and not each.name.startswith(".")):
-        (root / file.relative_to(local.root).as_posix()).upload(file)
+        (root / file.relative_to(local.root).as_posix()).write(file)
     with closing(Site(folder, is_new=False, root=root)) as moved:
-        roots.make_folder(root)
+        root.make_folder()
         assert answers(moved) == expected
         assert moved.load().rows == 10
         assert answers(moved)[1:] == expected[1:]
@@ -143,7 +153,7 @@ def test_report_without_a_new_load_sends_no_request(remote: Site) -> None:
     with closing(remote.reports()) as reports:
         before = rank(reports, "site", NOON, NOON + 5 * DAY, NOON + 5 * DAY)
         remote.post(view("/new"))
-        roots.remove_folder(remote.root / "hits")
+        (remote.root / "hits").remove_folder()
         after = rank(reports, "site", NOON, NOON + 5 * DAY, NOON + 5 * DAY)
     assert after.human == before.human + 1
 
@@ -164,7 +174,6 @@ def test_lost_commit_is_found_and_its_loss_accepted(remote: Site) -> None:
     assert "was stored up to version" in "".join(remote.faults())
     durability.accept_losses(remote.hot, remote.root, 0)
     remote.load()  # the hot log still has the batch of the lost commit
-    recount.rebuild(remote.hot, remote.root, remote.database, 0)
     with closing(remote.reports()) as reports:
         assert rank(reports, "site", NOON, NOON + DAY, NOON + DAY).paths["path"].to_pylist() == ["/first", "/second"]
     assert remote.faults() == []
@@ -183,10 +192,10 @@ def test_second_commit_of_a_version_is_refused(remote: Site, monkeypatch: pytest
 
 def test_checkpoints_bound_the_commits_that_opening_a_table_reads(remote: Site) -> None:
     rows = hits_of(pa.Table.from_pylist([view()], HOT))
-    for number in range(1, delta_log.REMOTE_CHECKPOINT_COMMITS + 2):
+    for number in range(1, ObjectPath.checkpoint_commits + 2):
         delta_table.append(remote.table(HITS_TABLE), rows, "node", number)
     log = delta_log.read(remote.root / "hits")
-    assert log.newest - log.checkpoint < delta_log.REMOTE_CHECKPOINT_COMMITS < log.newest
+    assert log.newest - log.checkpoint < ObjectPath.checkpoint_commits < log.newest
 
 
 @pytest.mark.parametrize(
@@ -247,7 +256,7 @@ def test_rollup_of_a_killed_writer_is_ignored_and_its_folder_removed(remote: Sit
     remote.post(*some_rows(0, 10))
     remote.load()
     folder = coverage.month_folder(remote.root, "2026-09") / "killed"
-    (folder / coverage.DAYS).write_bytes(b"part")
+    (folder / coverage.DAYS).write(b"part")
     assert list(coverage.list_rollups(remote.root, "2026-09")) == []
     assert rollups.write_due(remote.root, remote.database, TODAY, 0, settle_s=0).rollups == 1
     (part,) = coverage.choose(remote.root, remote.state(HITS_TABLE).files).parts

@@ -29,12 +29,10 @@ def hot(tmp_path: Path) -> Iterator[sqlite3.Connection]:
 
 @pytest.mark.parametrize(
     ("more", "needed"),
-    [(0, MARGIN + 2 * 3 * MIB), (5 * MIB, MARGIN + 2 * (3 + 5) * MIB + 5 * MIB)],
+    [(0, MARGIN + 3 * MIB), (5 * MIB, MARGIN + (3 + 5) * MIB + 5 * MIB)],
     ids=["waiting batches", "and one more"],
 )
-def test_two_copies_of_the_waiting_batches_and_the_margin_must_fit(
-    hot: sqlite3.Connection, more: int, needed: int
-) -> None:
+def test_copy_of_the_waiting_batches_and_the_margin_must_fit(hot: sqlite3.Connection, more: int, needed: int) -> None:
     assert disk_space.shortage(hot, needed, more) is None
     shortage = disk_space.shortage(hot, needed - 1, more)
     assert shortage is not None

@@ -43,7 +43,7 @@ def test_loaded_batches_are_in_the_hot_log_and_do_not_wait(hot: HotConnection) -
 
 
 def test_disk_space_is_reserved_for_waiting_batches_alone(hot: HotConnection) -> None:
-    needed = disk_space.MARGIN_BYTES + disk_space.COPIES * batches.backlog(hot).bytes
+    needed = disk_space.MARGIN_BYTES + batches.backlog(hot).bytes
     assert disk_space.shortage(hot, needed) is None
     assert disk_space.shortage(hot, needed - 1) is not None
 

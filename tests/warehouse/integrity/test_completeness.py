@@ -17,6 +17,7 @@ from warehouse.integrity import completeness, durability
 from warehouse.integrity.completeness import HotLogIdentity
 from warehouse.lake import delta_table, registry
 from warehouse.lake.registry import ControlRecord, HotLogRecord
+from warehouse.lake.roots import LocalPath
 from warehouse.maintenance import load
 
 KNOWN = {"node": HotLogRecord("node")}
@@ -187,7 +188,7 @@ def test_lake_that_another_node_creates_while_the_stores_are_read_is_not_another
 ) -> None:
     server = server_of(new_database(postgresql))
     assert server is not None
-    root = tmp_path / "lake"
+    root = LocalPath(tmp_path / "lake")
     root.mkdir()
     read_identity = completeness.read_identity
 
@@ -200,7 +201,7 @@ def test_lake_that_another_node_creates_while_the_stores_are_read_is_not_another
     monkeypatch.setattr(completeness, "read_identity", create_and_read)
     completeness.require_identity(server, root)
     with pytest.raises(HotLogBehind, match="belongs to another lake"):
-        completeness.require_identity(server, tmp_path / "other")
+        completeness.require_identity(server, LocalPath(tmp_path / "other"))
 
 
 def test_control_database_is_registered_again_only_if_it_is_another(site: Site) -> None:

@@ -12,6 +12,7 @@ from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import server_of
 from warehouse.integrity.lake_lock import lake_lock, rollups_lock
+from warehouse.lake.roots import LocalPath
 
 
 @pytest.fixture
@@ -28,7 +29,9 @@ def test_second_node_is_refused_until_the_first_has_ended(
     nodes: tuple[PostgresqlConnection, PostgresqlConnection], tmp_path: Path
 ) -> None:
     first, second = nodes
-    folders = [tmp_path / "first", tmp_path / "second"]  # the lock file of one folder would refuse it, too
+    folders = [
+        LocalPath(tmp_path / name) for name in ("first", "second")
+    ]  # the lock file of one folder would refuse it, too
     for folder in folders:
         folder.mkdir()
 
@@ -49,13 +52,13 @@ def test_statement_on_the_hot_log_fails_after_the_lock_was_lost(
     first, second = nodes
 
     def work() -> None:
-        with lake_lock(first, tmp_path, 0):
+        with lake_lock(first, LocalPath(tmp_path), 0):
             end(first, second)
             batches.last_id(first)  # not on a new connection, which would not have the lock
 
     with pytest.raises(LakeBusy, match="was lost"):
         work()
-    with lake_lock(first, tmp_path, 0):
+    with lake_lock(first, LocalPath(tmp_path), 0):
         assert batches.last_id(first) == 0
 
 
@@ -63,9 +66,9 @@ def test_work_that_is_done_when_the_lock_is_lost_is_no_error(
     nodes: tuple[PostgresqlConnection, PostgresqlConnection], tmp_path: Path
 ) -> None:
     first, second = nodes
-    with lake_lock(first, tmp_path, 0):
+    with lake_lock(first, LocalPath(tmp_path), 0):
         end(first, second)
-    with lake_lock(second, tmp_path, 0):
+    with lake_lock(second, LocalPath(tmp_path), 0):
         pass
 
 

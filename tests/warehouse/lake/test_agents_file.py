@@ -5,6 +5,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from warehouse.lake.agents_file import AGENTS_FILE, write_agents
+from warehouse.lake.roots import LocalPath
 from warehouse.schema import AGENTS
 
 GPTBOT = {"name": "GPTBot", "operator": "OpenAI", "purpose": "training", "pattern": "gptbot"}
@@ -12,7 +13,7 @@ CLAUDE = {"name": "ClaudeBot", "operator": "Anthropic", "purpose": "training", "
 
 
 def test_file_has_the_rows_and_the_comments_of_the_columns(tmp_path: Path) -> None:
-    write_agents(tmp_path, [GPTBOT, CLAUDE])
+    write_agents(LocalPath(tmp_path), [GPTBOT, CLAUDE])
     table = pq.read_table(tmp_path / AGENTS_FILE)
     assert table.to_pylist() == [GPTBOT, CLAUDE]
     assert table.schema.equals(AGENTS)
@@ -20,11 +21,11 @@ def test_file_has_the_rows_and_the_comments_of_the_columns(tmp_path: Path) -> No
 
 
 def test_same_rows_leave_the_file_and_other_rows_replace_it(tmp_path: Path) -> None:
-    write_agents(tmp_path, [GPTBOT])
+    write_agents(LocalPath(tmp_path), [GPTBOT])
     first = (tmp_path / AGENTS_FILE).stat()
-    write_agents(tmp_path, [GPTBOT])
+    write_agents(LocalPath(tmp_path), [GPTBOT])
     same = (tmp_path / AGENTS_FILE).stat()
     assert (same.st_ino, same.st_mtime_ns) == (first.st_ino, first.st_mtime_ns)
-    write_agents(tmp_path, [CLAUDE])
+    write_agents(LocalPath(tmp_path), [CLAUDE])
     assert pq.read_table(tmp_path / AGENTS_FILE).to_pylist() == [CLAUDE]
     assert [path.name for path in tmp_path.iterdir()] == [AGENTS_FILE]

@@ -10,6 +10,7 @@ from tests.warehouse.site import Site, some_rows
 from warehouse.lake import delta_log, delta_table
 from warehouse.lake.delta_log import HINT, Log
 from warehouse.lake.delta_table import HITS_TABLE
+from warehouse.lake.roots import LocalPath
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 def test_fault_is_the_first_missing_or_empty_commit_after_the_checkpoint(
     commits: dict[int, int], checkpoints: dict[int, int], through: int, fault: str | None
 ) -> None:
-    actual = Log(Path("hits"), commits, checkpoints).fault(through)
+    actual = Log(LocalPath(Path("hits")), commits, checkpoints).fault(through)
     assert actual == (None if fault is None else f"hits/_delta_log/{fault}")
 
 
@@ -52,7 +53,7 @@ def test_read_returns_versions_and_sizes_and_ignores_other_files(site: Site) -> 
 
 
 def test_log_of_a_missing_table_is_empty(tmp_path: Path) -> None:
-    log = delta_log.read(tmp_path / "hits")
+    log = delta_log.read(LocalPath(tmp_path / "hits"))
     assert (log.newest, log.checkpoint, log.commits) == (-1, -1, {})
 
 
@@ -61,7 +62,7 @@ def test_checkpoint_is_written_and_synced_after_fifty_commits(site: Site, synced
     delta_log.checkpoint(site.table(HITS_TABLE))
     table = site.table(HITS_TABLE)
     rows = table.to_pyarrow_table()
-    while table.version() < 1 + delta_log.CHECKPOINT_COMMITS:
+    while table.version() < 1 + LocalPath.checkpoint_commits:
         assert delta_log.read(log.parent).checkpoint == 1
         delta_table.append(table, rows, "node", table.version())
     newest = log / f"{table.version():020}.checkpoint.parquet"

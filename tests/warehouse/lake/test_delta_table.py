@@ -10,8 +10,9 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.warehouse.site import DAY, NOON, Site, hits_of, view
-from warehouse.lake import delta_log, delta_table, rewriting, roots, staging
+from warehouse.lake import delta_log, delta_table, rewriting, staging
 from warehouse.lake.delta_table import HITS_TABLE
+from warehouse.lake.roots import LocalPath
 
 COMMITS: dict[str, Callable[[DeltaTable], object]] = {
     "append": lambda table: delta_table.append(table, hits_of(hot_rows(table)), "node", 9),
@@ -36,17 +37,17 @@ def site(tmp_path: Path) -> Iterable[Site]:
 def test_tables_that_another_node_creates_meanwhile_are_used(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_folder = roots.make_folder
+    root, make_folder = LocalPath(tmp_path), LocalPath.make_folder
 
-    def make_after_another_node(folder: Path) -> None:
+    def make_after_another_node(folder: LocalPath) -> None:
         if folder.name == name:
             monkeypatch.undo()
-            delta_table.create(tmp_path)
+            delta_table.create(root)
         make_folder(folder)
 
-    monkeypatch.setattr(roots, "make_folder", make_after_another_node)
-    delta_table.create(tmp_path)
-    assert [delta_table.open_table(tmp_path, spec).version() for spec in delta_table.TABLES] == [0, 0, 0]
+    monkeypatch.setattr(LocalPath, "make_folder", make_after_another_node)
+    delta_table.create(root)
+    assert [delta_table.open_table(root, spec).version() for spec in delta_table.TABLES] == [0, 0]
 
 
 def staged(table: DeltaTable) -> tuple[delta_table.File, ...]:
@@ -80,10 +81,10 @@ def test_commit_is_synced_when_its_call_returns(site: Site, synced: set[Path], c
 
 
 def test_new_tables_are_synced(tmp_path: Path, synced: set[Path]) -> None:
-    delta_table.create(tmp_path)
+    delta_table.create(LocalPath(tmp_path))
     assert tmp_path in synced
     for spec in delta_table.TABLES:
-        assert files_and_folders(delta_table.open_table(tmp_path, spec), 0) <= synced
+        assert files_and_folders(delta_table.open_table(LocalPath(tmp_path), spec), 0) <= synced
 
 
 def test_deletion_without_matching_rows_makes_no_commit(site: Site) -> None:

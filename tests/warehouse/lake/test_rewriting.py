@@ -13,12 +13,14 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from tests.warehouse.site import DAY, NOON, Site, view
+from warehouse.errors import LakeBusy
 from warehouse.lake import delta_log, delta_table, rewriting, roots
-from warehouse.lake.delta_table import DAILY_VIEWS_TABLE, HITS_TABLE
-from warehouse.lake.roots import Root
+from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, HITS_TABLE
+from warehouse.lake.roots import LocalPath, Root
 from warehouse.lake.row_groups import ROWS_MAX
+from warehouse.schema import TIMESTAMP
 
-SCHEMA = DAILY_VIEWS_TABLE.schema
+SCHEMA = DAILY_ERRORS_TABLE.schema
 ROWS = 2 * ROWS_MAX + 10
 
 
@@ -28,9 +30,12 @@ def reader(batch_rows: int) -> pa.RecordBatchReader:
         "month": pa.repeat("2026-09", ROWS),
         "date": pa.repeat((NOON + DAY).date(), ROWS),
         "path": pa.array([f"/{number}" for number in range(ROWS)]),
-        "traffic": pa.repeat("human", ROWS),
+        "traffic": pa.repeat("bot", ROWS),
         "agent": pa.nulls(ROWS, pa.string()),
-        "views": pa.array(range(ROWS), pa.int64()),
+        "status": pa.repeat(pa.scalar(404, pa.int16()), ROWS),
+        "requests": pa.array(range(ROWS), pa.int64()),
+        "first_seen": pa.repeat(pa.scalar(NOON, TIMESTAMP), ROWS),
+        "last_seen": pa.repeat(pa.scalar(NOON, TIMESTAMP), ROWS),
     }
     table = pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
     return table.to_reader(batch_rows)
@@ -41,12 +46,12 @@ def test_rows_are_in_order_in_files_of_limited_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target_bytes: int, rows: list[int]
 ) -> None:
     monkeypatch.setattr(rewriting, "TARGET_FILE_BYTES", target_bytes)
-    (tmp_path / "daily_views").mkdir()
-    files = rewriting.write_partition(tmp_path, DAILY_VIEWS_TABLE, "2026-09", reader(batch_rows=50_000))
+    (tmp_path / "daily_errors").mkdir()
+    files = rewriting.write_partition(LocalPath(tmp_path), DAILY_ERRORS_TABLE, "2026-09", reader(batch_rows=50_000))
     assert [file.rows for file in files] == rows
     assert [Path(file.path).stat().st_size for file in files] == [file.size for file in files]
     stored = [pq.ParquetFile(file.path) for file in files]
-    assert [view for each in stored for view in each.read()["views"].to_pylist()] == list(range(ROWS))
+    assert [requests for each in stored for requests in each.read()["requests"].to_pylist()] == list(range(ROWS))
     assert {each.metadata.row_group(0).num_rows for each in stored} <= {ROWS_MAX, 10}
 
 
@@ -54,14 +59,14 @@ def test_rows_are_in_order_in_files_of_limited_size(
 def test_files_that_wait_for_their_commit_are_renewed_before_a_vacuum_deletes_them(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    root: Root = tmp_path
+    root: Root = LocalPath(tmp_path)
     if place == "remote":
         root = roots.open_remote(f"{request.getfixturevalue('bucket')}/lake", tmp_path)
-    roots.make_folder(root / "daily_views")
-    files = rewriting.write_partition(root, DAILY_VIEWS_TABLE, "2026-09", reader(batch_rows=50_000))
+    (root / "daily_errors").make_folder()
+    files = rewriting.write_partition(root, DAILY_ERRORS_TABLE, "2026-09", reader(batch_rows=50_000))
     assert rewriting.renewed(files) == files
     written_s = roots.modified_s(files[0].path)
-    if isinstance(root, Path):
+    if root.uri is None:
         os.utime(files[0].path, (written_s - 3000, written_s - 3000))
     else:
         monkeypatch.setattr(time, "time", lambda: written_s + 3000)  # only the store sets the time of an object
@@ -69,22 +74,22 @@ def test_files_that_wait_for_their_commit_are_renewed_before_a_vacuum_deletes_th
     assert (new.partition, new.size, new.rows) == (files[0].partition, files[0].size, ROWS)
     assert roots.modified_s(new.path) >= written_s
     assert roots.at(new.path).stat().st_size == new.size
-    assert (new.path == files[0].path) == isinstance(root, Path)
-    assert new.path.startswith(f"{root}/daily_views/month=2026-09/part-")
+    assert (new.path == files[0].path) == (root.uri is None)
+    assert new.path.startswith(f"{root}/daily_errors/month=2026-09/part-")
     assert new.path.endswith(".parquet")
 
 
 def test_files_that_a_vacuum_has_deleted_are_not_renewed(tmp_path: Path) -> None:
-    (tmp_path / "daily_views").mkdir()
-    files = rewriting.write_partition(tmp_path, DAILY_VIEWS_TABLE, "2026-09", reader(batch_rows=50_000))
+    (tmp_path / "daily_errors").mkdir()
+    files = rewriting.write_partition(LocalPath(tmp_path), DAILY_ERRORS_TABLE, "2026-09", reader(batch_rows=50_000))
     Path(files[0].path).unlink()
     assert rewriting.renewed(files) is None
 
 
 def test_no_rows_have_no_file(tmp_path: Path) -> None:
-    (tmp_path / "daily_views").mkdir()
+    (tmp_path / "daily_errors").mkdir()
     empty = SCHEMA.empty_table().to_reader()
-    assert rewriting.write_partition(tmp_path, DAILY_VIEWS_TABLE, "2026-09", empty) == ()
+    assert rewriting.write_partition(LocalPath(tmp_path), DAILY_ERRORS_TABLE, "2026-09", empty) == ()
 
 
 Commit = Callable[[DeltaTable, pa.Table], None]
@@ -121,3 +126,27 @@ def test_second_of_two_commits_that_remove_a_file_is_refused(site: Site, first: 
         second(stale, rows)
     assert site.event_ids() == stored
     assert len(set(stored)) == len(stored) >= 2
+
+
+@pytest.mark.parametrize("appends", [1, rewriting.ATTEMPTS - 1, rewriting.ATTEMPTS])
+def test_commit_that_conflicts_with_appends_of_another_node_is_repeated_at_most_so_often(
+    site: Site, appends: int
+) -> None:
+    site.post(view(event_id="first"))
+    site.load()
+    stored = pa.Table.from_pylist(site.stored(HITS_TABLE), HITS_TABLE.schema)
+    left = list(range(appends))
+
+    def commit() -> None:
+        table = site.table(HITS_TABLE)
+        rows = pa.Table.from_pylist(site.stored(HITS_TABLE), HITS_TABLE.schema)
+        if left:
+            delta_table.append(site.table(HITS_TABLE), stored, "another node", 1 + left.pop())
+        overwrite(table, rows)
+
+    if appends < rewriting.ATTEMPTS:
+        rewriting.retry_commit(commit)
+    else:
+        with pytest.raises(LakeBusy, match="other nodes wrote into the same days"):
+            rewriting.retry_commit(commit)
+    assert site.event_ids() == ["first"] * (1 + appends)

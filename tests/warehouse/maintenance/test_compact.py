@@ -23,12 +23,11 @@ from warehouse.errors import LakeBusy, WorkerDied
 from warehouse.hotlog import batches
 from warehouse.lake import delta_table, rewriting
 from warehouse.lake.lock import write_lock
+from warehouse.lake.roots import LocalPath
 from warehouse.maintenance import compact, load
 from warehouse.maintenance.compact import Compacted
 from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot, SnapshotReader
-
-COLUMNS_OF_KEY = ("project_id", "date", "path", "traffic", "agent")
 
 
 def load_each(site: Site, count: int, *, first: int = 0) -> None:
@@ -46,10 +45,8 @@ def files(site: Site, spec: delta_table.Spec) -> Counter[str]:
 def test_compacted_partition_has_one_file(site: Site) -> None:
     load_each(site, 9)
     assert files(site, delta_table.HITS_TABLE) == {"2026-09-15": 3, "2026-09-16": 3, "2026-09-17": 3}
-    assert files(site, delta_table.DAILY_VIEWS_TABLE) == {"2026-09": 9}
-    assert site.compact() == Compacted(partitions=4, files_before=18, files_after=4)
+    assert site.compact() == Compacted(partitions=3, files_before=9, files_after=3)
     assert files(site, delta_table.HITS_TABLE) == {"2026-09-15": 1, "2026-09-16": 1, "2026-09-17": 1}
-    assert files(site, delta_table.DAILY_VIEWS_TABLE) == {"2026-09": 1}
 
 
 @pytest.mark.parametrize("workers", [None, this_process])
@@ -60,14 +57,13 @@ def test_files_of_a_lake_behind_a_symbolic_link_are_named_from_the_folder_of_the
     link.symlink_to(site.root)
     for row in some_rows(0, 6):
         site.post(row)
-        load.load(site.hot, link, 0)
+        load.load(site.hot, LocalPath(link), 0)
     if workers is None:
-        compact.compact(site.hot, link, site.database, 1, 0)
+        compact.compact(site.hot, LocalPath(link), site.database, 1, 0)
     else:
-        compact.compact_in_workers(site.hot, link, site.database, workers, 0)
-    for spec in (delta_table.HITS_TABLE, delta_table.DAILY_VIEWS_TABLE):
-        paths = pa.table(site.table(spec).get_add_actions())["path"].to_pylist()
-        assert {path.count("/") for path in paths} == {1}
+        compact.compact_in_workers(site.hot, LocalPath(link), site.database, workers, 0)
+    paths = pa.table(site.table(delta_table.HITS_TABLE).get_add_actions())["path"].to_pylist()
+    assert {path.count("/") for path in paths} == {1}
     assert len(site.stored(delta_table.HITS_TABLE)) == 6
     assert site.faults() == []
 
@@ -75,31 +71,32 @@ def test_files_of_a_lake_behind_a_symbolic_link_are_named_from_the_folder_of_the
 def test_compaction_loses_and_repeats_no_row(site: Site) -> None:
     load_each(site, 9)
     before = sorted(map(repr, site.stored(delta_table.HITS_TABLE)))
-    counted = site.daily_views()
     site.compact()
     assert sorted(map(repr, site.stored(delta_table.HITS_TABLE))) == before
-    assert site.daily_views() == counted == Counter(map(key, some_rows(0, 9)))
+    assert site.daily_views() == Counter(map(key, some_rows(0, 9)))
 
 
-def test_partial_counts_become_one_row_a_key(site: Site) -> None:
-    rows = [view(), view(traffic="ai", agent="GPTBot"), view(traffic="ai", agent=None), view(ts=NOON + DAY)]
+def test_partial_counts_of_errors_become_one_row_a_key(site: Site) -> None:
+    rows = [
+        view(traffic="ai", agent=agent, status=404, ts=NOON + days * DAY)
+        for agent, days in (("GPTBot", 0), ("GPTBot", 1), (None, 0))
+    ]
     for _ in range(3):
         site.post(*rows)
         site.load()
-    assert len(site.stored(delta_table.DAILY_VIEWS_TABLE)) == 12
+    assert len(site.stored(delta_table.DAILY_ERRORS_TABLE)) == 9
     site.compact()
-    stored = site.stored(delta_table.DAILY_VIEWS_TABLE)
-    assert len(stored) == 4
-    assert {tuple(row[name] for name in COLUMNS_OF_KEY): row["views"] for row in stored} == {
-        key(row): 3 for row in rows
+    stored = site.stored(delta_table.DAILY_ERRORS_TABLE)
+    assert {(row["agent"], row["date"]): row["requests"] for row in stored} == {
+        (row["agent"], row["ts"].date()): 3 for row in rows
     }
+    assert len(stored) == 3
 
 
 def test_partition_with_few_small_files_is_not_rewritten(site: Site) -> None:
-    load_each(site, 9)
-    version = site.state(delta_table.HITS_TABLE).version
-    assert site.compact(small_files_max=3) == Compacted(partitions=1, files_before=9, files_after=1)
-    assert site.state(delta_table.HITS_TABLE).version == version
+    load_each(site, 10)
+    assert site.compact(small_files_max=3) == Compacted(partitions=1, files_before=4, files_after=1)
+    assert files(site, delta_table.HITS_TABLE) == {"2026-09-15": 1, "2026-09-16": 3, "2026-09-17": 3}
     assert site.compact(small_files_max=3) == Compacted(partitions=0, files_before=0, files_after=0)
 
 
@@ -125,7 +122,8 @@ def test_rows_of_each_file_are_in_the_order_of_the_table(site: Site, compacted: 
 
 def test_closed_before_excludes_the_open_day_and_month(site: Site) -> None:
     for _ in range(2):
-        site.post(*(view(ts=NOON + day * DAY) for day in (-20, -16, -15, -1, 0)))
+        days = [NOON + day * DAY for day in (-20, -16, -15, -1, 0)]
+        site.post(*(view(ts=day) for day in days), *(view(ts=day, traffic="bot", status=404) for day in days))
         site.load()
     today = (NOON - DAY).date()
     assert site.compact(closed_before=today) == Compacted(partitions=4, files_before=8, files_after=4)
@@ -136,18 +134,18 @@ def test_closed_before_excludes_the_open_day_and_month(site: Site) -> None:
         "2026-09-14": 2,
         "2026-09-15": 2,
     }
-    assert files(site, delta_table.DAILY_VIEWS_TABLE) == {"2026-08": 1, "2026-09": 2}
+    assert files(site, delta_table.DAILY_ERRORS_TABLE) == {"2026-08": 1, "2026-09": 2}
     site.compact(closed_before=date(2026, 10, 1))
     assert (
         set(files(site, delta_table.HITS_TABLE).values())
-        == set(files(site, delta_table.DAILY_VIEWS_TABLE).values())
+        == set(files(site, delta_table.DAILY_ERRORS_TABLE).values())
         == {1}
     )
 
 
 def test_lake_is_unlocked_after_each_partition(site: Site) -> None:
     load_each(site, 9)
-    waiting = some_rows(9, 4)
+    waiting = some_rows(9, 3)
 
     def post_and_load() -> None:
         site.post(waiting.pop())
@@ -155,7 +153,7 @@ def test_lake_is_unlocked_after_each_partition(site: Site) -> None:
 
     compact.compact(site.hot, site.root, site.database, 1, 0, between=post_and_load)
     assert waiting == []
-    assert site.daily_views() == Counter(map(key, some_rows(0, 13)))
+    assert site.daily_views() == Counter(map(key, some_rows(0, 12)))
 
 
 def test_offsets_survive_compaction_checkpoint_and_vacuum(site: Site) -> None:
@@ -172,14 +170,10 @@ def test_offsets_survive_compaction_checkpoint_and_vacuum(site: Site) -> None:
     assert site.daily_views() == Counter(map(key, some_rows(0, 8)))
 
 
-def read_counts(site: Site, snapshot: Snapshot) -> tuple[int, int]:
-    """Return the hits and the daily views of a snapshot, as DuckDB reads them from its file list."""
-    hits, views = engine.parquet(snapshot.hits.files), engine.parquet(snapshot.daily_views.files)
-    counted = site.database.execute(
-        f"SELECT (SELECT count(*) FROM {hits}), (SELECT sum(views) FROM {views})"
-    ).fetchone()
-    assert counted is not None
-    return counted
+def read_count(site: Site, snapshot: Snapshot) -> int:
+    """Return the number of hits of a snapshot, as DuckDB reads them from its file list."""
+    ((count,),) = site.database.execute(f"SELECT count(*) FROM {engine.parquet(snapshot.hits.files)}").fetchall()
+    return int(count)
 
 
 def test_snapshot_can_be_read_after_compaction_and_vacuum(site: Site) -> None:
@@ -189,8 +183,8 @@ def test_snapshot_can_be_read_after_compaction_and_vacuum(site: Site) -> None:
     site.compact()
     load_each(site, 4, first=6)
     compact.vacuum(site.hot, site.root, 0)
-    assert read_counts(site, before_compaction) == (6, 6)
-    assert read_counts(site, reader.take()) == (10, 10)
+    assert read_count(site, before_compaction) == 6
+    assert read_count(site, reader.take()) == 10
     reader.close()
 
 
@@ -202,9 +196,9 @@ def test_idle_reader_sees_the_newest_rows_after_a_vacuum_truncated_the_log(site:
     load_each(site, 60, first=2)
     site.age()
     compact.vacuum(site.hot, site.root, 0)
-    assert read_counts(site, reader.take()) == (62, 62)
+    assert read_count(site, reader.take()) == 62
     load_each(site, 1, first=62)
-    assert read_counts(site, reader.take()) == (63, 63)
+    assert read_count(site, reader.take()) == 63
     reader.close()
 
 
@@ -258,8 +252,7 @@ def test_partition_with_a_damaged_file_does_not_prevent_the_compaction_of_the_ot
     with pytest.raises(duckdb.Error) as caught:
         compact.compact(site.hot, site.root, site.database, 1, 0, between=lambda: between.update(["call"]))
     assert files(site, delta_table.HITS_TABLE) == {"2026-09-15": 3, "2026-09-16": 1, "2026-09-17": 1}
-    assert files(site, delta_table.DAILY_VIEWS_TABLE) == {"2026-09": 1}
-    assert between == {"call": 4}
+    assert between == {"call": 3}
     assert caught.value.__notes__ == ["in hits of 2026-09-15"]
 
 
@@ -278,7 +271,6 @@ def test_each_partition_with_a_damaged_file_is_named_by_an_error(site: Site) -> 
             ["in hits of 2026-09-17"],
         ]
         assert files(site, delta_table.HITS_TABLE)["2026-09-16"] == 1
-        assert files(site, delta_table.DAILY_VIEWS_TABLE) == {"2026-09": 1}
 
 
 def test_compaction_and_vacuum_time_out_on_the_lock(site: Site) -> None:
@@ -288,7 +280,7 @@ def test_compaction_and_vacuum_time_out_on_the_lock(site: Site) -> None:
             site.compact()
         with pytest.raises(LakeBusy):
             compact.vacuum(site.hot, site.root, 0)
-    assert site.compact().partitions == 2
+    assert site.compact().partitions == 1
 
 
 def compact_in_workers(
@@ -323,7 +315,7 @@ def test_compaction_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(site
     load_each(site, 9)
     workers = [DyingProcess(tmp_path / "died"), ChildProcess()]
     try:
-        assert compact_in_workers(site, lambda count: nullcontext(workers)).files_after == 4
+        assert compact_in_workers(site, lambda count: nullcontext(workers)).files_after == 3
     finally:
         for worker in workers:
             worker.close()
@@ -378,8 +370,8 @@ class Waiting(ThisProcess):
 def test_sorted_files_that_waited_for_their_commit_are_used(site: Site) -> None:
     load_each(site, 9)
     old = set(site.root.glob("*/*/*.parquet"))
-    assert compact_in_workers(site, lambda count: nullcontext([Waiting(), Waiting()])).files_after == 4
-    assert len(set(site.root.glob("*/*/*.parquet")) - old) == 4  # none was written a second time
+    assert compact_in_workers(site, lambda count: nullcontext([Waiting(), Waiting()])).files_after == 3
+    assert len(set(site.root.glob("*/*/*.parquet")) - old) == 3  # none was written a second time
     assert site.event_ids() == [f"event-{number:06d}" for number in range(9)]
 
 
@@ -387,9 +379,8 @@ def test_sorted_files_that_waited_for_their_commit_are_used(site: Site) -> None:
 def test_partition_that_changed_while_a_worker_sorted_it_is_rewritten_with_its_new_rows(site: Site) -> None:
     load_each(site, 9)
     done = compact_in_workers(site, between=lambda: load_each(site, 3, first=9 + len(site.event_ids())))
-    assert done.partitions == 4
-    assert len(site.event_ids()) == len(set(site.event_ids())) == 21
-    assert site.daily_views().total() == 21
+    assert done.partitions == 3
+    assert len(site.event_ids()) == len(set(site.event_ids())) == 18
     assert site.faults() == []
 
 

@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from tests.warehouse.site import DAY, NOON, Row, Site, key, some_rows, view
 from warehouse.errors import MomentExpired
 from warehouse.folder import sqlite_url
-from warehouse.hotlog import batches, dirty_days, loads
+from warehouse.hotlog import batches, loads
 from warehouse.integrity import completeness
 from warehouse.lake import delta_table, registry
 from warehouse.lake.roots import Root
@@ -25,12 +25,12 @@ class Stopped(Exception):
 
 
 def stop(step: str) -> None:
-    if step == "before commit of daily_views":
+    if step == "before commit of daily_errors":
         raise Stopped
 
 
 def with_older_hot_log(folder: Path) -> Site:
-    """Return a site whose hot log is a copy from before the last batch, which `hits` has and `daily_views` lacks."""
+    """Return a site whose hot log is a copy from before the last batch, which `hits` has and `daily_errors` lacks."""
     site, copy = Site(folder), folder / "copy.sqlite"
     site.post(*some_rows(0, 6))
     site.load()
@@ -52,14 +52,13 @@ def accept(site: Site) -> None:
 
 def test_all_tables_and_the_next_batch_go_on_above_the_batches_of_hits(tmp_path: Path) -> None:
     with closing(with_older_hot_log(tmp_path)) as site:
-        assert [site.state(spec).offset for spec in delta_table.TABLES] == [2, 1, 1]
+        assert [site.state(spec).offset for spec in delta_table.TABLES] == [2, 1]
         accept(site)
         assert {site.state(spec).offset for spec in delta_table.TABLES} == {2}
-        assert dirty_days.list_dirty(site.hot) == ["2026-09-24"]
         site.post(view("/next"))
         assert batches.last_id(site.hot) == 3
         site.load()
-        assert site.daily_views().total() == len(site.stored(delta_table.HITS_TABLE)) == 8
+        assert len(site.stored(delta_table.HITS_TABLE)) == 8
         assert site.faults() == []
 
 
@@ -96,19 +95,6 @@ def test_moment_of_a_lost_hot_log_has_expired(tmp_path: Path, erasures: int) -> 
             reader.take(snapshot.moment)
 
 
-@pytest.mark.parametrize("table", [delta_table.HITS_TABLE, delta_table.DAILY_VIEWS_TABLE], ids=lambda spec: spec.name)
-def test_day_that_one_table_counts_less_often_is_recounted(tmp_path: Path, table: delta_table.Spec) -> None:
-    with closing(Site(tmp_path)) as site:
-        site.post(view(), view("/b"), view(ts=NOON + DAY))
-        site.load()
-        delta_table.delete(site.table(table), "path = '/b'")
-        accept(site)
-        assert dirty_days.list_dirty(site.hot) == ["2026-09-15"]
-        site.load()
-        assert site.daily_views().total() == len(site.stored(delta_table.HITS_TABLE))
-        assert site.faults() == []
-
-
 def test_hot_log_before_is_given_up(tmp_path: Path) -> None:
     site = Site(tmp_path)
     site.post(*some_rows(0, 6))
@@ -123,7 +109,6 @@ def test_hot_log_before_is_given_up(tmp_path: Path) -> None:
         assert records[first].is_given_up
         second = records[batches.node_id(renewed.hot)]
         assert (second.is_given_up, second.ledger_from_s) == (False, NOON.timestamp())
-        assert dirty_days.list_dirty(renewed.hot) == []
         renewed.post(view())
         renewed.load()
         assert renewed.daily_views()[key(view())] >= 1

@@ -42,7 +42,7 @@ def rollups_written(site: Site) -> int:
 
 
 def test_result_has_the_partitions_and_the_rollups(filled: Site) -> None:
-    assert run(filled) == Upkeep(Compacted(partitions=2, files_before=4, files_after=2), rollups=1)
+    assert run(filled) == Upkeep(Compacted(partitions=1, files_before=2, files_after=1), rollups=1)
     assert run(filled) == Upkeep(Compacted(partitions=0, files_before=0, files_after=0), rollups=0)
 
 

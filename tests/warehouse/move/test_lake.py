@@ -17,7 +17,7 @@ from warehouse.errors import MoveRefused
 from warehouse.hotlog import batches
 from warehouse.lake import delta_log, delta_table, roots
 from warehouse.lake.remote.object_path import ObjectPath, Stat
-from warehouse.lake.roots import Root
+from warehouse.lake.roots import LocalPath, Root
 from warehouse.maintenance import compact, rollups
 from warehouse.move import lake
 from warehouse.rollups import coverage
@@ -42,7 +42,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
         site.post(*some_rows(90, 30))
         site.load()
         site.post(*some_rows(120, 3))
-    logs = [delta_log.read(folder / "lake" / spec.name) for spec in TABLES]
+    logs = [delta_log.read(LocalPath(folder / "lake" / spec.name)) for spec in TABLES]
     assert all(0 < log.checkpoint < log.newest and 0 not in log.commits for log in logs)
     return folder
 
@@ -60,8 +60,8 @@ def target(bucket: str, tmp_path: Path) -> ObjectPath:
     return root
 
 
-def copy(source: Site, target: ObjectPath, on_step: lake.OnStep = lambda step: None) -> lake.Copied:
-    assert isinstance(source.root, Path)
+def copy(source: Site, target: ObjectPath, on_step: lake.OnStep = lambda step: None) -> dict[str, int]:
+    assert isinstance(source.root, LocalPath)
     return lake.copy(source.root, target, batches.node_id(source.hot), on_step=on_step)
 
 
@@ -85,18 +85,18 @@ def readable(root: Root) -> dict[str, Any]:
     tables = {}
     for spec in TABLES:
         with suppress(DeltaError):
-            table = DeltaTable(str(root / spec.name), storage_options=roots.storage_options(root))
+            table = DeltaTable(str(root / spec.name), storage_options=root.delta_options)
             tables[spec.name] = table.version(), tuple(sorted(pa.table(table.get_add_actions())["path"].to_pylist()))
     return tables
 
 
 @pytest.mark.long
 def test_copy_gives_the_same_answers_and_has_the_same_files(source: Site, target: ObjectPath) -> None:
-    (roots.local_folder(source.root) / ".lock").touch()
+    (source.root.local / ".lock").touch()
     sizes: list[int] = []
-    assert isinstance(source.root, Path)
+    assert isinstance(source.root, LocalPath)
     done = lake.copy(source.root, target, batches.node_id(source.hot), sizes.append)
-    assert (done.files, done.bytes) == (len(target.list_files()) - 1, sum(sizes))
+    assert (len(done), sum(done.values())) == (len(dict(target.files())) - 1, sum(sizes))
     lake.finish(target)
     expected = answers(source)
     assert len(expected[2]) == 120  # type: ignore[arg-type]
@@ -105,7 +105,7 @@ def test_copy_gives_the_same_answers_and_has_the_same_files(source: Site, target
         for key in source.root.rglob("*")
         if key.is_file() and not key.name.startswith(".")
     }
-    assert target.list_files().keys() == local
+    assert dict(target.files()).keys() == local
     with closing(moved(source, target)) as site:
         assert answers(site) == expected
         assert len(list(coverage.list_rollups(target, "2026-09"))) == 1
@@ -142,7 +142,7 @@ def test_no_table_can_be_read_before_it_is_complete(
     copy(site, target, look)
     assert steps == set(lake.STEPS)
     assert counts == sorted(counts)
-    assert counts[-1] == len(complete) == 3
+    assert counts[-1] == len(complete) == 2
 
 
 @pytest.mark.long
@@ -156,7 +156,7 @@ def test_interrupted_copy_continues_after_the_source_has_changed(source: Site, t
 
     with pytest.raises(KeyboardInterrupt):
         copy(source, target, stop)
-    assert target.list_files()[lake.MARK].st_size > 0
+    assert dict(target.files())[lake.MARK].st_size > 0
     source.load()
     source.compact()
     source.age()
@@ -173,27 +173,27 @@ def test_interrupted_copy_continues_after_the_source_has_changed(source: Site, t
 def test_place_that_is_not_an_interrupted_copy_of_the_source_is_refused(source: Site, target: ObjectPath) -> None:
     copy(source, target)
     with pytest.raises(MoveRefused, match="interrupted move of another data folder"):
-        lake.copy(Path(str(source.root)), target, "other")
+        lake.copy(LocalPath(str(source.root)), target, "other")
     delta_table.append(delta_table.open_table(target, TABLES[0]), TABLES[0].schema.empty_table(), "n", 1)
     with pytest.raises(MoveRefused, match="is newer than the table"):
         copy(source, target)
     lake.finish(target)
-    before = target.list_files()
+    before = dict(target.files())
     with pytest.raises(MoveRefused, match="is not empty"):
         copy(source, target)
-    assert target.list_files() == before
+    assert dict(target.files()) == before
 
 
 class ListedBefore(ObjectPath):
     """An empty place, as a move listed it before another move wrote its mark."""
 
-    def list_files(self) -> dict[str, Stat]:
-        return {}
+    def files(self) -> Iterator[tuple[str, Stat]]:
+        return iter(())
 
 
 def test_second_of_two_moves_that_begin_at_once_is_refused(source: Site, target: ObjectPath) -> None:
     copy(source, target)
-    before = target.list_files()
+    before = dict(target.files())
     with pytest.raises(MoveRefused, match="another move to s3://.* has just begun"):
-        lake.copy(Path(str(source.root)), ListedBefore(target.lake, target.key), "other")
-    assert target.list_files() == before
+        lake.copy(LocalPath(str(source.root)), ListedBefore(target.lake, target.key), "other")
+    assert dict(target.files()) == before

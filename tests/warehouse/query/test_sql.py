@@ -163,7 +163,7 @@ def test_sum_is_an_int64_unless_a_value_is_too_large(site: Site, folder: Path) -
     question = "SELECT sum(views) AS few, sum(1::HUGEINT << 100) AS many FROM daily_views"
     with sql.run_query(folder, question) as answer:
         assert str(answer.schema.field("few").type) == "int64"
-        assert answer.read_all()["many"].to_pylist() == [3 * 2**100]
+        assert answer.read_all()["many"].to_pylist() == [2 * 2**100]
 
 
 def test_result_is_streamed(site: Site, folder: Path) -> None:

@@ -1,20 +1,21 @@
-"""The SQL views have the rows of the files and the hot rows, and count dirty days from the hits."""
+"""The SQL views have the rows of the files and the hot rows, and `daily_views` counts them as a Counter does."""
 
 from collections import Counter
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.warehouse.site import DAY, NOON, Row, Site, key, view
-from warehouse.hotlog import dirty_days
-from warehouse.lake import delta_table
 from warehouse.query import engine, sql_views
 from warehouse.query.snapshot import Snapshot, SnapshotReader
-from warehouse.schema import AGENTS
+from warehouse.schema import AGENTS, DAILY_VIEWS, HOT
 
 AGENT = {"name": "GPTBot", "operator": "OpenAI", "purpose": "training", "pattern": "GPTBot"}
 LOADED = [view(), view(), view("/b", ts=NOON - 20 * DAY, traffic="ai", agent="GPTBot")]
@@ -69,11 +70,27 @@ def test_views_of_a_database_are_seen_by_all_cursors_and_have_comments(site: Sit
     database.close()
 
 
-def test_dirty_day_is_counted_from_the_hits_and_other_days_are_not(site: Site) -> None:
-    site.table(delta_table.DAILY_VIEWS_TABLE).delete("month = '2026-09'")
-    site.table(delta_table.DAILY_VIEWS_TABLE).delete("month = '2026-08'")
-    dirty_days.mark_dirty(site.hot, ["2026-09-15"])
-    with site.database.cursor() as cursor:
-        sql_views.create_temporary(cursor, take(site))
-        views = counts(cursor, "daily_views", "sum(views)")
-    assert views == {key(view()): 3, key(HOT_ROWS[1]): 1}  # the day in August is not dirty: its count was deleted
+LAST_MICROSECOND = datetime(2026, 8, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+rows_of_any_key = st.builds(
+    view,
+    path=st.sampled_from(["/", "/a", "/a%2Fb", "/a'b"]),
+    ts=st.sampled_from([NOON, NOON + DAY, LAST_MICROSECOND, datetime(1, 1, 1, tzinfo=UTC)]),
+    project_id=st.sampled_from(["site", "other"]),
+    traffic=st.sampled_from(["human", "ai", "bot"]),
+    agent=st.none() | st.sampled_from(["GPTBot", ""]),
+)
+
+
+@pytest.mark.long
+@settings(max_examples=30)
+@given(rows=st.lists(rows_of_any_key))
+def test_each_key_of_daily_views_has_one_row_with_the_number_of_its_hits(rows: list[Row]) -> None:
+    hits = pa.Table.from_pylist(rows, HOT)
+    with duckdb.connect() as connection:
+        connection.register("dated", hits.append_column("date", hits["ts"].cast(pa.date32())))
+        counted = connection.sql(sql_views.DAILY_VIEWS_SQL.format(hits="dated")).to_arrow_table().cast(DAILY_VIEWS)
+    counts = counted.to_pylist()
+    assert all(row["month"] == row["date"].isoformat()[:7] for row in counts)
+    views = [((r["project_id"], r["date"], r["path"], r["traffic"], r["agent"]), r["views"]) for r in counts]
+    assert Counter(dict(views)) == Counter(map(key, rows))
+    assert len(views) == len(dict(views))

@@ -1,9 +1,8 @@
-"""The files of a table are those of one snapshot, with the rows and days that the files lack."""
+"""The files of a table are those of one snapshot, with the number of rows that the files lack."""
 
 import duckdb
 
 from tests.warehouse.site import DAY, NOON, Site, view
-from warehouse.hotlog import dirty_days
 from warehouse.lake import delta_table
 from warehouse.query import engine, table_files
 from warehouse.query.table_files import TableFiles
@@ -20,9 +19,7 @@ def test_files_have_the_loaded_rows_and_waiting_is_the_number_of_hot_ones(site: 
     site.load()
     site.post(view(), view())
     hits = table_files.read(site.hot_log, site.root, "hits")
-    daily_views = table_files.read(site.hot_log, site.root, "daily_views")
     assert (count(hits, "count(*)"), hits.waiting) == (3, 2)
-    assert (count(daily_views, "sum(views)"), daily_views.waiting) == (3, 2)
 
 
 def test_replaced_files_are_not_listed(site: Site) -> None:
@@ -41,19 +38,11 @@ def test_staged_files_are_listed_before_they_are_loaded(site: Site) -> None:
     assert (count(hits, "count(*)"), hits.waiting) == (2, 0)
 
 
-def test_dirty_days_are_stale_days_of_daily_views_only(site: Site) -> None:
-    site.post(view())
-    site.load()
-    dirty_days.mark_dirty(site.hot, ["2026-09-15", "2026-08-31"])
-    assert table_files.read(site.hot_log, site.root, "daily_views").stale_days == ("2026-08-31", "2026-09-15")
-    assert table_files.read(site.hot_log, site.root, "hits").stale_days == ()
-
-
 def test_waiting_errors_are_counted_for_daily_errors_only(site: Site) -> None:
     site.post(view(), view(traffic="bot", status=404))
     waiting = {spec.name: table_files.read(site.hot_log, site.root, spec.name).waiting for spec in delta_table.TABLES}
-    assert waiting == {"hits": 1, "daily_views": 1, "daily_errors": 1}
+    assert waiting == {"hits": 1, "daily_errors": 1}
 
 
 def test_empty_lake_has_no_files(site: Site) -> None:
-    assert table_files.read(site.hot_log, site.root, "hits") == TableFiles((), 0, ())
+    assert table_files.read(site.hot_log, site.root, "hits") == TableFiles((), 0)

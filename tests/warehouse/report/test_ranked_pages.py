@@ -12,6 +12,7 @@ from tests.warehouse.report.laws import reference
 from tests.warehouse.site import Row, view
 from warehouse.columns.filters import Filters
 from warehouse.control.policy import POLICIES, Period
+from warehouse.lake.roots import LocalPath
 from warehouse.query import engine
 from warehouse.query.hits_snapshot import HOT_COLUMNS, HitsSnapshot
 from warehouse.query.moment import Moment
@@ -66,6 +67,7 @@ def random_scope(chance: Random) -> Scope:
 
 @pytest.mark.parametrize("number", range(4))
 def test_page_from_the_ranking_is_that_of_all_paths(tmp_path: Path, number: int) -> None:
+    root = LocalPath(tmp_path)
     chance = seeded(number)
     database = engine.connect(tmp_path / "spill")
     ranked_files = reference.write_hits(tmp_path / "hits", random_rows(chance, 400), "ranked")
@@ -73,21 +75,21 @@ def test_page_from_the_ranking_is_that_of_all_paths(tmp_path: Path, number: int)
     for file in ranked_files:
         by_month[file.partition[:7]].append(file)
     for month, files in by_month.items():
-        writer.write(tmp_path, database, month, files)
-    ranked.write(tmp_path, database, coverage.choose(tmp_path, ranked_files).parts, steps=(3, 12))
+        writer.write(root, database, month, files)
+    ranked.write(root, database, coverage.choose(root, ranked_files).parts, steps=(3, 12))
     later = reference.write_hits(tmp_path / "hits", random_rows(chance, chance.randrange(60)), "later")
     removed = chance.sample(ranked_files, chance.randrange(3))  # their months are not whole any more
     hot = reference.hot(random_rows(chance, chance.randrange(30))).select(HOT_COLUMNS)
     files = [file for file in (*ranked_files, *later) if file not in removed]
     snapshot = HitsSnapshot(Moment(1, 1, 0, 0), tuple(files), hot)
-    found: list[Ranking | None] = [ranked.find(tmp_path), None]
+    found: list[Ranking | None] = [ranked.find(root), None]
     assert found[0] is not None
     assert found[0].record.bounds["site"][0] > 0
     with_ranking, without = (
         Statements(
             tmp_path / "spill",
             ResultCache(0),
-            lambda snapshot: coverage.choose(tmp_path, snapshot.files),
+            lambda snapshot: coverage.choose(root, snapshot.files),
             lambda ranking=ranking: ranking,  # type: ignore[misc]
         )
         for ranking in found
@@ -104,20 +106,21 @@ def test_page_from_the_ranking_is_that_of_all_paths(tmp_path: Path, number: int)
 
 
 def test_ranking_of_other_rollups_is_not_used(tmp_path: Path) -> None:
+    root = LocalPath(tmp_path)
     database = engine.connect(tmp_path / "spill")
     files = reference.write_hits(tmp_path / "hits", random_rows(seeded(1), 50), "hits")
     *of_june, last = [file for file in files if file.partition < "2026-07"]
-    writer.write(tmp_path, database, "2026-06", of_june)
-    ranked.write(tmp_path, database, coverage.choose(tmp_path, of_june).parts)
-    first = ranked.find(tmp_path)
+    writer.write(root, database, "2026-06", of_june)
+    ranked.write(root, database, coverage.choose(root, of_june).parts)
+    first = ranked.find(root)
     assert first is not None
-    assert all(map(first.has, coverage.choose(tmp_path, of_june).parts))
+    assert all(map(first.has, coverage.choose(root, of_june).parts))
     of_june.append(last)
-    writer.write(tmp_path, database, "2026-06", of_june)
-    assert not any(map(first.has, coverage.choose(tmp_path, of_june).parts))
-    assert not any(map(first.has, coverage.choose(tmp_path, of_june[1:]).parts))
-    ranked.write(tmp_path, database, coverage.choose(tmp_path, of_june).parts)
-    newest = ranked.find(tmp_path)
+    writer.write(root, database, "2026-06", of_june)
+    assert not any(map(first.has, coverage.choose(root, of_june).parts))
+    assert not any(map(first.has, coverage.choose(root, of_june[1:]).parts))
+    ranked.write(root, database, coverage.choose(root, of_june).parts)
+    newest = ranked.find(root)
     assert newest is not None
     assert newest.folder != first.folder
     database.close()

@@ -87,8 +87,10 @@ def test_wrong_missing_and_added_row_of_days_and_of_the_month_are_found(site: Si
     changes = {
         **{f"another {name}": of_row(**{name: "other"}) for name in CUBES[cube] if name not in {"sources", "quarter"}},
         **{f"another {name}": of_row(**{name: 63}) for name in CUBES[cube] if name in {"sources", "quarter"}},
-        **{"other views": of_row(views=9), "another project": of_row(project_id="other")},
-        **{"removed": removed, "added": added},
+        "other views": of_row(views=9),
+        "another project": of_row(project_id="other"),
+        "removed": removed,
+        "added": added,
     }
     of_day = {"exchanged": exchanged, "unused day": of_row(day_of_month=UNUSED_DAY)}
     changed = {f"{name} of a day": each(rows, of_days) for name, each in {**changes, **of_day}.items()}

@@ -10,6 +10,7 @@ import pytest
 from warehouse.columns.dimensions import CUBES
 from warehouse.errors import RollupDamaged
 from warehouse.lake.delta_table import File
+from warehouse.lake.roots import LocalPath
 from warehouse.rollups import coverage
 
 
@@ -24,7 +25,7 @@ OCTOBER = hits_file("2026-10-01", "a")
 def write(root: Path, name: str, files: Sequence[File]) -> Path:
     """Write a rollup whose Parquet files have some bytes, and return its folder."""
     month = files[0].partition[:7]
-    folder = coverage.month_folder(root, month) / name
+    folder = coverage.month_folder(LocalPath(root), month) / name
     folder.mkdir(parents=True)
     for parquet in coverage.PARQUET:
         (folder / parquet).write_bytes(b"some bytes")
@@ -34,7 +35,7 @@ def write(root: Path, name: str, files: Sequence[File]) -> Path:
 
 def used(root: Path, files: Sequence[File]) -> tuple[list[tuple[str, list[str], bool]], list[File]]:
     """Return the folder, days and `is_whole` of each part that `choose` returns, and the uncovered files."""
-    chosen = coverage.choose(root, files)
+    chosen = coverage.choose(LocalPath(root), files)
     return [(p.rollup.folder.name, sorted(p.days), p.is_whole) for p in chosen.parts], list(chosen.uncovered)
 
 
@@ -45,9 +46,9 @@ def test_lake_without_rollups_has_only_uncovered_files(tmp_path: Path) -> None:
 def test_rollup_of_all_files_covers_them(tmp_path: Path) -> None:
     folder = write(tmp_path, "one", [A, B, C])
     assert used(tmp_path, [C, B, A]) == ([("one", ["2026-09-01", "2026-09-02"], True)], [])
-    (part,) = coverage.choose(tmp_path, [A, B, C]).parts
+    (part,) = coverage.choose(LocalPath(tmp_path), [A, B, C]).parts
     assert part.rollup == coverage.Rollup(
-        "2026-09", folder, {"2026-09-01": frozenset({"a"}), "2026-09-02": frozenset({"b", "c"})}, 50
+        "2026-09", LocalPath(folder), {"2026-09-01": frozenset({"a"}), "2026-09-02": frozenset({"b", "c"})}, 50
     )
     assert {part.rollup.file(cube).name for cube in CUBES} <= {path.name for path in folder.iterdir()}
 
@@ -110,7 +111,7 @@ def test_rollup_with_a_missing_file_is_damaged_and_not_used(tmp_path: Path, name
     folder = write(tmp_path, "one", [A])
     (folder / name).unlink()
     with pytest.raises(RollupDamaged, match=f"{name} is missing"):
-        coverage.read(folder)
+        coverage.read(LocalPath(folder))
     assert used(tmp_path, [A]) == ([], [A])
 
 
@@ -119,7 +120,7 @@ def test_rollup_with_a_truncated_file_is_damaged_and_not_used(tmp_path: Path, na
     folder = write(tmp_path, "one", [A])
     os.truncate(folder / name, 4)
     with pytest.raises(RollupDamaged, match=f"{name} has 4 bytes, not 10"):
-        coverage.read(folder)
+        coverage.read(LocalPath(folder))
     assert used(tmp_path, [A]) == ([], [A])
 
 
@@ -135,7 +136,7 @@ def test_rollup_with_another_coverage_is_damaged_and_not_used(tmp_path: Path, co
     folder = write(tmp_path, "one", [A])
     (folder / coverage.COVERAGE).write_bytes(content)
     with pytest.raises(RollupDamaged, match=message):
-        coverage.read(folder)
+        coverage.read(LocalPath(folder))
     assert used(tmp_path, [A]) == ([], [A])
 
 

@@ -16,6 +16,7 @@ from tests.rounds import rounds
 from tests.warehouse.rollups.counted import cells, stored
 from tests.warehouse.site import DAY, NOON, Row, Site, die_at, some_rows, view
 from warehouse.lake.delta_table import HITS_TABLE, File
+from warehouse.lake.roots import LocalPath
 from warehouse.lake.row_groups import ROWS_MAX
 from warehouse.query import engine
 from warehouse.rollups import coverage, writer
@@ -206,7 +207,6 @@ def test_key_changes_with_each_rollup(site: Site) -> None:
     for _ in range(3):
         write(site)
         keys.append(coverage.written_key(site.root))
-    assert keys[0] == 0
     assert len(set(keys)) == 4
 
 
@@ -221,7 +221,7 @@ def test_writer_spills_what_exceeds_the_memory_limit(site: Site, tmp_path: Path)
     with closing(engine.connect(tmp_path / "spill", "80MB")) as database:
         database.execute("SET temp_directory = ''")
         with pytest.raises(duckdb.OutOfMemoryException):
-            writer.write(tmp_path, database, MONTH, files(site))
+            writer.write(LocalPath(tmp_path), database, MONTH, files(site))
 
 
 texts = st.sampled_from([None, "", "a", "é"])
@@ -236,7 +236,8 @@ varied_rows = st.builds(
     status=st.sampled_from([None, 0, 200, -1]),
     format=st.sampled_from([None, "html", "md"]),
     **dict.fromkeys(
-        ("agent", "operator", "purpose", "verification", "browser", "os", "device", "referrer_host", "utm_source"), texts
+        ("agent", "operator", "purpose", "verification", "browser", "os", "device", "referrer_host", "utm_source"),
+        texts,
     ),
 )
 

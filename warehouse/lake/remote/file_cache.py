@@ -8,14 +8,16 @@ import hashlib
 import os
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from warehouse import disk
-from warehouse.lake.remote.object_path import ObjectLake, ObjectPath
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 FOLDER, NEW = "cache", ".new"
 """Name of the cache in the local folder of a lake, and suffix of the files that are being downloaded or written."""
@@ -23,84 +25,66 @@ ABANDONED_S = 3600
 """Age at which a file that is being downloaded or written may be evicted, in seconds: its process was killed."""
 
 
-def open_file(path: ObjectPath) -> pa.OSFile:
-    """Return an open local file with the content of an object, which is downloaded if needed.
+@dataclass(frozen=True, slots=True)
+class FileCache:
+    """Files in a folder with at most `bytes_max` bytes."""
 
-    Raises:
-        FileNotFoundError: there is no such object.
-        LakeUnreachable: the store does not answer.
-    """
-    cached = _place(path)
-    with suppress(FileNotFoundError):
-        file = pa.OSFile(str(cached))
+    folder: Path
+    bytes_max: int
+
+    def open(self, uri: str, download: Callable[[Path], None]) -> "pa.OSFile":
+        """Return an open file with the content of an object, which is downloaded if needed."""
+        import pyarrow as pa  # noqa: PLC0415  # takes 0.1 s to import, and this module is imported with a local lake
+
+        cached = self._place(uri)
         with suppress(FileNotFoundError):
-            os.utime(cached)
-        return file
-    with _temporary(path.lake) as new:
-        path.download(new)
-        file = pa.OSFile(str(new))
-        add(path, new)
-    return file
+            file = pa.OSFile(str(cached))
+            with suppress(FileNotFoundError):
+                os.utime(cached)
+            return file
+        with self.new_file(uri) as new:
+            download(new)
+            return pa.OSFile(str(new))
 
+    @contextmanager
+    def new_file(self, uri: str) -> Iterator[Path]:
+        """Yield the path of a new file with the content of an object. A file larger than the cache is deleted."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        new = self.folder / f"{uuid.uuid4()}{NEW}"
+        try:
+            yield new
+            if new.stat().st_size <= self.bytes_max:
+                disk.sync(new)  # or the name could remain without the content after a power loss
+                new.replace(self._place(uri))
+            self._evict()
+        finally:
+            new.unlink(missing_ok=True)
 
-@contextmanager
-def new_file(path: ObjectPath) -> Iterator[Path]:
-    """Yield the local path of a new file, which is uploaded to an object at the end of the block, and cached."""
-    with _temporary(path.lake) as new:
-        yield new
-        path.upload(new)
-        add(path, new)
+    def retain(self, uris: Iterable[str]) -> None:
+        """Delete the files of other objects than `uris`.
 
+        A file that is cached while `uris` are listed may be deleted, and is then downloaded again.
+        """
+        names = {self._place(uri).name for uri in uris}
+        for cached in self.folder.glob("*"):
+            if cached.name not in names and cached.suffix != NEW:
+                cached.unlink(missing_ok=True)
 
-def add(path: ObjectPath, file: Path) -> None:
-    """Move a file with the content of an object into the cache, unless it is larger than the cache."""
-    cached = _place(path)
-    cached.parent.mkdir(parents=True, exist_ok=True)
-    if file.stat().st_size <= path.lake.cache_bytes:
-        disk.sync(file)  # or the name could remain without the content after a power loss
-        file.replace(cached)
-    _evict(path.lake)
+    def _place(self, uri: str) -> Path:
+        return self.folder / hashlib.blake2b(uri.encode(), digest_size=20).hexdigest()
 
-
-def evict_deleted(root: ObjectPath) -> None:
-    """Delete the cached files of a lake whose objects do not exist any more, such as those with erased rows.
-
-    A file that is cached while the objects are listed may be deleted, and is then downloaded again.
-    """
-    existing = {_place(root / key).name for key in root.list_files()}
-    for cached in (root.lake.local / FOLDER).glob("*"):
-        if cached.name not in existing and cached.suffix != NEW:
-            cached.unlink(missing_ok=True)
-
-
-def _place(path: ObjectPath) -> Path:
-    return path.lake.local / FOLDER / hashlib.blake2b(str(path).encode(), digest_size=20).hexdigest()
-
-
-@contextmanager
-def _temporary(lake: ObjectLake) -> Iterator[Path]:
-    """Yield the path of a new file in the cache's folder, and delete the file at the end unless it was moved."""
-    folder = lake.local / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    new = folder / f"{uuid.uuid4()}{NEW}"
-    try:
-        yield new
-    finally:
-        new.unlink(missing_ok=True)
-
-
-def _evict(lake: ObjectLake) -> None:
-    """Delete the least recently used files until the others have at most `cache_bytes`."""
-    files: list[tuple[float, int, str]] = []
-    with os.scandir(lake.local / FOLDER) as entries:
-        for entry in entries:
-            with suppress(FileNotFoundError):  # another process has just evicted the file
-                stat = entry.stat()
-                if not entry.name.endswith(NEW) or stat.st_mtime < time.time() - ABANDONED_S:
-                    files.append((stat.st_mtime, stat.st_size, entry.path))
-    excess = sum(size for _, size, _ in files) - lake.cache_bytes
-    for _, size, name in sorted(files):
-        if excess <= 0:
-            return
-        Path(name).unlink(missing_ok=True)
-        excess -= size
+    def _evict(self) -> None:
+        """Delete the least recently used files until the others have at most `bytes_max`."""
+        files: list[tuple[float, int, str]] = []
+        with os.scandir(self.folder) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):  # another process has just evicted the file
+                    stat = entry.stat()
+                    if not entry.name.endswith(NEW) or stat.st_mtime < time.time() - ABANDONED_S:
+                        files.append((stat.st_mtime, stat.st_size, entry.path))
+        excess = sum(size for _, size, _ in files) - self.bytes_max
+        for _, size, name in sorted(files):
+            if excess <= 0:
+                return
+            Path(name).unlink(missing_ok=True)
+            excess -= size

@@ -10,7 +10,7 @@ import pyarrow as pa
 from cachetools import LRUCache
 from fsspec import AbstractFileSystem  # type: ignore[import-untyped]  # has no type information
 
-from warehouse.lake.remote import file_cache, object_path
+from warehouse.lake.remote import object_path
 from warehouse.lake.remote.object_path import ObjectPath
 
 SIZES_MAX = 65_536
@@ -60,7 +60,7 @@ class LakeFilesystem(AbstractFileSystem):  # type: ignore[misc]  # its base clas
     def open(self, path: str, mode: str = "rb", **_: Any) -> _SharedFile:
         """Return an open file. Its size is cached, because DuckDB asks for the size of each file that it opens."""
         assert mode == "rb", "the lake is written by delta-rs and obstore"
-        file = file_cache.open_file(_at(path))
+        file = _at(path).open_parquet()
         self._sizes[path] = file.size()
         return _SharedFile(file)
 
@@ -81,13 +81,10 @@ class LakeFilesystem(AbstractFileSystem):  # type: ignore[misc]  # its base clas
     def modified(self, path: str) -> datetime:
         return WRITTEN
 
-    def unstrip_protocol(self, name: str) -> str:
-        return name
-
 
 def register(database: duckdb.DuckDBPyConnection) -> None:
     """Let a database read the files of the lakes that this process uses."""
-    for scheme in {lake.uri.partition("://")[0] for lake in object_path.lakes()}:
+    for scheme in {uri.partition("://")[0] for uri in object_path.LAKES}:
         database.register_filesystem(LakeFilesystem(scheme))
 
 

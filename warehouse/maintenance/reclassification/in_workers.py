@@ -10,14 +10,12 @@ import pyarrow as pa
 
 from warehouse.batch import items
 from warehouse.batch.items import OpenWorkers
-from warehouse.hotlog import dirty_days
 from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table, rewriting
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.lake.lock import pause_for_waiters
 from warehouse.lake.roots import Root
-from warehouse.maintenance import recount
 from warehouse.maintenance.catch_up import catch_up
 from warehouse.maintenance.load import load
 from warehouse.maintenance.reclassification.reclassify import OnDay, Reclassified, Rules, Run, list_day, rewrite_day
@@ -56,9 +54,7 @@ def reclassify_in_workers(
             for number, (day, new) in enumerate(results, start=1):
                 with durable_writes(hot, root, wait_s):
                     catch_up(hot, root)
-                    recount.recount_dirty(hot, root)
-                    commit = partial(_replace, hot, root, database, run, days.pop(day), new)
-                    count = recount.retry_commit(commit)
+                    count = rewriting.retry_commit(partial(_replace, root, run, days.pop(day), new))
                 pause_for_waiters()
                 user_agents.update(new.user_agents)
                 done, hits = done + (count > 0), hits + count
@@ -113,20 +109,15 @@ def reclassify_day(day: Day) -> NewDay:
         return NewDay(files, outdated, run.hashes(), run.changed(day.files))
 
 
-def _replace(
-    hot: HotConnection, root: Root, database: duckdb.DuckDBPyConnection, run: Run, day: Day, new: NewDay
-) -> int:
+def _replace(root: Root, run: Run, day: Day, new: NewDay) -> int:
     """Commit the new files of a day, and return the number of hits that were outdated."""
     table = delta_table.open_table(root, HITS_TABLE)
     current = delta_table.list_files(table, HITS_TABLE, day.day)
     renewed = rewriting.renewed(new.files)
     if set(current) != set(day.files) or renewed is None:
-        files = rewrite_day(hot, root, database, run, day.day, lambda step: None)
+        files = rewrite_day(root, run, day.day)
         run.add(files)
         return run.count_outdated(files)
-    dirty_days.mark_dirty(hot, [day.day])
     rewriting.replace_files(table, HITS_TABLE, current, renewed)
-    recount.recount_days(hot, root, database, [day.day])
-    dirty_days.clear_dirty(hot, [day.day])
     run.add_changed(new.changed)
     return new.outdated

@@ -1,4 +1,4 @@
-"""Apply the current rules to stored hits: rewrite `hits` one day at a time, and recount `daily_views`.
+"""Apply the current rules to stored hits: rewrite `hits` one day at a time.
 
 Only days that have a hit of another ruleset are rewritten. Each distinct user agent is classified once. The rows stay
 in DuckDB, which spills what exceeds its memory limit.
@@ -11,14 +11,12 @@ from functools import partial
 import duckdb
 import pyarrow as pa
 
-from warehouse.hotlog import dirty_days
 from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table, rewriting, row_groups
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.lake.lock import pause_for_waiters
 from warehouse.lake.roots import Root
-from warehouse.maintenance import recount
 from warehouse.maintenance.catch_up import OnStep, catch_up
 from warehouse.maintenance.load import load
 from warehouse.maintenance.reclassification.diff import Diff, DiffTable
@@ -28,7 +26,7 @@ from warehouse.schema import CLASSIFICATION, HITS
 
 OnDay = Callable[[int, int], None]
 """Function that is called after each day, with the number of days done and the total."""
-STEPS = ("before commit of hits", "before commit of daily_views", "before clear", "after clear")
+STEPS = ("before commit of hits", "after commit of hits")
 CLASSIFY_BATCH = 2_000
 """User agents in one call of `Rules.classify`."""
 CACHED_MAX = 200_000
@@ -102,10 +100,10 @@ def reclassify(
     A hit with a verdict on its agent may retain the verdict: see `verdicts`.
 
     The lake is locked for one day at a time, and readers see each day either before or after its change. After an
-    interruption the next call continues; the next load recounts the day that was interrupted.
+    interruption the next call continues.
 
     Raises:
-        LakeBusy: see `durability.durable_writes` and `recount.retry_commit`.
+        LakeBusy: see `durability.durable_writes` and `rewriting.retry_commit`.
         HotLogBehind: see `load.load`.
     """
     load(hot, root, wait_s)
@@ -115,36 +113,24 @@ def reclassify(
         def rewrite(day: str) -> Sequence[File]:
             with durable_writes(hot, root, wait_s):
                 catch_up(hot, root)
-                recount.recount_dirty(hot, root)
-                files = recount.retry_commit(partial(rewrite_day, hot, root, database, run, day, on_step))
+                files = rewriting.retry_commit(partial(rewrite_day, root, run, day, on_step))
             pause_for_waiters()
             return files
 
         return run.for_each_day(rewrite, on_day)
 
 
-def rewrite_day(
-    hot: HotConnection,
-    root: Root,
-    database: duckdb.DuckDBPyConnection,
-    run: "Run",
-    day: str,
-    on_step: OnStep,
-) -> Sequence[File]:
+def rewrite_day(root: Root, run: "Run", day: str, on_step: OnStep = lambda step: None) -> Sequence[File]:
     """Rewrite a day, and return the files that were replaced: none if another process has rewritten the day."""
     table = delta_table.open_table(root, HITS_TABLE)
     files = delta_table.list_files(table, HITS_TABLE, day)
     if not run.count_outdated(files):
         return []
     run.classify(files)
-    dirty_days.mark_dirty(hot, [day])
     on_step("before commit of hits")
     rows_max = row_groups.rows_for(file.path for file in files)
     rewriting.replace_partition(table, HITS_TABLE, day, run.reclassified(files), rows_max)
-    recount.recount_days(hot, root, database, [day], on_step)
-    on_step("before clear")
-    dirty_days.clear_dirty(hot, [day])
-    on_step("after clear")
+    on_step("after commit of hits")
     return files
 
 

@@ -63,6 +63,28 @@ def test_sql_of_daily_views_adds_up_to_the_hits(compacted: Path) -> None:
         assert database.sql(f"SELECT sum(views) FROM {out}").fetchall() == [(2 * VIEWS,)]
 
 
+def test_statement_of_the_docs_over_the_files_of_hits_has_the_rows_of_the_view(compacted: Path) -> None:
+    page = (ROOT / "docs" / "data.md").read_text()
+    statement = page.partition("```sql\n")[2].partition("```")[0]
+    assert "delta_scan('data/lake/hits')" in statement  # needs an extension that PyPI does not have
+    files = run(compacted, "files", "hits", "--sql")[0].strip()
+    printed = run(compacted, "files", "daily_views", "--sql")[0]
+    with duckdb.connect() as database:
+        grouped = database.sql(statement.replace("delta_scan('data/lake/hits')", files)).order("ALL").to_arrow_table()
+        assert database.sql(f"FROM {printed}").order("ALL").to_arrow_table() == grouped
+    view = run(compacted, "sql", "FROM daily_views ORDER BY ALL", "--format", "json")[0]
+    assert json.loads(view) == [{**row, "date": str(row["date"])} for row in grouped.to_pylist()]
+
+
+def test_daily_views_have_no_paths_and_the_message_has_the_statement(compacted: Path) -> None:
+    for arguments in ((), ("--format", "json")):
+        done = readership("--data", str(compacted), "files", "daily_views", *arguments)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith(
+            "Error: daily_views has no files: it is computed from hits, by SELECT project_id, "
+        )
+
+
 def test_json_and_ndjson_have_the_rows_of_each_file(compacted: Path) -> None:
     document = json.loads(run(compacted, "files", "hits", "--format", "json")[0])
     lines = [json.loads(line) for line in run(compacted, "files", "hits", "--format", "ndjson")[0].splitlines()]
@@ -76,8 +98,8 @@ def test_hits_that_wait_in_the_hot_log_are_counted_on_standard_error(compacted: 
     data = Path(shutil.copytree(compacted, tmp_path / "data"))
     with closing(batches.connect(data / "hot.sqlite")) as hot, transaction(hot):
         batches.append(hot, pa.RecordBatch.from_pylist([view()], HOT), NOON.timestamp())
-    for table in ("hits", "daily_views"):
-        out, err = run(data, "files", table)
+    for arguments in (("hits",), ("daily_views", "--sql")):
+        out, err = run(data, "files", *arguments)
         assert err == "1 hit is in the hot log and in no file yet; to load the hot log, run readership flush\n"
     run(data, "flush")
     out, err = run(data, "files", "hits")

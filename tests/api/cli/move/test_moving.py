@@ -198,7 +198,7 @@ def objects(folder: Folder, lake: str) -> set[str]:
     """Return the names of the objects at the top of a lake."""
     root = roots.open_remote(lake, folder.data / "lake")
     assert isinstance(root, ObjectPath)
-    return {key.partition("/")[0] for key in root.list_files()}
+    return {key.partition("/")[0] for key, _ in root.files()}
 
 
 @pytest.mark.long

@@ -12,6 +12,7 @@ from api.errors import InvalidSetting
 from warehouse.errors import MoveRefused
 from warehouse.folder import Moved, sqlite_url
 from warehouse.lake import delta_table
+from warehouse.lake.roots import LocalPath
 
 DATABASE, LAKE = "postgresql://user:secret@db.internal/readership", "s3://bucket/lake"
 NAME = "the database readership on db.internal"
@@ -22,7 +23,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a lake."""
     folder = tmp_path_factory.mktemp("data")
     (folder / "lake").mkdir()
-    delta_table.create(folder / "lake")
+    delta_table.create(LocalPath(folder / "lake"))
     return folder
 
 

@@ -4,19 +4,19 @@ from pathlib import Path
 import pytest
 
 from warehouse.errors import LakeUnreachable
-from warehouse.lake.remote import file_cache, object_path
-from warehouse.lake.remote.object_path import ObjectPath
+from warehouse.lake.remote import file_cache
+from warehouse.lake.remote.object_path import ObjectLake, ObjectPath
 
 CACHE_BYTES = 1000
 
 
 @pytest.fixture
 def lake(bucket: str, tmp_path: Path) -> ObjectPath:
-    return object_path.open_lake(bucket, tmp_path, CACHE_BYTES)
+    return ObjectPath(ObjectLake(bucket, tmp_path, CACHE_BYTES))
 
 
 def read(path: ObjectPath) -> bytes:
-    with file_cache.open_file(path) as file:
+    with path.open_parquet() as file:
         content: bytes = file.read()
         return content
 
@@ -27,30 +27,30 @@ def cached(lake: ObjectPath) -> list[Path]:
 
 
 def test_second_read_needs_no_request(lake: ObjectPath) -> None:
-    (lake / "a").write_bytes(b"content")
+    (lake / "a").write(b"content")
     assert read(lake / "a") == b"content"
     (lake / "a").unlink()
     assert read(lake / "a") == b"content"
 
 
 def test_file_is_synced_before_it_is_cached(lake: ObjectPath, synced: set[Path]) -> None:
-    (lake / "a").write_bytes(b"content")
+    (lake / "a").write(b"content")
     read(lake / "a")
-    with file_cache.new_file(lake / "b") as file:
+    with (lake / "b").new_file() as file:
         file.write_bytes(b"content")
     assert len(synced) == len(cached(lake)) == 2
 
 
 def test_file_whose_upload_fails_is_not_cached(bucket: str, tmp_path: Path) -> None:
-    lake = object_path.open_lake(f"{bucket}-without-a-bucket", tmp_path, CACHE_BYTES)
-    with pytest.raises((LakeUnreachable, FileNotFoundError)), file_cache.new_file(lake / "a") as file:
+    lake = ObjectPath(ObjectLake(f"{bucket}-without-a-bucket", tmp_path, CACHE_BYTES))
+    with pytest.raises((LakeUnreachable, FileNotFoundError)), (lake / "a").new_file() as file:
         file.write_bytes(b"content")
     assert cached(lake) == []
 
 
 def test_least_recently_used_files_are_evicted(lake: ObjectPath) -> None:
     for number, name in enumerate("abc"):
-        (lake / name).write_bytes(name.encode() * 400)
+        (lake / name).write(name.encode() * 400)
         read(lake / name)
         newest = max(cached(lake), key=lambda file: file.stat().st_ctime_ns)
         os.utime(newest, (number, number))
@@ -66,12 +66,12 @@ def test_least_recently_used_files_are_evicted(lake: ObjectPath) -> None:
 
 def test_files_of_deleted_objects_are_evicted(lake: ObjectPath) -> None:
     for name in ("a", "folder/b", "folder/c"):
-        (lake / name).write_bytes(name.encode())
+        (lake / name).write(name.encode())
         read(lake / name)
     downloading = lake.local / file_cache.FOLDER / f"1{file_cache.NEW}"
     downloading.touch()
     (lake / "folder/b").unlink()
-    file_cache.evict_deleted(lake)
+    lake.evict_deleted()
     assert {file.read_bytes() for file in cached(lake)} == {b"a", b"folder/c", b""}
     with pytest.raises(FileNotFoundError):
         read(lake / "folder/b")
@@ -79,21 +79,21 @@ def test_files_of_deleted_objects_are_evicted(lake: ObjectPath) -> None:
 
 def test_one_large_file_evicts_several(lake: ObjectPath) -> None:
     for name, size in (("a", 400), ("b", 400), ("large", CACHE_BYTES)):
-        (lake / name).write_bytes(b"x" * size)
+        (lake / name).write(b"x" * size)
         read(lake / name)
     assert [file.stat().st_size for file in cached(lake)] == [CACHE_BYTES]
 
 
 def test_file_larger_than_the_cache_is_read_and_not_cached(lake: ObjectPath) -> None:
-    (lake / "small").write_bytes(b"s")
-    (lake / "large").write_bytes(b"l" * (CACHE_BYTES + 1))
+    (lake / "small").write(b"s")
+    (lake / "large").write(b"l" * (CACHE_BYTES + 1))
     read(lake / "small")
     assert len(read(lake / "large")) == CACHE_BYTES + 1
     assert [file.stat().st_size for file in cached(lake)] == [1]
 
 
 def test_open_file_can_be_read_after_its_eviction(lake: ObjectPath) -> None:
-    (lake / "a").write_bytes(b"content")
-    with file_cache.open_file(lake / "a") as file:
+    (lake / "a").write(b"content")
+    with (lake / "a").open_parquet() as file:
         cached(lake)[0].unlink()
         assert file.read() == b"content"

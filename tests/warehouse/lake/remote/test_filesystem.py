@@ -10,9 +10,8 @@ import pytest
 from tests.stores.object_store import environ
 from warehouse.errors import is_unreachable
 from warehouse.lake.delta_table import File
-from warehouse.lake.remote import object_path
 from warehouse.lake.remote.filesystem import LakeFilesystem
-from warehouse.lake.remote.object_path import ObjectPath
+from warehouse.lake.remote.object_path import ObjectLake, ObjectPath
 from warehouse.query import engine
 
 ROWS = pa.table({"path": ["/a", "/b"], "views": [1, 2]})
@@ -20,15 +19,15 @@ ROWS = pa.table({"path": ["/a", "/b"], "views": [1, 2]})
 
 @pytest.fixture
 def lake(bucket: str, tmp_path: Path) -> ObjectPath:
-    lake = object_path.open_lake(f"{bucket}/lake", tmp_path / "local", 1 << 20)
+    lake = ObjectPath(ObjectLake(f"{bucket}/lake", tmp_path / "local", 1 << 20))
     pq.write_table(ROWS, tmp_path / "rows.parquet")
     for day in ("2026-09-15", "2026-09-16"):
-        (lake / f"date={day}" / "rows.parquet").upload(tmp_path / "rows.parquet")
+        (lake / f"date={day}" / "rows.parquet").write(tmp_path / "rows.parquet")
     return lake
 
 
 def files(lake: ObjectPath) -> list[File]:
-    return [File(str(path), "", 0, 2) for path in lake.glob("*/*.parquet")]
+    return [File(str(lake / path), "", 0, 2) for path, _ in lake.files()]
 
 
 def test_duckdb_reads_objects_with_their_partition(lake: ObjectPath, tmp_path: Path) -> None:
@@ -62,7 +61,7 @@ def test_error_of_duckdb_names_an_unreachable_store(
 ) -> None:
     for name, value in environ(f"http://127.0.0.1:{closed_port}").items():
         monkeypatch.setenv(name, value)
-    lake = object_path.open_lake("s3://away", tmp_path, 0)
+    lake = ObjectPath(ObjectLake("s3://away", tmp_path, 0))
     with closing(engine.connect(tmp_path / "spill")) as database:
         with pytest.raises(duckdb.Error) as raised:
             database.sql(f"SELECT count(*) FROM {engine.parquet([File(f'{lake}/a.parquet', '', 0, 0)])}").fetchall()

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from tests.rounds import rounds
 from tests.warehouse.maintenance.reclassification.rules import RULES, TODAY, classification_of, table
-from tests.warehouse.site import DAY, NOON, ROOT, Row, Site, die_at, key, rank, view
+from tests.warehouse.site import DAY, NOON, ROOT, Row, Site, die_at, rank, view
 from warehouse.errors import LakeBusy
-from warehouse.hotlog import batches, dirty_days
+from warehouse.hotlog import batches
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
 from warehouse.maintenance import catch_up
@@ -49,11 +49,10 @@ def whole(row: Row) -> tuple[Any, ...]:
 
 
 def assert_stored(site: Site, rows: list[Row]) -> None:
-    """Check that both tables have exactly these rows, in all columns, and that the doctor finds no fault."""
+    """Check that `hits` has exactly these rows, in all columns, and that the doctor finds no fault."""
     stored = site.stored(delta_table.HITS_TABLE)
     assert Counter(map(whole, stored)) == Counter(map(whole, rows))
     assert all(row["date"] == row["ts"].date() for row in stored)
-    assert site.daily_views() == Counter(map(key, rows))
     assert site.faults() == []
 
 
@@ -129,7 +128,7 @@ def test_preview_loads_the_hot_log_and_changes_nothing_else(site: Site) -> None:
     result = preview(site)
     versions = [site.state(spec).version for spec in delta_table.TABLES]
     assert preview(site) == result
-    assert [site.state(spec).version for spec in delta_table.TABLES] == versions == [1, 1, 1]
+    assert [site.state(spec).version for spec in delta_table.TABLES] == versions == [1, 1]
     assert_stored(site, OLD)
 
 
@@ -147,7 +146,7 @@ def test_run_under_the_same_rules_makes_no_commit_and_classifies_nothing(old_sit
 
 def test_run_over_empty_tables_makes_no_commit(site: Site) -> None:
     assert run(site) == preview(site)
-    assert [site.state(spec).version for spec in delta_table.TABLES] == [0, 0, 0]
+    assert [site.state(spec).version for spec in delta_table.TABLES] == [0, 0]
 
 
 def test_only_days_with_a_row_of_another_ruleset_are_rewritten(site: Site) -> None:
@@ -306,9 +305,7 @@ def test_report_counts_each_hit_once_at_each_step_and_by_the_new_rules_at_the_en
     run(old_site, on_step=look)
     look("after")
     reports.close()
-    assert (
-        seen == [(4, 2)] * 2 + [(3, 3)] * 4 + [(2, 4)] * 8
-    )  # a dirty day is counted from hits as soon as they are committed
+    assert seen == [(4, 2)] * 2 + [(3, 3)] * 2 + [(2, 4)] * 4
 
 
 RECLASSIFY = """
@@ -328,23 +325,15 @@ def test_tables_agree_after_the_load_that_follows_a_kill_and_the_next_run_comple
     die_at(old_site, RECLASSIFY, step, passes)
     old_site.post(*OLD)
     old_site.load()
-    assert dirty_days.list_dirty(old_site.hot) == []
     assert old_site.faults() == []
-    assert len(old_site.stored(delta_table.HITS_TABLE)) == old_site.daily_views().total() == 2 * len(OLD)
+    assert len(old_site.stored(delta_table.HITS_TABLE)) == 2 * len(OLD)
     run(old_site)
     assert_stored(old_site, reclassified(2 * OLD))
 
 
-def test_next_run_recounts_the_day_of_a_run_killed_between_the_tables(old_site: Site) -> None:
-    die_at(old_site, RECLASSIFY, "before commit of daily_views")
-    assert dirty_days.list_dirty(old_site.hot) == ["2026-09-15"]
-    run(old_site)
-    assert_stored(old_site, reclassified(OLD))
-
-
 def test_run_after_a_loader_killed_between_its_commits_loses_and_repeats_nothing(old_site: Site) -> None:
     old_site.post(*OLD)
-    die_at(old_site, "load.load(hot, root, 10, on_step)", "before commit of daily_views")
+    die_at(old_site, "load.load(hot, root, 10, on_step)", "before commit of daily_errors")
     run(old_site)
     old_site.load()
     assert_stored(old_site, reclassified(2 * OLD))
@@ -366,7 +355,7 @@ def test_loader_killed_between_its_commits_during_the_run_loses_and_repeats_noth
 
     def post_and_die() -> None:
         old_site.post(*OLD)
-        die_at(old_site, "load.load(hot, root, 10, on_step)", "before commit of daily_views")
+        die_at(old_site, "load.load(hot, root, 10, on_step)", "before commit of daily_errors")
 
     run(old_site, meanwhile(post_and_die))
     old_site.load()
@@ -377,7 +366,7 @@ def test_loader_killed_between_its_commits_during_the_run_loses_and_repeats_noth
 def test_day_that_another_process_rewrites_during_the_run_is_not_rewritten_again(old_site: Site) -> None:
     result = run(old_site, meanwhile(lambda: run(old_site)))
     assert (result.days, result.hits, result.moves.hits) == (0, 0, 0)
-    assert [old_site.state(spec).version for spec in delta_table.TABLES] == [len(OLD) + 3, len(OLD) + 3, len(OLD)]
+    assert [old_site.state(spec).version for spec in delta_table.TABLES] == [len(OLD) + 3, len(OLD)]
     assert_stored(old_site, reclassified(OLD))
 
 
@@ -386,9 +375,9 @@ def test_two_concurrent_runs_reclassify_each_hit(site: Site) -> None:
     rows = [old("/a", f"GPTBot/{day}", ts=NOON + day * DAY) for day in range(12)]
     store(site, rows)
     script = (
-        "import sys; from pathlib import Path\n"
+        "import sys; from warehouse.lake.roots import LocalPath\n"
         "from warehouse.hotlog import batches; from warehouse.query import engine\n"
-        "folder = Path(sys.argv[1]); on_step = lambda step: None\n"
+        "folder = LocalPath(sys.argv[1]); on_step = lambda step: None\n"
         "hot, root = batches.connect(folder / 'hot.sqlite'), folder / 'lake'\n"
         "database = engine.connect(folder / 'spill')"
     )

@@ -28,7 +28,7 @@ from warehouse.control.policy import POLICIES, Period, Periods
 from warehouse.errors import MomentExpired, TooManyBuckets
 from warehouse.hotlog.retention import AS_OF_S
 from warehouse.lake import delta_table
-from warehouse.maintenance import compact, erase, load, recount, rollups
+from warehouse.maintenance import compact, erase, load, rollups
 from warehouse.maintenance.reclassification import reclassify
 from warehouse.query import sql_views
 from warehouse.query.hits_snapshot import HitsReader, HitsSnapshot
@@ -175,7 +175,7 @@ class Lake(RuleBasedStateMachine):
     @rule(is_killed=st.booleans())
     def load(self, is_killed: bool) -> None:
         """Load, perhaps as a loader that is killed between its commits to the two tables."""
-        on_step = _die_before_daily_views if is_killed else _go_on
+        on_step = _die_before_daily_errors if is_killed else _go_on
         with suppress(Died):
             load.load(self.site.hot, self.site.root, 0, on_step, lambda: self.now_s)
 
@@ -192,16 +192,13 @@ class Lake(RuleBasedStateMachine):
     def compact(self, small_files_max: int) -> None:
         self.site.compact(small_files_max)
 
-    @rule(task=st.sampled_from(["vacuum", "rebuild daily_views", "rebuild rollups"]))
+    @rule(task=st.sampled_from(["vacuum", "rebuild rollups"]))
     def maintain(self, task: str) -> None:
         match task:
             case "vacuum":
                 self.begin_command()
                 compact.vacuum(self.site.hot, self.site.root, 0)
                 rollups.vacuum(self.site.root, 0)
-            case "rebuild daily_views":
-                self.begin_command()
-                recount.rebuild(self.site.hot, self.site.root, self.site.database, 0)
             case "rebuild rollups":
                 rollups.rebuild(self.site.root, self.site.spill, 0)
 
@@ -443,8 +440,8 @@ class Died(Exception):
     """Signal that the loader ends here, in place of a kill."""
 
 
-def _die_before_daily_views(step: str) -> None:
-    if step == "before commit of daily_views":
+def _die_before_daily_errors(step: str) -> None:
+    if step == "before commit of daily_errors":
         raise Died
 
 

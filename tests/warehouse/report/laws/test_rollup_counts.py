@@ -26,6 +26,7 @@ from warehouse.columns.filters import Filters
 from warehouse.columns.sources import QUARTER_S, SOURCES
 from warehouse.control.policy import BY_FORMAT, DEFAULT, Period, Policy
 from warehouse.lake.delta_table import File
+from warehouse.lake.roots import LocalPath
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import TimeRange
 from warehouse.report.cells import Scope, count_files
@@ -52,7 +53,7 @@ def write_rollups(root: Path, database: duckdb.DuckDBPyConnection, files: Sequen
     for file in files:
         by_month[file.partition[:7]].append(file)
     for month, of_month in by_month.items():
-        writer.write(root, database, month, of_month)
+        writer.write(LocalPath(root), database, month, of_month)
 
 
 def counts(
@@ -107,7 +108,7 @@ def test_counts_with_rollups_are_those_of_the_hits(
         write_rollups(root, database, first)
         remaining = [file for number, file in enumerate(first) if number not in removed]
         files = [*remaining, *reference.write_hits(root / "hits", later, "later")]
-        covered = coverage.choose(root, files)
+        covered = coverage.choose(LocalPath(root), files)
         expected = counts(database, files, Coverage((), tuple(files)), scope, grouping)
         assert counts(database, files, covered, scope, grouping) == expected
 
@@ -127,7 +128,7 @@ def test_whole_valid_days_are_counted_without_reading_hits(tmp_path: Path, datab
     files = reference.write_hits(tmp_path / "hits", rows, "one")
     expected = [counts(database, files, Coverage((), tuple(files)), *case) for case in cases]
     write_rollups(tmp_path, database, files)
-    covered = coverage.choose(tmp_path, files)
+    covered = coverage.choose(LocalPath(tmp_path), files)
     empty_files_of(tmp_path, covered)
     assert [counts(database, files, covered, *case) for case in cases] == expected
 
@@ -150,7 +151,7 @@ def test_quarters_of_an_hour_are_counted_from_the_dimension_that_has_the_columns
     files = reference.write_hits(tmp_path / "hits", rows, "one")
     expected = counts(database, files, Coverage((), tuple(files)), scope, QUARTERS)
     write_rollups(tmp_path, database, files)
-    covered = coverage.choose(tmp_path, files)
+    covered = coverage.choose(LocalPath(tmp_path), files)
     empty_files_of(tmp_path, covered)
     remove_other_dimensions(covered, dimension)
     assert counts(database, files, covered, scope, QUARTERS) == expected
@@ -159,7 +160,7 @@ def test_quarters_of_an_hour_are_counted_from_the_dimension_that_has_the_columns
 def test_partial_days_are_counted_from_hits(tmp_path: Path, database: duckdb.DuckDBPyConnection) -> None:
     files = reference.write_hits(tmp_path / "hits", [view(ts=NOON - DAY), view(ts=NOON), view(ts=NOON + DAY)], "one")
     write_rollups(tmp_path, database, files)
-    covered = coverage.choose(tmp_path, files)
+    covered = coverage.choose(LocalPath(tmp_path), files)
     empty_files_of(tmp_path, covered)
     middle = TimeRange(NOON - DAY / 2 - DAY / 4, NOON + DAY)
     assert counts(database, files, covered, Scope("site", middle, Filters()), BREAKDOWNS["agent"]) == {
@@ -176,7 +177,7 @@ def test_day_that_lost_a_file_is_counted_from_its_other_files(
     remaining = reference.write_hits(tmp_path / "hits", days, "one")
     lost = reference.write_hits(tmp_path / "hits", days[2:3], "two")
     write_rollups(tmp_path, database, [*remaining, *lost])
-    covered = coverage.choose(tmp_path, remaining)
+    covered = coverage.choose(LocalPath(tmp_path), remaining)
     assert (len(covered.parts[0].days), len(covered.uncovered)) == (3, 1)
     expected = counts(database, remaining, Coverage((), tuple(remaining)), EVERYTHING, grouping)
     assert counts(database, remaining, covered, EVERYTHING, grouping) == expected
@@ -194,7 +195,7 @@ def test_cached_counts_of_a_month_are_those_of_one_project_grouping_and_filter(
     ]
     files = reference.write_hits(tmp_path / "hits", rows, "one")
     write_rollups(tmp_path, database, files)
-    covered = coverage.choose(tmp_path, files)
+    covered = coverage.choose(LocalPath(tmp_path), files)
     for project_id, filters, by in product(
         ("site", "another"), (*BY_SOURCE_AND_TRAFFIC, *BY_AGENT), ("agent", "source")
     ):
@@ -212,7 +213,7 @@ def test_rollups_of_earlier_months_are_read_once(tmp_path: Path, database: duckd
         reference.write_hits(tmp_path / "hits", [view(ts=NOON - days * DAY)], "one") for days in (31, 0)
     )
     write_rollups(tmp_path, database, [*august, *september])
-    covered = coverage.choose(tmp_path, [*august, *september])
+    covered = coverage.choose(LocalPath(tmp_path), [*august, *september])
     count_files(database, cached, [*august, *september], covered, EVERYTHING, BREAKDOWNS["agent"])
     covered.parts[0].rollup.dimensions.unlink()
     later = reference.write_hits(tmp_path / "hits", [view()], "later")
@@ -250,7 +251,7 @@ def test_views_of_most_paths_are_counted_without_their_page_views(
     groupings = [BREAKDOWNS["agent"], BREAKDOWNS["browser"], BREAKDOWNS["referrerHost"], QUARTERS, SOURCE_DAYS]
     expected = [counts(database, files, Coverage((), tuple(files)), scope, each) for each in groupings]
     write_rollups(tmp_path, database, files)
-    covered = coverage.choose(tmp_path, files)
+    covered = coverage.choose(LocalPath(tmp_path), files)
     remove_page_views(covered, {"/a", "/ab"}, {None})
     if path != "/a*":
         remove_page_views(covered, {"/", "/z"}, {None})
