@@ -16,7 +16,11 @@ BATCH_ROWS = 8_192
 def write_rows(cursor: duckdb.DuckDBPyConnection, selects: Sequence[str], file: Path) -> Path:
     """Write the rows of SELECTs with the same columns to a file, one after the other, and return the file."""
     columns = cursor.sql(f"FROM ({selects[0]}) LIMIT 0").to_arrow_table().schema
-    with pq.ParquetWriter(file, columns, compression="zstd") as writer:
+    encoding = {name: "DELTA_BINARY_PACKED" for name in columns.names if name == "rank"}
+    dictionary = [name for name in columns.names if name not in encoding]
+    with pq.ParquetWriter(
+        file, columns, compression="zstd", use_dictionary=dictionary, column_encoding=encoding
+    ) as writer:
         for select in selects:
             rows = cursor.sql(select).to_arrow_reader(BATCH_ROWS).cast(columns)
             for group in row_groups.split(pa.Table.from_batches([batch]) for batch in rows):
