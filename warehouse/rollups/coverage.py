@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from warehouse.columns.dimensions import CUBES, DIMENSIONS, Cube
+from warehouse.columns.dimensions import BY_NAME, CUBES, Cube
 from warehouse.errors import RollupDamaged
 from warehouse.lake.delta_table import File
 from warehouse.lake.roots import Root
@@ -34,7 +34,8 @@ DAY_BYTES = 600
 """Memory of a day of a rollup that has one file of `hits`, in bytes."""
 VERSION = 6
 """Version of the files' layout, without the cubes."""
-LAYOUT = hashlib.sha256(repr((VERSION, CUBES, DIMENSIONS)).encode()).hexdigest()[:16]
+_EXPRESSIONS = [(cube.name, cube.has_months, [(name, BY_NAME[name].sql) for name in cube.columns]) for cube in CUBES]
+LAYOUT = hashlib.sha256(repr((VERSION, _EXPRESSIONS)).encode()).hexdigest()[:16]
 """Name of the layout. A rollup of another layout is not read: it is written again."""
 
 
