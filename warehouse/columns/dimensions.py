@@ -119,6 +119,7 @@ class Cube:
 
 
 CUBES = (
+    Cube("totals", ("traffic", "sources"), base="page_views"),
     Cube("readers", READER, base="page_views"),
     Cube("quarters", ("traffic", "sources", "quarter"), has_months=False, base="reader_quarters"),
     Cube("reader_quarters", (*READER, "quarter"), has_months=False),

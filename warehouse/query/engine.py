@@ -6,6 +6,7 @@ No extension is installed or loaded: the queries use only what is built in.
 import os
 import re
 import shutil
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
@@ -37,6 +38,9 @@ _OWNER = re.compile(r"(?:duckdb_temp|worker)_(\d+)_")
 """Start of the name of a spill file or folder, with the process that owns it."""
 _PATTERN = re.compile(r"([*?\[])")
 _READS = BoundedSemaphore(READS_AT_ONCE)
+warnings.filterwarnings(
+    "ignore", "Arrow output on a DB-API result"
+)  # the copy takes less than a second plan: see `fetch`
 
 
 Error = duckdb.Error
@@ -96,6 +100,7 @@ def connect(spill: Path, memory_limit: str = MEMORY_LIMIT, threads: int | None =
         }
     )
     roots.register(database)
+    database.execute("SET GLOBAL parquet_metadata_cache = true")  # no file of the lake is changed
     database.execute("SET GLOBAL TimeZone = 'UTC'")  # without GLOBAL, cursors use the time zone of the machine
     return database
 
@@ -165,6 +170,11 @@ def interruptible(cursor: duckdb.DuckDBPyConnection) -> AbstractContextManager[N
     """Return a context in which the queries of a cursor end when their caller leaves."""
     caller = CALLER.get()
     return nullcontext() if caller is None else caller.wait_for(cursor)
+
+
+def fetch(cursor: duckdb.DuckDBPyConnection, sql: str, values: Mapping[str, object]) -> pa.Table:
+    """Return the rows of a statement. `cursor.sql` would plan it twice, which takes 3 to 5 ms with 14 files."""
+    return cursor.execute(sql, values).to_arrow_table()
 
 
 def lock(database: duckdb.DuckDBPyConnection, files: Iterable[File]) -> None:

@@ -39,12 +39,13 @@ class Scope:
 class Cells:
     """The cells of a scope: a subquery with the asked columns and `views`, which may be negative, and what it binds.
 
-    `is_slow`: reading them takes long.
+    `is_slow`: reading them takes long. `is_empty`: there are none.
     """
 
     sql: str
     bound: Bound
     is_slow: bool
+    is_empty: bool = False
 
 
 def select(snapshot: HitsSnapshot, coverage: Coverage, scope: Scope, columns: Collection[str]) -> Cells:
@@ -77,7 +78,7 @@ def select(snapshot: HitsSnapshot, coverage: Coverage, scope: Scope, columns: Co
     shown = ", ".join([*columns, "views"])
     is_of_project = _OF_PROJECT if isinstance(scope.project, str) else _OF_PROJECTS
     sql = f"(SELECT {shown} FROM ({union}) WHERE {is_of_project} AND {condition})"
-    return Cells(sql, bound | values, _is_slow(hits, scope, "path" in needed))
+    return Cells(sql, bound | values, _is_slow(hits, scope, "path" in needed), not selects)
 
 
 def files_of(files: Sequence[File], time_range: TimeRange) -> list[File]:

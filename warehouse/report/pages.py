@@ -15,8 +15,9 @@ from warehouse.report.statements import VIEWS, Statements
 
 PATHS_MAX = 10_000
 """Maximum number of paths of a call of `first_ai_days`."""
+SKIPPED_MAX = 250
+"""Maximum number of paths by which a statement skips row groups."""
 _PATHS = f"(SELECT *, human + ai AS total FROM (SELECT path, {VIEWS} FROM {{cells}} GROUP BY path))"
-_SOME = "path IN (SELECT unnest($paths::VARCHAR[]))"
 _DISTINCT = """
 SELECT {by}, count(*)::BIGINT AS pages
 FROM (SELECT {by}, path FROM {cells} WHERE traffic = 'ai' AND {by} IS NOT NULL GROUP BY ALL HAVING sum(views) > 0)
@@ -60,7 +61,7 @@ def every(
 def some(statements: Statements, snapshot: HitsSnapshot, scope: Scope, paths: Collection[str]) -> dict[str, Counts]:
     """Return the counts of some paths. Paths without views are absent."""
     chosen = _cells(statements, snapshot, scope)
-    sql = f"SELECT path, {VIEWS} FROM {chosen.sql} WHERE {_SOME} GROUP BY path"
+    sql = f"SELECT path, {VIEWS} FROM {chosen.sql} WHERE {_some(paths)} GROUP BY path"
     rows = statements.read(snapshot, scope, chosen, sql, paths=[*paths])
     return {row["path"]: Counts(row["human"], row["ai"], row["bot"]) for row in rows.to_pylist()}
 
@@ -85,7 +86,7 @@ def first_ai_days(
 
     def read() -> pa.Table:
         chosen = _cells(statements, snapshot, scope, "day")
-        sql = f"SELECT path, min(day) FROM {chosen.sql} WHERE {_SOME} GROUP BY path"
+        sql = f"SELECT path, min(day) FROM {chosen.sql} WHERE {_some(listed)} GROUP BY path"
         return statements.read(snapshot, scope, chosen, sql, paths=listed)
 
     rows = statements.cached(("first days", project, *listed, snapshot.rows_key), read)
@@ -102,6 +103,13 @@ def _rows(
         return rows
     chosen = _cells(statements, snapshot, scope)
     return statements.read(snapshot, scope, chosen, f"FROM {_PATHS.format(cells=chosen.sql)} WHERE {shown}")
+
+
+def _some(paths: Collection[str]) -> str:
+    """Return the condition of some paths, bound as a list. Few of them are constants, which skip row groups."""
+    if len(paths) > SKIPPED_MAX:
+        return "path IN (SELECT unnest($paths::VARCHAR[]))"
+    return f"path IN ({', '.join(f'$paths[{number}]' for number in range(1, len(paths) + 1)) or 'NULL'})"
 
 
 def _cells(statements: Statements, snapshot: HitsSnapshot, scope: Scope, *more: str) -> Cells:

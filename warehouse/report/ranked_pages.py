@@ -14,11 +14,11 @@ import pyarrow as pa
 from warehouse.columns import sources
 from warehouse.columns.filters import Filters
 from warehouse.control import policy
-from warehouse.control.policy import Span
+from warehouse.control.policy import DEFAULT, Span
 from warehouse.query.hits_snapshot import HitsSnapshot
 from warehouse.query.time_range import round_to_days
 from warehouse.report import cells
-from warehouse.report.cells import Scope
+from warehouse.report.cells import Cells, Scope
 from warehouse.report.results import Listing
 from warehouse.report.statements import VIEWS, Statements
 from warehouse.rollups import cubes
@@ -53,25 +53,29 @@ def page(
     bounds = ranking.record.bounds.get(scope.project, [])
     for step, bound in zip(ranking.record.steps, bounds, strict=False):
         if offset + limit < step and listing.order not in {"bot", "path"}:
-            rows = statements.read(snapshot, scope, added, _sql(ranking, ranked, scope, added.sql, listed, step))
+            rows = statements.read(snapshot, scope, added, _sql(ranking, ranked, scope, added, listed, step))
             if rows.num_rows > limit:
                 least = rows[listing.order][-1].as_py()
                 if least > bound + rows["unread"][0].as_py():
                     return rows.drop_columns("unread")
-    rows = statements.read(snapshot, scope, added, _sql(ranking, ranked, scope, added.sql, listed, None))
+    rows = statements.read(snapshot, scope, added, _sql(ranking, ranked, scope, added, listed, None))
     return rows.drop_columns("unread")
 
 
-def _sql(ranking: Ranking, parts: Sequence[Part], scope: Scope, added: str, listed: str, step: int | None) -> str:
+def _sql(ranking: Ranking, parts: Sequence[Part], scope: Scope, added: Cells, listed: str, step: int | None) -> str:
     """Return the statement of a page that reads the ranks below `step`, or all."""
     filters = scope.filters
     has_path, _ = Filters(path=filters.path).condition()
     matches, _ = Filters(traffic=filters["traffic"], source=filters["source"]).condition()
     is_ranked = f"project_id = $project AND {has_path}" + (f" AND rank < {step}" if step else "")
-    terms, selects = ["0"], [f"SELECT path, NULL::UINTEGER AS rank, traffic, views FROM {added}"]
+    terms, selects = ["0"], list[str]()
+    if not added.is_empty:
+        selects.append(f"SELECT path, NULL::UINTEGER AS rank, traffic, views FROM {added.sql}")
     for days in round_to_days(scope.time_range).whole_days:
         for span in policy.spans(filters.policy, days.start.date(), days.end.date()):
-            counts = f"{matches} AND sources & {sources.of_policy(span.policy)} <> 0"
+            counts = matches
+            if span.policy != DEFAULT:
+                counts += f" AND sources & {sources.of_policy(span.policy)} <> 0"
             months, cut = _split(parts, span)
             terms += (f"if({counts}, {views}, 0)" for views in _runs([*ranking.record.rollups], months))
             selects += (

@@ -74,7 +74,7 @@ class Statements:
             SpillFull
         """
         with self._cursor(snapshot, scope, is_slow=chosen.is_slow) as cursor:
-            return cursor.sql(sql, params=chosen.bound | values).to_arrow_table()
+            return engine.fetch(cursor, sql, chosen.bound | values)
 
     def batches(
         self, snapshot: HitsSnapshot, scope: Scope, chosen: Cells, sql: str, batch_rows: int

@@ -27,6 +27,8 @@ from warehouse.rollups.rows import write_rows
 FOLDER, RECORD, MONTHS = "ranked", "ranked.json", "months.parquet"
 STEPS = (1_024, 16_384)
 """Numbers of first ranks that a page reads, until all are read."""
+GROUP_ROWS = 8_192
+"""Number of rows of a row group: the first ranks of a project are in few."""
 GROUPS_OF_PATH = 2
 """Number of sets of sources and traffic that a path usually has."""
 _KEY = "project_id, rank, path, sources, traffic"
@@ -157,4 +159,4 @@ def _write(cursor: duckdb.DuckDBPyConnection, select: str, cells: Root | Path, r
     """Write cells in the order of their ranks: first the join, and then the sort, each of which may spill."""
     rows = f"{cubes.parquet(cells)} AS cells JOIN {cubes.parquet(ranks)} AS ranks USING (project_id, path)"
     joined = write_rows(cursor, [select.format(rows=rows)], ranks.with_name("joined"))
-    write_rows(cursor, [f"FROM {cubes.parquet(joined)} ORDER BY project_id, rank, sources, traffic"], file)
+    write_rows(cursor, [f"FROM {cubes.parquet(joined)} ORDER BY project_id, rank, sources, traffic"], file, GROUP_ROWS)

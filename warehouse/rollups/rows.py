@@ -13,7 +13,9 @@ BATCH_ROWS = 8_192
 """Number of rows that DuckDB converts at a time. The longest paths take 17 MB."""
 
 
-def write_rows(cursor: duckdb.DuckDBPyConnection, selects: Sequence[str], file: Path) -> Path:
+def write_rows(
+    cursor: duckdb.DuckDBPyConnection, selects: Sequence[str], file: Path, group_rows: int = row_groups.ROWS_MAX
+) -> Path:
     """Write the rows of SELECTs with the same columns to a file, one after the other, and return the file."""
     columns = cursor.sql(f"FROM ({selects[0]}) LIMIT 0").to_arrow_table().schema
     encoding = {name: "DELTA_BINARY_PACKED" for name in columns.names if name == "rank"}
@@ -24,5 +26,5 @@ def write_rows(cursor: duckdb.DuckDBPyConnection, selects: Sequence[str], file: 
         for select in selects:
             rows = cursor.sql(select).to_arrow_reader(BATCH_ROWS).cast(columns)
             for group in row_groups.split(pa.Table.from_batches([batch]) for batch in rows):
-                writer.write_table(group, row_groups.ROWS_MAX)
+                writer.write_table(group, group_rows)
     return file
