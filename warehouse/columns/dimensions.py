@@ -48,8 +48,12 @@ class Dimension:
 
 DIMENSIONS = (
     Dimension("traffic", "Readers", "traffic", "people, AI agents or other bots", Part.READER, TRAFFIC),
-    Dimension("agent", "Agent", "agent", "name of the AI agent or bot", Part.READER, readers=("ai", "bot")),
-    Dimension("operator", "Operator", "operator", "who runs the AI agent", Part.READER, readers=("ai",)),
+    Dimension(
+        "agent", "Agent", "agent", "name of the AI agent or bot", Part.READER, example="GPTBot", readers=("ai", "bot")
+    ),
+    Dimension(
+        "operator", "Operator", "operator", "who runs the AI agent", Part.READER, example="OpenAI", readers=("ai",)
+    ),
     Dimension(
         "purpose", "Purpose", "purpose", "purpose of the AI agent", Part.READER,
         ("training", "search", "assistant", "agent", "data"), readers=("ai",),
@@ -61,9 +65,11 @@ DIMENSIONS = (
         readers=("ai", "bot"),
     ),
     Dimension("sources", "Source", BITS, "source that counted the page view", Part.READER, SOURCES),
-    Dimension("referrerHost", "Referrer", "referrer_host", "host of the referring URL", Part.ORIGIN),
+    Dimension("referrerHost", "Referrer", "referrer_host", "host of the referring URL", Part.ORIGIN, example="t.co"),
     Dimension("utmSource", "Campaign", "utm_source", "utm_source of the page's address", Part.ORIGIN),
-    Dimension("browser", "Browser", "browser", "family of the browser", Part.DEVICE, readers=("human",)),
+    Dimension(
+        "browser", "Browser", "browser", "family of the browser", Part.DEVICE, example="Firefox", readers=("human",)
+    ),
     Dimension("os", "System", "os", "family of the operating system", Part.DEVICE),
     Dimension("device", "Device", "device", "kind of device", Part.DEVICE),
     Dimension(

@@ -123,7 +123,7 @@ key with the scope `read` or `write`.
   random paths.
 - The agent of a row is that of the rules at the time of its requests: new rules do not change the row.
 - The filters `operator` and `purpose` use the operators and purposes that this release has for the names of agents.
-  There is no filter by `source` or `verification`, because the counts have neither. If the same requests are in a log
+  There is no other filter, because the counts have no other dimension. If the same requests are in a log
   and in posts of a server, their errors count twice, under every source policy.
 - While `hasMore` is true, add `limit` to `offset` for the next page. A table has all rows and no pages.
 {reference.TABLES_TEXT.format(columns=", ".join(f"`{name}`" for name in SCHEMA.names[:-1]) + " and `lastSeen`")}\
@@ -137,7 +137,7 @@ curl "{ADDRESS}/v1/analytics/demo/errors?agent=GPTBot&path=/docs/*" {KEY_OPTION}
         parameters=(
             Parameter("dateFrom", "First UTC day of the range.", _DAY, example="2026-09-01"),
             Parameter("dateTo", "UTC day before which the range ends.", _DAY, example="2026-10-01"),
-            *(each for each in reference.FILTERS if each.name in ERROR_FILTERS and each.name != "traffic"),
+            *(each for each in reference.FILTERS if each.name in {*ERROR_FILTERS} - {"traffic", "status"}),
             Parameter("traffic", "Only AI agents or other bots.", {"enum": list(ERROR_TRAFFIC)}),
             Parameter("status", "Only this HTTP status.", {"type": "integer", "minimum": 400, "maximum": 599}),
             *paging("Errors"),

@@ -33,7 +33,7 @@ def _filter(name: str) -> Parameter:
         description = "Only this path, the paths with a prefix (`/docs/*`), or with a part (`*install*`)."
         return Parameter(name, description, {"minLength": 1}, example="/docs/*")
     values: Json = {"enum": list(chosen.choices)} if chosen.choices else _TEXT
-    return Parameter(name, f"Only page views with this value: {chosen.meaning}.", values, example=chosen.example)
+    return Parameter(name, f"Only this value: {chosen.meaning}.", values, example=chosen.example)
 
 
 _TEXT: Json = {"minLength": 1, "maxLength": TEXT_CHARACTERS_MAX}
@@ -55,7 +55,7 @@ MEASURED_TEXT = """\
   or in `none`: a page (`beacon`) sees no AI, and a source counts nothing before its first hit or after it fell silent.
   `coverage` has the times. {unknown}
 """
-UNKNOWN_TEXT = "A count of 0 is null where no source counted."
+UNKNOWN_TEXT = "A count of 0 is null where no source counted; readers whom the filters leave out are 0."
 TABLES_TEXT = """\
 - With `Accept: text/csv`, `application/vnd.apache.parquet` or `application/x-ndjson` the response is a table of all
   rows, with the columns {columns}. In CSV an unknown value is an empty cell, and an apostrophe precedes a text that

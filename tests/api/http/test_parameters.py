@@ -11,7 +11,8 @@ from starlette.requests import Request
 
 from api.http.parameters import LIMIT_DEFAULT, LIMIT_MAX, single
 from api.http.problems import Problem
-from api.http.report_parameters import ViewsQuery, views_query
+from api.http.report_parameters import CHOICES, ViewsQuery, views_query
+from warehouse.columns.dimensions import FILTERS
 from warehouse.query.time_range import FIRST, LAST
 
 NAMES = ("dateFrom", "dateTo", "limit", "offset")
@@ -39,6 +40,23 @@ def test_defaults_are_the_first_page_from_the_first_hit_to_now() -> None:
     query = parsed()
     assert (query.selection.start, query.selection.end) == (FIRST, None)
     assert (query.limit, query.offset) == (LIMIT_DEFAULT, 0)
+
+
+def test_all_filters_fit_into_one_query_with_a_range_a_page_and_a_moment() -> None:
+    sent = (
+        dict.fromkeys(FILTERS, "x")
+        | {"path": "/" + "a" * 1_000}
+        | {name: values[0] for name, values in CHOICES.items()}
+    )
+    query = parsed(
+        dateFrom="2026-09-01",
+        dateTo="2026-09-02",
+        limit=9,
+        offset=1,
+        asOf="2026-09-01T12:00:00.123456Z_41_1077",
+        **sent,
+    )
+    assert query.selection.filters.fields == sent
 
 
 @pytest.mark.parametrize(

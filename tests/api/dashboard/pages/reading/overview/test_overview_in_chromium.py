@@ -56,7 +56,7 @@ def test_pages_are_sorted_paged_and_found(overview: Page, with_javascript: bool)
     overview.go_back()
     expect(overview.locator("#pages tbody tr")).to_have_count(10)
 
-    overview.get_by_label("Pages that begin with").fill("/1")
+    overview.get_by_label("Search pages").fill("/1")
     overview.get_by_role("button", name="Find").click()
     expect(overview.locator("#pages tbody tr")).to_have_count(4)
     expect(overview.get_by_role("link", name="Remove the filter")).to_have_text(re.compile(r"Page:\s+/1\*"))
