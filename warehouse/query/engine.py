@@ -100,7 +100,6 @@ def connect(spill: Path, memory_limit: str = MEMORY_LIMIT, threads: int | None =
         }
     )
     roots.register(database)
-    database.execute("SET GLOBAL parquet_metadata_cache = true")  # no file of the lake is changed
     database.execute("SET GLOBAL TimeZone = 'UTC'")  # without GLOBAL, cursors use the time zone of the machine
     return database
 

@@ -47,6 +47,7 @@ class Statements:
         `coverage` returns the rollups that cover the files of a snapshot, and `ranking` the newest ranking of paths.
         """
         self._fast, self._slow = engine.connect(spill), engine.connect(spill, SLOW_MEMORY)
+        self._fast.execute("SET GLOBAL parquet_metadata_cache = true")  # the files are never changed
         self._slow.execute(f"SET max_temp_directory_size = '{SPILL_LIMIT}'")  # ignored in the configuration
         self.cached, self.coverage, self.ranking = cached, coverage, ranking
         self._alone = threading.Lock()
