@@ -36,6 +36,7 @@ READS_AT_ONCE = 2
 days of 10M hits reached the memory limit within 40 s. With this one they did not, and completed more reads."""
 _OWNER = re.compile(r"(?:duckdb_temp|worker)_(\d+)_")
 """Start of the name of a spill file or folder, with the process that owns it."""
+_PARAMETER = re.compile(r"\$(\w+)")
 _PATTERN = re.compile(r"([*?\[])")
 _READS = BoundedSemaphore(READS_AT_ONCE)
 warnings.filterwarnings(
@@ -172,8 +173,12 @@ def interruptible(cursor: duckdb.DuckDBPyConnection) -> AbstractContextManager[N
 
 
 def fetch(cursor: duckdb.DuckDBPyConnection, sql: str, values: Mapping[str, object]) -> pa.Table:
-    """Return the rows of a statement. `cursor.sql` would plan it twice, which takes 3 to 5 ms with 14 files."""
-    return cursor.execute(sql, values).to_arrow_table()
+    """Return the rows of a statement, which binds those of the values that it names.
+
+    `cursor.sql` would plan it twice, which takes 3 to 5 ms with 14 files.
+    """
+    named = {name: values[name] for name in _PARAMETER.findall(sql)}
+    return cursor.execute(sql, named).to_arrow_table()
 
 
 def lock(database: duckdb.DuckDBPyConnection, files: Iterable[File]) -> None:
