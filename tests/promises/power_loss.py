@@ -21,6 +21,18 @@ CALLS = (
     "open,openat,creat,mkdir,mkdirat,write,pwrite64,writev,pwritev,pwritev2,ftruncate,truncate,fsync,fdatasync,"
     "rename,renameat,renameat2,link,linkat,unlink,unlinkat,access"
 )
+DYING = """
+import itertools, os, signal
+count, fsync = itertools.count(1), os.fsync
+
+def die_at(handle):
+    if next(count) == {}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    fsync(handle)
+
+os.fsync = die_at
+"""
+"""Program that kills itself as it begins an fsync, in any of its threads. strace counts the calls of each thread."""
 STEP = "STEP:"
 """Prefix of a step's name. A child passes both to `os.access`, which writes the step into its trace."""
 _CALL = re.compile(r"^(\d+) +(\w+)\((.*)\) += (\d+|-1 \w+)(?:<(.*)>)?")
@@ -60,12 +72,10 @@ class PowerLoss:
         """Return the calls of a child process on files of the folder, and its steps, for `follow`."""
         programs.require("strace")
         log = self.folder.parent.parent / f"{self.folder.parent.name}.strace"
-        # With the seccomp filter only traced calls stop the child. strace 6.1 then injects no signal.
-        inject = (
-            ["--seccomp-bpf"] if kill_at_fsync is None else ["-e", f"inject=fsync:signal=SIGKILL:when={kill_at_fsync}"]
-        )
-        command = ["strace", "-f", "-y", "-s", "0", "-e", f"trace={CALLS}", *inject, "-o", str(log)]
-        ended = subprocess.run([*command, sys.executable, "-c", code, str(self.folder)], cwd=ROOT, check=False)
+        # With the seccomp filter only traced calls stop the child.
+        command = ["strace", "-f", "-y", "-s", "0", "-e", f"trace={CALLS}", "--seccomp-bpf", "-o", str(log)]
+        dying = "" if kill_at_fsync is None else DYING.format(kill_at_fsync)
+        ended = subprocess.run([*command, sys.executable, "-c", dying + code, str(self.folder)], cwd=ROOT, check=False)
         assert (ended.returncode == 0) is (kill_at_fsync is None)
         return [event for event in _events(log) if event.call == STEP or event.paths[-1].startswith(self._top)]
 

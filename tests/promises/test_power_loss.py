@@ -133,7 +133,7 @@ def test_power_loss_right_after_load_and_upkeep_loses_nothing(site: Site, tmp_pa
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("syncs", [1, 6])
+@pytest.mark.parametrize("syncs", [1, 6, 10], ids=["first file", "some files", "commit"])
 def test_power_loss_after_a_loader_was_killed_before_its_syncs_loses_nothing(
     site: Site, tmp_path: Path, syncs: int
 ) -> None:

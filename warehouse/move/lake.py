@@ -15,7 +15,7 @@ from warehouse.errors import MoveRefused
 from warehouse.lake import delta_log, delta_table, registry
 from warehouse.lake.remote.file_cache import FOLDER
 from warehouse.lake.remote.object_path import PROBES, ObjectPath
-from warehouse.lake.roots import LocalPath, Root
+from warehouse.lake.roots import Root
 from warehouse.rollups import coverage
 
 MARK = "_move.json"
@@ -44,7 +44,7 @@ def list_files(lake: Root) -> dict[str, int]:
 
 
 def copy(
-    lake: LocalPath,
+    lake: Root,
     target: ObjectPath,
     node: str,
     on_bytes: OnBytes = lambda count: None,
@@ -67,7 +67,7 @@ def copy(
     missing = [key for key in sorted(others) if existing.get(key) != files[key] or not _is_immutable(key)]
 
     def upload(key: str) -> None:
-        (target / key).write(lake / key)
+        (target / key).write((lake / key).local)
         on_bytes(files[key])
 
     on_step("before stores")
@@ -93,7 +93,7 @@ def finish(target: ObjectPath) -> None:
     (target / MARK).unlink(missing_ok=True)
 
 
-def _begin(lake: LocalPath, target: ObjectPath, node: str) -> dict[str, int]:
+def _begin(lake: Root, target: ObjectPath, node: str) -> dict[str, int]:
     """Mark the new lake as incomplete, delete the logs of its tables, and return its files."""
     existing = {key: stat.st_size for key, stat in target.files() if not key.startswith(f"{PROBES}/")}
     mark = msgspec.json.encode({"node": node})
@@ -147,7 +147,7 @@ def _order(key: str) -> tuple[int, int]:
     return _UNKNOWN if checkpoint is None else (1, checkpoint)
 
 
-def _require_equal(lake: LocalPath, target: ObjectPath, node: str, files: dict[str, int]) -> None:
+def _require_equal(lake: Root, target: ObjectPath, node: str, files: dict[str, int]) -> None:
     """Raise MoveRefused unless the new lake has the same files and tables."""
     copied = {key: stat.st_size for key, stat in target.files() if key != MARK}
     differing = sorted(key for key in files.keys() | copied.keys() if files.get(key) != copied.get(key))

@@ -37,10 +37,6 @@ class Snapshot:
     last_id: int
 
 
-_Read = tuple[tuple[delta_table.State, ...], int]
-"""The tables in the order of TABLES, and the id of the newest hot batch, which was read before them."""
-
-
 class SnapshotReader:
     """Reader of snapshots, which reads only new hot batches, and a table's file list only after a commit.
 
@@ -72,10 +68,9 @@ class SnapshotReader:
             DataIncomplete: see `durability.require_commits`; or the hot log has become older than the lake.
         """
         with self._lock:
-            before, now = None, self._read()
-            while now != before and _is_overtaken(*now):
-                before, now = now, self._read()
-            states, _ = now
+            recorded = synced.recorded(self._hot)  # before the tables: their versions only rise
+            self._hot_rows.read_waiting(self._hot)
+            states = self._states_now(recorded)
             self._require_newest(max(state.offset for state in states))
             self._hot_rows.drop_through(min(state.offset for state in states))
             hits, daily_errors = states
@@ -93,11 +88,6 @@ class SnapshotReader:
     def _require_newest(self, offset: int) -> None:
         if offset > self._hot_rows.last_id and offset > (last_id := batches.last_id(self._hot)):
             raise HotLogBehind(completeness.older_message(offset, last_id))
-
-    def _read(self) -> _Read:
-        recorded = synced.recorded(self._hot)  # before the tables: their versions only rise
-        self._hot_rows.read_waiting(self._hot)
-        return self._states_now(recorded), self._hot_rows.last_id
 
     def _states_now(self, recorded: Mapping[str, Synced]) -> tuple[delta_table.State, ...]:
         """Return the tables in the order of TABLES. One that an older release did not have is empty, like new ones."""
@@ -125,12 +115,6 @@ class SnapshotReader:
         """Return the table's state with the staged files of waiting batches added."""
         files, last = self._hot_rows.staged_files(spec, self._root / spec.name, state.offset)
         return replace(state, files=(*state.files, *files), staged=last) if files else state
-
-
-def _is_overtaken(states: Sequence[delta_table.State], last_id: int) -> bool:
-    """Return whether one table has rows that another lacks, and that were posted after the hot rows were read."""
-    offsets = {state.offset for state in states}
-    return len(offsets) > 1 and max(offsets) > last_id
 
 
 def _all(rows: pa.Table) -> pa.Table:

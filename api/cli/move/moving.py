@@ -26,7 +26,6 @@ from warehouse.errors import MoveRefused, NoData
 from warehouse.folder import HOT_LOG, Moved
 from warehouse.lake import registry
 from warehouse.lake.lock import write_lock
-from warehouse.lake.roots import LocalPath
 from warehouse.move import databases, exclusive, lake
 from warehouse.move.databases import Sources
 
@@ -135,7 +134,6 @@ def _copy(places: Places, sources: Sources, node: str, watch: Watch) -> Done:
     rows = sources.count_rows() if places.server else 0
     watch.on_start(rows, sum(lake.list_files(local).values()) if places.lake else 0)
     if places.lake is not None:
-        assert isinstance(local, LocalPath)
         places.lake.require_safe()
         copied = lake.copy(local, places.lake, node, watch.on_bytes, watch.on_step)
         done.files, done.bytes = len(copied), sum(copied.values())
