@@ -112,3 +112,28 @@ def test_missing_dimension_is_named_with_the_allowed_values(hits: httpx.Client) 
     (error,) = problem(hits.get("breakdown"), 400)["errors"]
     assert error["parameter"] == "by"
     assert "referrerHost" in error["detail"]
+
+
+@pytest.mark.parametrize(
+    ("filters", "paths"),
+    [
+        ("path=*docs*", [("/docs/a", 2, 0, 0), ("/docs/b", 0, 2, 0)]),
+        ("path=*/us*", [("/about/us", 0, 1, 0)]),
+        ("referrerHost=news.example.com", [("/docs/a", 1, 0, 0)]),
+        ("utmSource=%3D1%2B1&browser=Firefox", [("/about", 1, 0, 0)]),
+        ("status=200", [("/about/us", 0, 1, 0), ("/docs/b", 0, 1, 0)]),
+        ("status=200&format=markdown&agent=GPTBot", [("/docs/b", 0, 1, 0)]),
+        ("rule=ai:GPTBot&path=*docs*", [("/docs/b", 0, 1, 0)]),
+        ("os=Linux&device=desktop&dateFrom=2025-04-01", [("/about", 1, 0, 0)]),
+    ],
+)
+def test_filters_of_any_dimensions_combine(hits: httpx.Client, filters: str, paths: Rows) -> None:
+    assert hits.get(f"breakdown?by=path&{filters}").json()["rows"] == rows(paths)
+
+
+def test_status_of_beacons_is_unknown_and_readers_that_filters_leave_out_are_0(beacon: httpx.Client) -> None:
+    assert beacon.get("breakdown?by=path&status=200").json()["totals"] == dict.fromkeys(
+        ("human", "ai", "bot", "total"), None
+    )
+    of_browser = beacon.get("breakdown?by=path&browser=Chrome").json()
+    assert of_browser["totals"] == {"human": 0, "ai": 0, "bot": 0, "total": 0}
