@@ -26,8 +26,9 @@ def series(buckets: Sequence[Bucket], counts: pa.Table) -> pa.Table:
 
     `counts` are counts by the `unit` of the buckets. Every time is within a bucket.
     """
-    starts_s = np.array([bucket.start_s for bucket in buckets])
-    index = np.searchsorted(starts_s, _seconds(counts), side="right") - 1
+    # Without the start of the first bucket: a local day of the year 1 may begin before the first instant.
+    starts_s = np.array([bucket.start_s for bucket in buckets[1:]])
+    index = np.searchsorted(starts_s, _seconds(counts), side="right")
     columns = {name: _add_up(index, counts[name].to_numpy(), len(buckets)) for name in _COUNTS}
     starts = pa.array([bucket.label for bucket in buckets], pa.string())
     return pa.table({"start": starts, **columns, "total": columns["human"] + columns["ai"]})

@@ -12,8 +12,7 @@ from starlette.requests import Request
 from api.http.parameters import LIMIT_DEFAULT
 from api.http.problems import Problem
 from api.http.report_parameters import (
-    DIMENSIONS,
-    NAME_CHARACTERS_MAX,
+    TEXT_CHARACTERS_MAX,
     SeriesQuery,
     breakdown_query,
     coverage_query,
@@ -48,7 +47,7 @@ def filters(**parameters: str) -> Filters:
 def test_query_without_parameters_has_no_filter_and_the_newest_moment() -> None:
     query = views_query(request(""))
     assert (query.selection.start, query.selection.end) == (FIRST, None)
-    assert query.selection.filters.is_empty
+    assert query.selection.filters == Filters()
     assert query.selection.as_of is None
     assert series_query(request("")) == SeriesQuery(query.selection, "day", ZoneInfo("UTC"))
     assert coverage_query(request("")) is None
@@ -63,7 +62,16 @@ def test_every_filter_is_parsed() -> None:
         "purpose": "training",
         "verification": "not_checked",
         "source": "log",
+        "referrerHost": "example.com",
+        "utmSource": "mail",
+        "browser": "Firefox",
+        "os": "Linux",
+        "device": "phone",
+        "format": "html",
+        "status": "200",
+        "rule": "ai:GPTBot",
     }
+    assert {*sent} == {*FILTERS}
     assert filters(**sent).fields == sent
     for operation in (series_query, breakdown_query):
         assert (
@@ -84,7 +92,8 @@ def test_every_filter_is_parsed() -> None:
         ("/docs/*", "/docs/*"),
         ("docs*", "/docs*"),
         ("/caf\u00e9/*", "/caf%C3%A9/*"),
-        ("*", "/*"),
+        ("*install*", "*install*"),
+        ("*.md*", "*.md*"),
         ("/a**", "/a**"),
     ],
 )
@@ -93,7 +102,7 @@ def test_path_is_normalised_like_the_path_of_a_hit(sent: str, stored: str) -> No
 
 
 @pytest.mark.parametrize(
-    "path", ["", "https://example.com/docs", "https://example.com/*", "/a?b*", "/a\n", "/" + 2_048 * "a"]
+    "path", ["", "*install", "*", "https://example.com/docs", "https://example.com/*", "/a?b*", "/a\n", "/" + 2_048 * "a"]
 )
 def test_invalid_path_is_named_with_its_limit(path: str) -> None:
     assert "2048 characters" in faults("views", path=path)["path"]
@@ -117,27 +126,27 @@ def test_value_outside_a_closed_set_is_named_with_the_allowed_values(operation: 
 def test_interval_and_dimension_are_closed_sets() -> None:
     assert faults("series", interval="year") == {"interval": "must be one of hour, day, week, month, not 'year'"}
     detail = faults("breakdown", by="country")["by"]
-    assert detail == f"must be one of {', '.join(DIMENSIONS)}, not 'country'"
+    assert detail == f"must be one of {', '.join(BREAKDOWNS)}, not 'country'"
 
 
 def test_breakdown_requires_its_dimension() -> None:
     with pytest.raises(Problem) as raised:
         breakdown_query(request(""))
     assert [(fault.parameter, fault.detail) for fault in raised.value.faults] == [
-        ("by", f"is required: one of {', '.join(DIMENSIONS)}")
+        ("by", f"is required: one of {', '.join(BREAKDOWNS)}")
     ]
     query = breakdown_query(request("by=referrerHost&offset=7"))
     assert (query.by, query.limit, query.offset) == ("referrerHost", LIMIT_DEFAULT, 7)
 
 
-@pytest.mark.parametrize("name", ["agent", "operator"])
-@pytest.mark.parametrize("value", ["", "a" * (NAME_CHARACTERS_MAX + 1), "GPT\nBot", "\x00"])
-def test_name_that_no_agent_has_is_rejected_with_the_limit(name: str, value: str) -> None:
-    assert "1 to 200 characters" in faults("views", **{name: value})[name]
+@pytest.mark.parametrize("name", ["agent", "operator", "referrerHost", "status"])
+@pytest.mark.parametrize("value", ["", "a" * (TEXT_CHARACTERS_MAX + 1), "GPT\nBot", "\x00"])
+def test_text_that_no_hit_has_is_rejected_with_the_limit(name: str, value: str) -> None:
+    assert "1 to 256 characters" in faults("views", **{name: value})[name]
 
 
 def test_agent_that_is_not_known_is_accepted() -> None:
-    assert filters(agent="a" * NAME_CHARACTERS_MAX).agent == "a" * NAME_CHARACTERS_MAX
+    assert filters(agent="a" * TEXT_CHARACTERS_MAX)["agent"] == "a" * TEXT_CHARACTERS_MAX
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from tests.processes import freed_memory
 from warehouse.errors import SlowReport
 from warehouse.query import engine, result_cache
-from warehouse.query.result_cache import EMPTY_TABLE_BYTES, FIRST_SHARE, ResultCache
+from warehouse.query.result_cache import EMPTY_TABLE_BYTES, ResultCache
 
 MB = 1_000_000
 PATH = "/" + "x" * 2_047
@@ -84,68 +84,27 @@ def test_table_that_was_read_last_is_evicted_last() -> None:
     assert len(calls) == 1
 
 
-def test_results_of_many_ranges_displace_no_month() -> None:
-    get = ResultCache(10 * MB)
-    for number in range(3):
-        get(("month", number), lambda: long_paths(1_000))
-    ranges = [weakref.ref(get(number, lambda: long_paths(500), evict_first=True)) for number in range(30)]
-    for number in range(3):
-        get(("month", number), never)
-    assert [number for number, table in enumerate(ranges) if table() is not None] == [27, 28, 29]
+def test_threads_that_ask_for_one_result_compute_it_once() -> None:
+    get, begun = ResultCache(10 * MB), threading.Barrier(4)
+    compute, calls = counting(lambda: long_paths(1))
 
+    def ask() -> None:
+        begun.wait()
+        assert get("key", compute).num_rows == 1
 
-def test_range_that_exceeds_the_share_of_the_ranges_displaces_a_range() -> None:
-    get = ResultCache(10 * MB)
-    for number in range(4):
-        get(("month", number), lambda: long_paths(1_000))
-    for number in range(2):  # 1.4 MB each; each alone is within the share
-        get(number, lambda: long_paths(700), evict_first=True)
-    assert get.get(0) is None
-    for key in (*(("month", number) for number in range(4)), 1):
-        get(key, never)
-
-
-def test_months_displace_ranges_down_to_their_share() -> None:
-    get = ResultCache(10 * MB)
-    ranges = [weakref.ref(get(number, lambda: long_paths(100), evict_first=True)) for number in range(40)]
-    months = [weakref.ref(get(("month", number), lambda: long_paths(1_000))) for number in range(10)]
-    assert sum(table() is not None for table in ranges) * 0.2 == pytest.approx(FIRST_SHARE * 10, abs=0.5)
-    assert [number for number, table in enumerate(months) if table() is not None] == [7, 8, 9]
-
-
-def test_range_that_was_read_last_is_evicted_last() -> None:
-    get = ResultCache(10 * MB)
-    for number in range(4):
-        get(number, lambda: long_paths(1_000), evict_first=True)
-    get(0, never)
-    get("month", lambda: long_paths(1_000))
-    get(0, never)
-    compute, calls = counting(lambda: long_paths(1_000))
-    get(1, compute)
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert len(calls) == 1
 
 
-def test_costly_result_larger_than_the_cache_is_stored_beside_the_others() -> None:
+def test_error_of_a_computation_is_raised_and_the_next_caller_computes_again() -> None:
     get = ResultCache(10 * MB)
-    get("costly", lambda: long_paths(6_000), is_costly=True)
-    for number in range(30):
-        get(number, lambda: long_paths(1_000))
-    get("costly", never)
-    get("part", lambda: long_paths(10), "costly")
-    get("part", never)
-
-
-def test_only_the_last_costly_result_larger_than_the_cache_is_stored() -> None:
-    get = ResultCache(10 * MB)
-    first = weakref.ref(get("first", lambda: long_paths(6_000), is_costly=True))
-    part = weakref.ref(get("part", lambda: long_paths(10), "first"))
-    get("second", lambda: long_paths(6_000), is_costly=True)
-    assert first() is None
-    assert part() is None
-    get.put("second", long_paths(7_000))
-    assert get("second", never).num_rows == 7_000
-    get.put("second", long_paths(10))
-    assert get("second", never).num_rows == 10
+    with pytest.raises(ZeroDivisionError):
+        get("key", lambda: long_paths(1 // 0))
+    assert get("key", lambda: long_paths(2)).num_rows == 2
 
 
 def test_table_larger_than_the_cache_is_returned_and_evicts_no_other() -> None:
@@ -169,34 +128,13 @@ def test_many_tables_without_rows_are_limited_too() -> None:
     assert 50 <= sum(table() is not None for table in tables) <= 100
 
 
-def test_result_is_evicted_with_its_owner() -> None:
+def test_result_that_replaces_another_is_evicted_if_it_is_larger_than_the_cache() -> None:
     get = ResultCache(10 * MB)
-    get("owner", lambda: long_paths(1_000))
-    owned = weakref.ref(get("owned", lambda: long_paths(1_000), "owner"))
-    for number in range(4):
-        get(number, lambda: long_paths(1_000))
-        get("owned", lambda: long_paths(1_000), "owner")  # read last, unlike its owner
-    assert owned() is None
-    compute, calls = counting(lambda: long_paths(1))
-    get("owned", compute, "owner")
-    get("owned", compute, "owner")
-    assert len(calls) == 2  # it is not stored without its owner
-
-
-def test_result_that_has_grown_is_measured_again_and_removed_if_it_is_larger_than_the_cache() -> None:
-    class Grown:
-        nbytes = 1 * MB
-
-    get, result, calls = ResultCache(10 * MB), Grown(), counting(lambda: long_paths(1))
-    get.put("grown", result)
-    get.put("other", long_paths(1_000))
-    get("owned", calls[0], "grown")
-    result.nbytes = 9 * MB
-    get.put("grown", result)
-    assert (get.get("grown"), get.get("other")) == (result, None)
-    result.nbytes = 11 * MB
-    get.put("grown", result)
-    assert get.get("grown") is get.get("owned") is None
+    for rows in (1_000, 2_000):
+        get.put("key", long_paths(rows))
+        assert get.get("key").num_rows == rows
+    get.put("key", long_paths(6_000))
+    assert get.get("key") is None
 
 
 def test_release_returns_freed_memory_to_the_operating_system() -> None:

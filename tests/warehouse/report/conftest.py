@@ -1,11 +1,25 @@
-"""A database for the queries of reports."""
+"""Databases for the queries of reports, and a lake that many tests read."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from random import Random
 
 import duckdb
 import pytest
 
+from tests.warehouse.report.lake import Lake, write_rollups
+from tests.warehouse.report.laws import generated
+from tests.warehouse.report.laws.generated import MONTHS, NOW
+from tests.warehouse.report.laws.reference import LakeIn, SmallLake
+from tests.warehouse.site import CACHE_BYTES, Site
+from warehouse.control.policy import Periods
 from warehouse.query import engine
+from warehouse.query.hits_snapshot import HitsReader
+from warehouse.query.result_cache import ResultCache
+from warehouse.report.reports import Reports
+from warehouse.report.statements import Statements
+from warehouse.rollups.coverage import Coverage
 
 
 @pytest.fixture(scope="session")
@@ -13,3 +27,48 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterable[duckdb.DuckDB
     database = engine.connect(tmp_path_factory.mktemp("spill"))
     yield database
     database.close()
+
+
+@pytest.fixture(scope="session")
+def statements(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Statements]:
+    """Yield statements without a cache, which read the lake that `SmallLake.use` chooses."""
+    spill = tmp_path_factory.mktemp("statements")
+    with closing(Statements(spill, ResultCache(0), lambda snapshot: Coverage((), ()), lambda: None)) as statements:
+        yield statements
+
+
+@pytest.fixture(scope="session")
+def lake_in(database: duckdb.DuckDBPyConnection, statements: Statements) -> LakeIn:
+    """Return a function that creates a small lake in a folder."""
+    return lambda folder: SmallLake(folder, database, statements)
+
+
+@pytest.fixture
+def small_lake(tmp_path: Path, lake_in: LakeIn) -> SmallLake:
+    return lake_in(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def lake(shared_lake: Lake) -> Lake:
+    """Return the lake without source policies."""
+    shared_lake.policies.update(dict.fromkeys(generated.PROJECTS, ()))
+    return shared_lake
+
+
+@pytest.fixture(scope="session")
+def shared_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    """Yield a lake in which all months but the last have a rollup, and some of their days a later file."""
+    site, chance = Site(tmp_path_factory.mktemp("audience") / "data"), Random(14)
+    in_rollups, in_files, hot = ([generated.row(chance) for _ in range(count)] for count in (900, 100, 100))
+    site.stage(in_rollups)
+    site.load()
+    write_rollups(site, MONTHS[:-1])
+    site.stage(in_files)
+    site.load()
+    site.post(*hot)
+    reader = HitsReader(site.hot_log, site.root, NOW.timestamp)
+    policies: dict[str, Periods] = dict.fromkeys(generated.PROJECTS, ())
+    reports = Reports(reader, site.root, site.spill, CACHE_BYTES, policies.__getitem__)
+    yield Lake(reports, in_rollups + in_files + hot, policies)
+    reports.close()
+    site.close()

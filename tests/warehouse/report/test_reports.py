@@ -1,23 +1,24 @@
 """Reports of a data folder: pages and complete tables agree, with rollups and without, loaded or not."""
 
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from tests.warehouse.report.laws import reference
+from tests.warehouse.report.laws import model
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.columns.dimensions import BREAKDOWNS
 from warehouse.columns.filters import Filters
+from warehouse.errors import TooManyBuckets
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query.hits_snapshot import HitsReader, HitsSnapshot
-from warehouse.query.time_range import FIRST, LAST, TimeRange
-from warehouse.report.cells import Scope
+from warehouse.query.time_range import FIRST, LAST
 from warehouse.report.reports import BATCH_ROWS, Reports
 from warehouse.report.results import Audience, Counts, Order, Query
-from warehouse.rollups import writer
+from warehouse.rollups import coverage, ranked, writer
 
 CACHE_BYTES = 10_000_000
 AI, BOT = {"traffic": "ai", "agent": "GPTBot"}, {"traffic": "bot", "agent": "Googlebot"}
@@ -37,6 +38,7 @@ def reports(site: Site) -> Iterable[Reports]:
 def write_rollup(site: Site) -> None:
     files = [file for file in site.state(HITS_TABLE).files if file.partition.startswith("2026-09")]
     writer.write(site.root, site.database, "2026-09", files)
+    ranked.write(site.root, site.database, coverage.choose(site.root, files).parts, (2, 4))
 
 
 def values(reports: Reports, snapshot: HitsSnapshot, query: Query, by: str) -> list[tuple[object, ...]]:
@@ -61,8 +63,17 @@ def test_breakdown_of_a_rollup_files_and_hot_rows_is_that_of_all_hits(site: Site
     for filters in (Filters(), Filters(source="log"), Filters(path="/a*"), Filters(traffic="ai", path="/")):
         for start in (FIRST, NOON - 3 * DAY, MIDNIGHT - 2 * DAY):
             query = replace(EVERYTHING, start=start, end=NOON - DAY / 4, filters=filters)
-            scope = Scope("site", TimeRange(start, NOON - DAY / 4), filters)
-            assert values(reports, snapshot, query, by) == reference.breakdown(rows, scope, by)
+            counted = model.breakdown(model.matching(rows, query), by)
+            expected = [(value, *views, views[0] + views[1]) for value, views in counted]
+            assert values(reports, snapshot, query, by) == expected
+
+
+def test_most_views_are_first_then_values_in_byte_order_then_unknown(site: Site, reports: Reports) -> None:
+    hosts = ["b", "é", "Z", "\uffff", "\U0001f600", "", None, "a", "a", None]
+    site.post(*(view(referrer_host=host) for host in hosts), view(referrer_host="bots", **BOT))
+    listed = values(reports, reports.take(), EVERYTHING, "referrerHost")
+    assert [row[0] for row in listed] == ["a", None, "", "Z", "b", "é", "\uffff", "\U0001f600", "bots"]
+    assert listed[-1] == ("bots", 0, 0, 1, 0)
 
 
 def test_pages_of_a_breakdown_are_the_complete_breakdown(site: Site, reports: Reports) -> None:
@@ -101,7 +112,7 @@ LISTED = [  # path, human, ai and bot
 
 
 @pytest.mark.parametrize("is_loaded", [False, True], ids=["hot", "loaded"])
-@pytest.mark.parametrize("agent", [None, "A"])  # with a filter by agent the paths are counted from `hits`
+@pytest.mark.parametrize("agent", [None, "A"])  # the ranking of paths has no agents
 @pytest.mark.parametrize(
     ("order", "audience", "paths"),
     [
@@ -150,6 +161,46 @@ def test_path_leaves_the_listing_of_ai_only_with_its_first_view_by_people(site: 
     assert (page.rows["path"].to_pylist(), page.has_more) == (["/e"], False)
 
 
+def series(reports: Reports, start: datetime, end: datetime | None) -> list[tuple[str, int]]:
+    """Return the start and total of each bucket of a series by days."""
+    _, rows = reports.series(reports.take(), replace(EVERYTHING, start=start, end=end), "day", ZoneInfo("UTC"))
+    return list(zip(rows["start"].to_pylist(), rows["total"].to_pylist(), strict=True))
+
+
+@pytest.mark.parametrize("is_loaded", [False, True], ids=["hot", "loaded"])
+def test_series_without_limits_is_from_the_first_hit_of_the_project_to_now(
+    site: Site, reports: Reports, is_loaded: bool
+) -> None:
+    site.post(view(ts=NOON - 2 * DAY), view(ts=NOON - DAY), view(ts=NOON - 9 * DAY, project_id="another"))
+    if is_loaded:
+        site.load()
+    assert series(reports, FIRST, None) == [("2026-09-13", 1), ("2026-09-14", 1), ("2026-09-15", 0)]
+    assert series(reports, NOON - 4 * DAY, NOON - 2 * DAY) == [("2026-09-11", 0), ("2026-09-12", 0), ("2026-09-13", 0)]
+    assert series(reports, NOON + DAY, None) == []
+    with pytest.raises(TooManyBuckets):
+        series(reports, NOON - 10_001 * DAY, NOON)
+
+
+def test_series_of_a_project_without_a_hit_begins_at_the_start_of_the_range(reports: Reports) -> None:
+    assert series(reports, FIRST, None) == []
+    assert series(reports, NOON, NOON + timedelta(hours=1)) == [("2026-09-15", 0)]
+
+
+@pytest.mark.parametrize("interval", ["day", "week", "month"])
+def test_series_by_purpose_are_those_with_a_filter_by_the_purpose(site: Site, reports: Reports, interval: str) -> None:
+    purposes = ("training", "search", None)
+    site.post(*(view(ts=NOON - number * 7 * DAY / 2, **AI, purpose=purposes[number % 3]) for number in range(12)))
+    site.load()
+    site.post(view(ts=NOON, **AI, purpose="search"), view(ts=NOON))
+    query, snapshot = replace(EVERYTHING, start=NOON - 30 * DAY, end=NOON + DAY), reports.take()
+    by_purpose = reports.series_by_purpose(snapshot, query, interval)
+    assert by_purpose.keys() == {"training", "search"}
+    for purpose, rows in by_purpose.items():
+        filtered = replace(query, filters=Filters(purpose=purpose))
+        assert rows.equals(reports.series(snapshot, filtered, interval, ZoneInfo("UTC"))[1])
+        assert sum(rows["ai"].to_pylist()) == {"training": 3, "search": 4}[purpose]
+
+
 def test_totals_of_a_series_are_those_of_the_views(site: Site, reports: Reports) -> None:
     site.post(
         *(view(ts=NOON - timedelta(hours=7 * number), **AI) for number in range(1, 9)), view(ts=NOON - DAY, **BOT)
@@ -187,3 +238,32 @@ def test_older_versions_take_no_space_of_the_results(site: Site, reports: Report
     site.load()
     reports.take()
     assert (reports._reader._past.cached.used_share > 0, reports._cached.used_share) == (True, 0)
+
+
+def test_coverage_is_that_of_loaded_and_hot_rows_at_the_moment_of_the_snapshot(site: Site) -> None:
+    site.post(view(ts=NOON - 2 * DAY), view(ts=NOON + 30 * DAY, source="beacon"))
+    site.load()
+    site.post(view(ts=NOON))
+    reader = HitsReader(site.hot_log, site.root, (NOON + 30 * DAY).timestamp)
+    with closing(Reports(reader, site.root, site.spill, CACHE_BYTES)) as reports:
+        result = reports.source_coverage(reports.take(), "site")
+    assert [(each.source, each.first_hit, each.last_hit) for each in result.sources] == [
+        ("beacon", NOON + 30 * DAY, NOON + 30 * DAY),
+        ("log", NOON - 2 * DAY, NOON),
+    ]
+    assert result.warnings == ("log has had no hit for 30 days, since 2026-09-15",)
+
+
+def test_lost_table_is_a_fault_and_a_whole_one_is_not(site: Site, reports: Reports) -> None:
+    site.post(view())
+    site.load()
+    assert reports.fault() is None
+    site.post(view())
+    site.load()
+    for commit in (site.root / "hits" / "_delta_log").glob("*.json"):
+        commit.unlink()
+    assert "hits" in str(reports.fault())
+
+
+def test_bots_are_not_part_of_the_total() -> None:
+    assert Counts(human=3, ai=2, bot=9).total == 5

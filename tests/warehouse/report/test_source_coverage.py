@@ -5,65 +5,54 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from warehouse.report.grouping import SOURCE_DAYS
 
 from tests import temporary
 from tests.rounds import rounds
 from tests.warehouse.report.laws import reference
-from tests.warehouse.report.laws.reference import ROWS
+from tests.warehouse.report.laws.reference import ROWS, LakeIn, SmallLake
 from tests.warehouse.site import DAY, NOON, Row, view
-from warehouse.columns.filters import Filters
 from warehouse.control.policy import Period, Periods, Policy
-from warehouse.query.time_range import TimeRange
-from warehouse.report.cells import Scope, count_files, count_rows
-from warehouse.report.source_coverage import (
-    MISSING_DAYS_MAX,
-    SourceCoverage,
-    first_and_last_in_files,
-    first_and_last_in_rows,
-    summarize,
-)
-from warehouse.rollups.coverage import Coverage
+from warehouse.query.hits_snapshot import HitsSnapshot
+from warehouse.report.coverage_report import source_coverage
+from warehouse.report.source_coverage import MISSING_DAYS_MAX, SourceCoverage
 
-SITE = Scope("site", TimeRange(), Filters())
 BOT = {"traffic": "bot", "rule": "bot:empty"}
 
 
-def coverage(
-    database: duckdb.DuckDBPyConnection, rows: Sequence[Row], now: datetime = NOON, policy: Periods = ()
-) -> SourceCoverage:
-    """Return the coverage of hot rows under a source policy."""
-    hot = reference.hot(rows)
-    days = count_rows(database, hot, SITE, SOURCE_DAYS)
-    counted = count_rows(database, hot, replace(SITE, filters=Filters(policy=policy)), SOURCE_DAYS)
-    return summarize(days, first_and_last_in_rows(hot, "site"), now, policy, counted)
+def coverage(lake: SmallLake, rows: Sequence[Row], now: datetime = NOON, policy: Periods = ()) -> SourceCoverage:
+    """Return the coverage of waiting rows under a source policy."""
+    lake.waiting = reference.hot(rows)
+    return source_coverage(lake.use(), at(lake, now), "site", policy)
+
+
+def at(lake: SmallLake, now: datetime) -> HitsSnapshot:
+    """Return the snapshot that was taken at a time."""
+    taken_us = (now - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    return replace(lake.snapshot, moment=replace(lake.snapshot.moment, taken_us=taken_us))
 
 
 def human(source: str, ts: datetime = NOON) -> Row:
     return view(source=source, ts=ts)
 
 
-def test_missing_days_are_those_without_a_hit_between_the_first_and_the_last(
-    database: duckdb.DuckDBPyConnection,
-) -> None:
+def test_missing_days_are_those_without_a_hit_between_the_first_and_the_last(small_lake: SmallLake) -> None:
     last = datetime(2026, 9, 15, tzinfo=UTC)
     rows = [view(ts=NOON - 4 * DAY, **BOT), view(ts=NOON - 2 * DAY, project_id="another"), human("log", last)]
-    (source,) = coverage(database, [*rows, human("log", NOON - 3 * DAY)]).sources
+    (source,) = coverage(small_lake, [*rows, human("log", NOON - 3 * DAY)]).sources
     assert (source.source, source.first_hit, source.last_hit) == ("log", NOON - 4 * DAY, last)
     assert source.missing_days == (date(2026, 9, 13), date(2026, 9, 14))
 
 
-def test_project_without_a_hit_has_no_source_and_no_warning(database: duckdb.DuckDBPyConnection) -> None:
-    assert coverage(database, [view(project_id="another")]) == SourceCoverage((), "all", ())
+def test_project_without_a_hit_has_no_source_and_no_warning(small_lake: SmallLake) -> None:
+    assert coverage(small_lake, [view(project_id="another")]) == SourceCoverage((), "all", ())
 
 
-def test_only_the_last_of_many_missing_days_are_listed(database: duckdb.DuckDBPyConnection) -> None:
+def test_only_the_last_of_many_missing_days_are_listed(small_lake: SmallLake) -> None:
     count = MISSING_DAYS_MAX + 5
-    result = coverage(database, [human("log", NOON - (count + 1) * DAY), human("log")])
+    result = coverage(small_lake, [human("log", NOON - (count + 1) * DAY), human("log")])
     (source,) = result.sources
     assert source.missing_days == tuple(NOON.date() - number * DAY for number in range(MISSING_DAYS_MAX, 0, -1))
     assert result.warnings == (
@@ -71,9 +60,9 @@ def test_only_the_last_of_many_missing_days_are_listed(database: duckdb.DuckDBPy
     )
 
 
-def test_missing_days_since_the_year_1_are_counted(database: duckdb.DuckDBPyConnection) -> None:
+def test_missing_days_since_the_year_1_are_counted(small_lake: SmallLake) -> None:
     result = coverage(
-        database, [human("log", datetime(1, 1, 1, tzinfo=UTC)), human("log", NOON - 2 * DAY), human("log")]
+        small_lake, [human("log", datetime(1, 1, 1, tzinfo=UTC)), human("log", NOON - 2 * DAY), human("log")]
     )
     (source,) = result.sources
     assert source.missing == (NOON.date() - date(1, 1, 1)).days - 2
@@ -86,9 +75,9 @@ def test_missing_days_since_the_year_1_are_counted(database: duckdb.DuckDBPyConn
     assert warning.startswith(f"log had no hit on {source.missing:,} days")
 
 
-def test_two_sources_with_views_of_people_on_one_day_are_a_warning(database: duckdb.DuckDBPyConnection) -> None:
+def test_two_sources_with_views_of_people_on_one_day_are_a_warning(small_lake: SmallLake) -> None:
     days = [NOON - DAY, NOON]
-    result = coverage(database, [human(source, day) for source in ("beacon", "log") for day in days])
+    result = coverage(small_lake, [human(source, day) for source in ("beacon", "log") for day in days])
     (warning,) = result.warnings
     assert warning == (
         "beacon and log both have views of people on 2 days, the last of them 2026-09-15: "
@@ -106,12 +95,12 @@ def test_two_sources_with_views_of_people_on_one_day_are_a_warning(database: duc
     ],
 )
 def test_warning_names_the_sources_that_both_count_people_under_the_policy(
-    database: duckdb.DuckDBPyConnection, policy: Policy, pairs: set[str]
+    small_lake: SmallLake, policy: Policy, pairs: set[str]
 ) -> None:
     rows = [human(source) for source in ("beacon", "server", "log")]
-    result = coverage(database, rows, policy=(Period(date.min, policy),))
+    result = coverage(small_lake, rows, policy=(Period(date.min, policy),))
     assert {warning.partition(" both ")[0] for warning in result.warnings} == pairs
-    earlier = coverage(database, rows, policy=(Period(NOON.date() + DAY, policy),))
+    earlier = coverage(small_lake, rows, policy=(Period(NOON.date() + DAY, policy),))
     assert len(earlier.warnings) == 3  # the policy begins on the next day
 
 
@@ -119,41 +108,42 @@ def test_warning_names_the_sources_that_both_count_people_under_the_policy(
     ("policy", "unbeaconed"), [("all", 0), ("beacon_only", 0), ("log_only", 0), ("beacon_people_log_machines", 2)]
 )
 def test_unbeaconed_views_are_those_of_people_in_logs_where_people_count_from_beacons(
-    database: duckdb.DuckDBPyConnection, policy: Policy, unbeaconed: int
+    small_lake: SmallLake, policy: Policy, unbeaconed: int
 ) -> None:
     rows = [human("log"), human("server"), human("beacon"), view(source="log", format="md"), view(source="log", **BOT)]
-    assert coverage(database, rows, policy=(Period(date.min, policy),)).unbeaconed == unbeaconed
+    assert coverage(small_lake, rows, policy=(Period(date.min, policy),)).unbeaconed == unbeaconed
 
 
-def test_unbeaconed_views_that_beacons_of_the_same_day_can_have_counted(database: duckdb.DuckDBPyConnection) -> None:
+def test_unbeaconed_views_that_beacons_of_the_same_day_can_have_counted(small_lake: SmallLake) -> None:
     rows = [human("log"), human("log"), human("log"), human("beacon"), human("log", NOON - DAY), human("server")]
-    known = coverage(database, rows, policy=(Period(date.min, "beacon_people_log_machines"),))
+    known = coverage(small_lake, rows, policy=(Period(date.min, "beacon_people_log_machines"),))
     assert (known.unbeaconed, known.beaconed) == (5, 1)
 
 
-def test_sources_on_different_days_or_with_machines_only_are_no_warning(database: duckdb.DuckDBPyConnection) -> None:
-    assert coverage(database, [human("beacon"), human("log", NOON - DAY)]).warnings == ()
+def test_sources_on_different_days_or_with_machines_only_are_no_warning(small_lake: SmallLake) -> None:
+    assert coverage(small_lake, [human("beacon"), human("log", NOON - DAY)]).warnings == ()
     assert (
-        coverage(database, [human("beacon"), view(source="log", traffic="ai"), view(source="server", **BOT)]).warnings
+        coverage(small_lake, [human("beacon"), view(source="log", traffic="ai"), view(source="server", **BOT)]).warnings
         == ()
     )
 
 
-def test_source_that_is_silent_for_seven_days_is_a_warning(database: duckdb.DuckDBPyConnection) -> None:
-    assert coverage(database, [human("beacon")], NOON + 7 * DAY - timedelta(microseconds=1)).warnings == ()
-    assert coverage(database, [human("beacon")], NOON + 7 * DAY).warnings == (
+def test_source_that_is_silent_for_seven_days_is_a_warning(small_lake: SmallLake) -> None:
+    assert coverage(small_lake, [human("beacon")], NOON + 7 * DAY - timedelta(microseconds=1)).warnings == ()
+    assert coverage(small_lake, [human("beacon")], NOON + 7 * DAY).warnings == (
         "beacon has had no hit for 7 days, since 2026-09-15",
     )
 
 
 @settings(max_examples=rounds(100))
-@given(st.lists(ROWS, max_size=20))
-def test_coverage_of_files_is_that_of_the_rows_in_them(database: duckdb.DuckDBPyConnection, rows: list[Row]) -> None:
+@given(st.lists(ROWS, max_size=20), st.booleans())
+def test_coverage_of_files_is_that_of_the_rows_in_them(lake_in: LakeIn, rows: list[Row], is_covered: bool) -> None:
     with temporary.folder() as folder:
-        files = reference.write_hits(Path(folder), rows, "one")
-        days = count_files(database, reference.UNCACHED, files, Coverage((), tuple(files)), SITE, SOURCE_DAYS)
-        first_and_last = first_and_last_in_files(database, files, "site", days)
-    sources = summarize(days, first_and_last, NOON).sources
+        lake = lake_in(Path(folder))
+        lake.add(rows, "one")
+        if is_covered:
+            lake.write_rollups(with_ranking=False)
+        sources = source_coverage(lake.use(), at(lake, NOON), "site").sources
     times = {
         source: sorted(row["ts"] for row in rows if (row["source"], row["project_id"]) == (source, "site"))
         for source in ("beacon", "server", "log")

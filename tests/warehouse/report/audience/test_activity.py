@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.rounds import rounds
-from tests.warehouse.report.audience.conftest import Lake, settle
+from tests.warehouse.report.lake import Lake, settle
 from tests.warehouse.report.laws import generated
 from tests.warehouse.report.laws.generated import PROJECTS
 from tests.warehouse.site import DAY, NOON, Site, view

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 
 from tests.rounds import rounds
-from tests.warehouse.report.audience.conftest import Lake
+from tests.warehouse.report.lake import Lake
 from tests.warehouse.report.laws import generated, model
 from tests.warehouse.site import DAY, NOON, Row, Site, view
 from warehouse.columns.filters import Filters

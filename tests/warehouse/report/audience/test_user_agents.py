@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.rounds import rounds
-from tests.warehouse.report.audience.conftest import Lake
+from tests.warehouse.report.lake import Lake
 from tests.warehouse.report.laws import generated, model
 from tests.warehouse.report.laws.generated import NOW
 from tests.warehouse.site import DAY, NOON, Site, view

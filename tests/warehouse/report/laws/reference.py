@@ -1,29 +1,36 @@
-"""Plain Python reference of the reports, rows of `hits` by Hypothesis, and files with such rows."""
+"""Small lakes by Hypothesis, and what `model` counts in them."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
-from tests.warehouse.report.laws.model import counts_under
+from tests.warehouse.report.laws import model
 from tests.warehouse.site import NOON, Row, view
 from warehouse.columns.filters import Filters
 from warehouse.control.policy import Period, Periods
 from warehouse.lake.delta_table import File
-from warehouse.query.result_cache import ResultCache
+from warehouse.query.hits_snapshot import HOT_COLUMNS, HitsSnapshot
+from warehouse.query.moment import Moment
 from warehouse.query.time_range import FIRST, LAST, TimeRange
 from warehouse.report.cells import Scope
-from warehouse.report.results import Listing
+from warehouse.report.results import Listing, Query
+from warehouse.report.statements import Statements
+from warehouse.rollups import coverage, ranked, writer
+from warehouse.rollups.coverage import Coverage
 from warehouse.schema import HITS, HITS_ORDER, HOT
 
-UNCACHED = ResultCache(0)
-"""Cache that stores nothing."""
 MIDNIGHT = NOON - timedelta(hours=12)
+RANKS = (1, 2, 4)
+"""Numbers of first ranks that a page reads: few, so that small lakes have paths beyond them."""
+EVERYTHING = Scope("site", TimeRange(), Filters())
 AGENTS = [
     {"traffic": "human", "rule": "human", "browser": "Firefox", "os": "Linux"},
     {"traffic": "human", "rule": "human", "device": "phone"},
@@ -32,12 +39,6 @@ AGENTS = [
     {"traffic": "bot", "rule": "bot:empty"},
     {"traffic": "bot", "rule": "bot:Googlebot", "agent": "Googlebot"},
 ]
-COLUMNS = {
-    "referrerHost": "referrer_host",
-    "utmSource": "utm_source",
-    **{name: name for name in "agent operator purpose browser os device format status source rule path".split()},
-}
-"""Columns of `hits` by the API's names of the breakdowns."""
 TIMES = st.datetimes(datetime(2026, 8, 30), datetime(2026, 10, 2), timezones=st.just(UTC))  # noqa: DTZ001
 """Instants in three months."""
 NEAR_MIDNIGHT = st.builds(
@@ -56,6 +57,7 @@ ROWS = st.builds(
     utm_source=st.sampled_from([None, "", "letter"]),
     format=st.sampled_from([None, "html", "markdown"]),
     status=st.sampled_from([None, 200, 404]),
+    user_agent=st.sampled_from(["", "Firefox/1"]),
     verification=st.sampled_from([None, "verified", "not_checked"]),
 )
 POLICIES: list[Periods] = [
@@ -64,16 +66,20 @@ POLICIES: list[Periods] = [
     (Period(date(2026, 9, 1), "beacon_only"), Period(date(2026, 9, 15), "log_only"), Period(date(2026, 9, 16), "all")),
     (Period(date(2026, 9, 15), "beacon_people_log_machines"), Period(date(2026, 10, 1), "log_only")),
 ]
+VALUES = [
+    *(("path", path) for path in ("/a", "/a*", "**", "*b*", "/nothing")),
+    *(("traffic", traffic) for traffic in model.TRAFFIC),
+    *(("agent", agent) for agent in ("GPTBot", "Googlebot")),
+    *(("operator", "OpenAI"), ("purpose", "training"), ("source", "beacon"), ("source", "log")),
+    *(("verification", "not_checked"), ("verification", "verified"), ("rule", "human"), ("rule", "ai:GPTBot")),
+    *(("referrerHost", "example.org"), ("utmSource", ""), ("browser", "Firefox"), ("os", "Linux")),
+    *(("device", "phone"), ("format", "markdown"), ("status", "200"), ("status", "301")),
+]
+"""Values of filters."""
 FILTERS = st.builds(
-    Filters,
-    path=st.sampled_from([None, None, None, "/a", "/a*", "*", "/nothing"]),
-    traffic=st.sampled_from([None, None, "human", "ai", "bot"]),
-    agent=st.sampled_from([None, None, None, "GPTBot", "Googlebot"]),
-    operator=st.sampled_from([None, None, None, "OpenAI"]),
-    purpose=st.sampled_from([None, None, None, "training"]),
-    verification=st.sampled_from([None, None, None, "not_checked", "verified"]),
-    source=st.sampled_from([None, None, "beacon", "log"]),
-    policy=st.sampled_from([(), (), *POLICIES]),
+    lambda policy, some: Filters(policy, **dict(some)),
+    st.sampled_from([(), (), *POLICIES]),
+    st.lists(st.sampled_from(VALUES), max_size=2),
 )
 RANGES = st.builds(
     lambda first, second: TimeRange(min(first, second), max(first, second)),
@@ -81,67 +87,114 @@ RANGES = st.builds(
     TIMES | NEAR_MIDNIGHT | st.just(LAST),
 )
 SCOPES = st.builds(Scope, st.just("site"), RANGES, FILTERS)
+Counts = dict[Any, list[int]]
+"""Views of people, AI agents and other bots by a key."""
 
 
-def verification(row: Row) -> str | None:
-    return row["verification"] or (None if row["traffic"] == "human" else "not_checked")
+@dataclass
+class SmallLake:
+    """Files of `hits`, waiting rows, rollups and a ranking of paths in a folder, read by statements without a cache."""
+
+    root: Path
+    database: duckdb.DuckDBPyConnection
+    statements: Statements
+    files: list[File] = field(default_factory=list)
+    waiting: pa.Table = field(default_factory=lambda: hot([]))
+
+    @property
+    def snapshot(self) -> HitsSnapshot:
+        return HitsSnapshot(Moment(1, 1, 0, 0), tuple(self.files), self.waiting)
+
+    @property
+    def coverage(self) -> Coverage:
+        return coverage.choose(self.root, self.files)
+
+    def write_rollups(self, *, with_ranking: bool = True) -> None:
+        """Write one rollup for each month of the files, and the ranking of all rollups."""
+        for month in sorted({file.partition[:7] for file in self.files}):
+            of_month = [file for file in self.files if file.partition[:7] == month]
+            writer.write(self.root, self.database, month, of_month)
+        if with_ranking:
+            ranked.write(self.root, self.database, self.coverage.parts, RANKS)
+
+    def add(self, rows: Sequence[Row], name: str) -> None:
+        """Write a file of `hits` for each day of the rows."""
+        self.files = [*self.files, *write_hits(self.root / "hits", rows, name)]
+
+    def empty_covered_files(self) -> None:
+        """Take the rows out of the files that the rollups count, to recognise reports that read them."""
+        uncovered = self.coverage.uncovered
+        for file in self.files:
+            if file not in uncovered:
+                pq.write_table(pq.read_table(file.path, partitioning=None).slice(0, 0), file.path)
+
+    def counts(self, scope: Scope, *by: str, is_covered: bool = True) -> Counts:
+        """Return the counts by some dimensions, with rollups or without them."""
+        self.use(is_covered=is_covered)
+        rows = self.statements.counts(self.snapshot, scope, *by).to_pylist()
+        counted = {tuple(row[name] for name in by): [row[name] for name in model.TRAFFIC] for row in rows}
+        assert len(counted) == len(rows)
+        return counted
+
+    def use(self, *, is_covered: bool = True) -> Statements:
+        """Return the statements, which then read this lake."""
+        covered = self.coverage if is_covered else Coverage((), tuple(self.files))
+        ranking = ranked.find(self.root) if is_covered else None
+        self.statements.coverage, self.statements.ranking = lambda snapshot: covered, lambda: ranking
+        return self.statements
 
 
-def value(row: Row, by: str) -> str | None:
-    """Return the value of a hit in a breakdown."""
-    if by == "verification":
-        return verification(row)
-    column = row[COLUMNS[by]]
-    return None if column is None else str(column)
+LakeIn = Callable[[Path], SmallLake]
+"""Function that creates a lake in a folder."""
 
 
-def is_counted(row: Row, scope: Scope) -> bool:
-    """Return whether a hit is in the scope of a report."""
-    fields = scope.filters.fields
-    path = fields.pop("path", None)
-    if path is not None and not (row["path"].startswith(path[:-1]) if path.endswith("*") else row["path"] == path):
-        return False
-    if not scope.time_range.start <= row["ts"] < scope.time_range.end or row["project_id"] != scope.project:
-        return False
-    return all(
-        value(row, name) == wanted if name != "traffic" else row[name] == wanted for name, wanted in fields.items()
-    ) and counts_under(row, scope.filters.policy)
+def matching(rows: Iterable[Row], scope: Scope) -> list[Row]:
+    """Return the rows that a report counts."""
+    assert isinstance(scope.project, str)
+    start, end = scope.time_range.start, scope.time_range.end
+    return model.matching(rows, Query(scope.project, start, end, scope.filters, end))
 
 
-def counts(rows: Iterable[Row], scope: Scope, key: Callable[[Row], Any]) -> dict[Any, list[int]]:
+def counts(rows: Iterable[Row], scope: Scope, key: Callable[[Row], Any]) -> Counts:
     """Return the numbers of human, AI and bot hits by a key."""
     result: defaultdict[Any, list[int]] = defaultdict(lambda: [0, 0, 0])
-    for row in rows:
-        if is_counted(row, scope):
-            result[key(row)][("human", "ai", "bot").index(row["traffic"])] += 1
+    for row in matching(rows, scope):
+        result[key(row)][model.TRAFFIC.index(row["traffic"])] += 1
     return dict(result)
 
 
-def breakdown(rows: Iterable[Row], scope: Scope, by: str) -> list[tuple[str | None, int, int, int, int]]:
-    """Return the rows of a breakdown: value, human, ai, bot and total."""
-    result = [
-        (name, *views, views[0] + views[1]) for name, views in counts(rows, scope, lambda row: value(row, by)).items()
-    ]
-    return sorted(result, key=lambda row: (-row[4], row[0] is None, (row[0] or "").encode()))
+def value(row: Row, by: str) -> Any:
+    """Return the value of a dimension, of which some are in no breakdown."""
+    match by:
+        case "day":
+            return row["ts"].date()
+        case "quarter":
+            return row["ts"].hour * 4 + row["ts"].minute // 15
+        case "second":
+            return (row["ts"] - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(seconds=1)
+        case "userAgent":
+            return row["user_agent"]
+    return model.value_of(row, by)
 
 
-def listed(
-    counted: list[tuple[str | None, int, int, int, int]], listing: Listing
-) -> list[tuple[str | None, int, int, int, int]]:
-    """Return the rows of a listing in its order, from the rows of a breakdown by path."""
+def listed(rows: Iterable[Row], scope: Scope, listing: Listing) -> list[tuple[str, int, int, int, int]]:
+    """Return the rows of a listing in its order: path, human, ai, bot and total."""
 
     def is_listed(human: int, ai: int, bot: int) -> bool:
         if listing.audience != "all":
             return (ai > 0 and human == 0) if listing.audience == "ai_only" else (human > 0 and ai == 0)
         return human + ai > 0 or (listing.with_bots and bot > 0)
 
+    counted = counts(rows, scope, lambda row: row["path"]).items()
+    result = [(path, *views, views[0] + views[1]) for path, views in counted if is_listed(*views)]
     index = ("path", "human", "ai", "bot", "total").index(listing.order)
-    result = [row for row in counted if is_listed(*row[1:4])]
-    return sorted(result, key=lambda row: (0 if index == 0 else -int(row[index] or 0), (row[0] or "").encode()))
+    return sorted(result, key=lambda row: (0 if index == 0 else -int(row[index]), row[0].encode()))
 
 
 def hot(rows: Sequence[Row]) -> pa.Table:
-    return pa.Table.from_pylist(list(rows), HOT)
+    """Return waiting rows of one batch."""
+    schema = pa.schema([*map(HOT.field, HOT_COLUMNS), pa.field("batch_id", pa.int64())])
+    return pa.Table.from_pylist([{name: {**row, "batch_id": 1}[name] for name in schema.names} for row in rows], schema)
 
 
 def write_hits(folder: Path, rows: Sequence[Row], name: str) -> list[File]:
@@ -157,3 +210,8 @@ def write_hits(folder: Path, rows: Sequence[Row], name: str) -> list[File]:
         pq.write_table(table.drop_columns("date"), path)
         files.append(File(str(path), day, path.stat().st_size, len(of_day)))
     return files
+
+
+def query(project: str, period: TimeRange, filters: Filters) -> Query:
+    """Return a query of a range with two bounds."""
+    return Query(project, period.start, period.end, filters, period.end)

@@ -242,12 +242,6 @@ class Lake(RuleBasedStateMachine):
     def set_policy(self, chance: Random, project: str) -> None:
         self.policies[project] = generated.policy(chance)
 
-    @rule(index=st.integers(0, 1), steps=st.sampled_from([1, 5, 100]))
-    def read_ahead(self, index: int, steps: int) -> None:
-        """Read blocks ahead, perhaps only some of them, as a process that ends."""
-        for _ in itertools.islice(self.readers[index].read_ahead(), steps):
-            pass
-
     @rule(index=st.integers(0, 1))
     def restart(self, index: int) -> None:
         """Replace a reader, as a server process that is killed."""

@@ -7,16 +7,16 @@ from random import Random
 
 import pytest
 from hypothesis import given, settings
-from warehouse.report.audience.agent_pages import DAYS
 
 from tests.rounds import rounds
-from tests.warehouse.report.audience.conftest import Lake
+from tests.warehouse.report.lake import Lake
 from tests.warehouse.report.laws import generated, model
 from tests.warehouse.report.laws.generated import NOW
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.columns.filters import Filters
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query.time_range import FIRST
+from warehouse.report.reports import AGENT_PAGES_DAYS as DAYS
 from warehouse.report.results import Query
 from warehouse.rollups import writer
 

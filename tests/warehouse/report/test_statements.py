@@ -1,0 +1,190 @@
+"""Slow reports run one at a time, within their memory and disk space, for callers who accept them."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from contextvars import Context, copy_context
+from dataclasses import replace
+from datetime import date
+from itertools import product
+from pathlib import Path
+from threading import Thread
+from typing import Any, get_args
+from zoneinfo import ZoneInfo
+
+import duckdb
+import pytest
+
+from tests.warehouse.site import DAY, NOON, Site, some_rows, view
+from warehouse.columns.filters import Filters
+from warehouse.control.policy import Period, Periods
+from warehouse.errors import SlowReport, SpillFull
+from warehouse.lake.delta_table import HITS_TABLE
+from warehouse.query import engine
+from warehouse.query.time_range import FIRST, LAST
+from warehouse.report import cells, statements
+from warehouse.report.reports import Reports
+from warehouse.report.results import Audience, Order, Query
+from warehouse.rollups import writer
+
+EVERYTHING = Query("site", FIRST, LAST, Filters(), NOON + 9 * DAY)
+LONG = replace(EVERYTHING, filters=Filters(path="/long*"))
+QUERIES = [
+    replace(EVERYTHING, start=start, end=end, filters=filters)
+    for start, end in ((FIRST, LAST), (NOON - DAY / 4, NOON + DAY + DAY / 3), (NOON, None))
+    for filters in (Filters(), Filters(path="/long*", traffic="human"), Filters(agent="GPTBot", source="log"))
+]
+LISTINGS: list[tuple[Order, Audience]] = [*product(get_args(Order), get_args(Audience))]
+POLICIES: dict[str, Periods] = {
+    "all": (),
+    "by format": (Period(date(2026, 9, 16), "beacon_people_log_machines"),),
+}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    """Yield a site with hits in a rollup, in a file that no rollup covers, and in the hot log."""
+    site = Site(tmp_path)
+    rows = some_rows(0, 60)
+    rows += [
+        view(f"/long-{number % 5}".ljust(2_000, "x"), NOON + number * DAY / 8, source="beacon") for number in range(20)
+    ]
+    rows += [view("/others", NOON, project_id="another"), view("/1", NOON, format="markdown", source="server")]
+    site.post(*rows[::3])
+    site.load()
+    writer.write(site.root, site.database, "2026-09", site.state(HITS_TABLE).files)
+    site.post(*rows[1::3])
+    site.load()
+    site.post(*rows[2::3])
+    yield site
+    site.close()
+
+
+def context_of(caller: engine.Caller) -> Context:
+    context = copy_context()
+    context.run(engine.CALLER.set, caller)
+    return context
+
+
+def make_all_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "SLOW_ROWS", -1)
+
+
+def everything(site: Site, policy: Periods) -> Iterator[Any]:
+    """Yield the results of all reports."""
+    with closing(site.reports(lambda name: policy)) as reports:
+        snapshot = reports.take()
+        for query in QUERIES:
+            for order, audience in LISTINGS:
+                page = reports.views(snapshot, query, 1, 3, order, audience)
+                yield page.totals, page.rows.to_pylist(), page.has_more
+                totals, batches = reports.all_views(snapshot, query, order, audience)
+                yield totals, [row for batch in batches for row in batch.to_pylist()]
+            yield reports.views_of(snapshot, query, ["/0", "/1"])
+            days = replace(query, start=max(query.start, NOON - DAY), end=min(query.end or LAST, NOON + 5 * DAY))
+            yield reports.series(snapshot, days, "hour", ZoneInfo("Europe/Berlin"))[1].to_pylist()
+            for by in ("agent", "path", "rule"):
+                yield reports.breakdown(snapshot, query, by, 0, 100).rows.to_pylist()
+            yield reports.agent_pages(snapshot, query)
+            yield reports.verdicts(snapshot, query).evidence.to_pylist()
+        yield reports.first_ai_days(snapshot, EVERYTHING, ["/0", "/1", "/2", "/nothing"])
+        yield reports.source_coverage(snapshot, "site")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("policy", POLICIES)
+def test_slow_reports_are_those_of_fast_ones(site: Site, policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = [*everything(site, POLICIES[policy])]
+    make_all_slow(monkeypatch)
+    assert [*everything(site, POLICIES[policy])] == fast
+
+
+def test_project_whose_report_needs_too_much_memory_is_a_warning_until_its_next_report(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_all_slow(monkeypatch)
+    monkeypatch.setattr(statements, "SLOW_MEMORY", "1MB")
+    with closing(site.reports()) as reports:
+        assert reports.warning is None
+        with pytest.raises(duckdb.OutOfMemoryException):
+            reports.views(reports.take(), LONG, 0, 10)
+        assert reports.warning == "reports of 1 project need more memory than they may use"
+        reports._statements._slow.execute("SET memory_limit = '100MB'")
+        assert reports.views(reports.take(), LONG, 0, 10).rows.num_rows == 5
+        assert reports.warning is None
+
+
+def test_caller_of_fast_reports_gets_only_slow_ones_that_are_cached(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_all_slow(monkeypatch)
+    fast = context_of(engine.Caller(accepts_slow=False))
+    with closing(site.reports()) as reports:
+        snapshot = reports.take()
+        for read in (
+            lambda: reports.views(snapshot, LONG, 0, 10).rows,
+            lambda: reports.all_views(snapshot, LONG),
+            lambda: reports.views_of(snapshot, LONG, ["/1"]),
+            lambda: reports.agent_pages(snapshot, LONG),
+            lambda: reports.first_ai_days(snapshot, LONG, ["/1"]),
+            lambda: reports.breakdown(snapshot, LONG, "agent", 0, 10).rows,
+        ):
+            with pytest.raises(SlowReport):
+                fast.run(read)
+        caller = engine.Caller(accepts_slow=True)
+        rows = context_of(caller).run(reports.views, snapshot, LONG, 0, 10).rows
+        assert caller.is_slow
+        assert fast.run(reports.views, snapshot, LONG, 0, 10).rows == rows
+
+
+def test_slow_reports_wait_for_each_other_and_fast_ones_do_not(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(site.reports()) as reports:
+        snapshot, read = reports.take(), list[int]()
+        with reports._statements._turn("another"):
+            assert reports.views(snapshot, EVERYTHING, 0, 10).rows.num_rows == 8
+            make_all_slow(monkeypatch)
+            thread = Thread(target=lambda: read.append(reports.views(snapshot, LONG, 0, 10).rows.num_rows))
+            thread.start()
+            thread.join(0.2)
+            assert not read
+        thread.join()
+        assert read == [5]
+
+
+def test_report_of_a_caller_who_has_left_is_interrupted(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    caller = engine.Caller(accepts_slow=True)
+    caller.leave()
+    with closing(site.reports()) as reports:
+        for _ in range(2):
+            with pytest.raises(duckdb.InterruptException):
+                context_of(caller).run(reports.views, reports.take(), LONG, 0, 10)
+            make_all_slow(monkeypatch)
+        assert reports.warning is None
+
+
+def begin(reports: Reports, count: int) -> list[Iterator[Any]]:
+    snapshot = reports.take()
+    return [reports.all_views(snapshot, EVERYTHING)[1] for _ in range(count)]
+
+
+@pytest.mark.long
+def test_exports_whose_clients_do_not_read_on_leave_memory_for_other_reports(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.post(*(view(f"/{number:06}".ljust(250, "x")) for number in range(130_000)))
+    site.load()
+    make_all_slow(monkeypatch)
+    monkeypatch.setattr(statements, "SLOW_MEMORY", "100MB")
+    with closing(site.reports()) as reports:
+        exports = begin(reports, 6)
+        begun = [next(each).num_rows for each in exports]
+        assert reports.views(reports.take(), EVERYTHING, 100_000, 1).rows.num_rows == 1
+        paths = [row for batch in exports[0] for row in batch["path"].to_pylist()]
+        assert begun[0] + len(paths) == 130_008
+        assert paths[:10_000] == sorted(paths[:10_000])
+    monkeypatch.setattr(statements, "SPILL_LIMIT", "30MB")
+    with closing(site.reports()) as reports:
+        with pytest.raises(SpillFull, match="30MB"):
+            exports = begin(reports, 20)
+        exports.clear()
+        assert next(begin(reports, 1)[0]).num_rows
+        assert reports.warning is None
