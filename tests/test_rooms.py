@@ -28,7 +28,7 @@ TESTED_BY = {
     "warehouse/hotlog/postgresql.py": "ingest/hotlog/test_ledger_store.py",
     "warehouse/hotlog/schema_steps.py": "warehouse/test_migrations.py",
     "warehouse/move/tables.py": "warehouse/move/test_databases.py",
-    "warehouse/rollups/counts.py": "warehouse/rollups/test_writer.py",
+    "warehouse/rollups/ranked.py": "warehouse/report/test_ranked_pages.py",
 }
 """Large modules without a test of the same name, each with the test module of its caller, below tests/."""
 PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -8,7 +8,6 @@
 - `hits_snapshot`: Snapshots of `hits` for reports, the newest or those of a moment.
 - `snapshot`: Consistent snapshots of all tables and the hot rows.
 - `time_range`: Time ranges, and the whole UTC days near them.
-- `edge_rows`: Rows of `hits` at the edge of a range that begins or ends within a UTC day, shared by all reports.
 - `sql_views`: The SQL views `hits`, `daily_views`, `errors` and `agents` over a snapshot.
 - `sql`: Queries of the site's owner in DuckDB's SQL.
 - `table_files`: The Parquet files of a table, for tools that do not read Delta.

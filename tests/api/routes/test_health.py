@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
-from warehouse.blocks import project
 
 from api import app, settings
 from api.settings import Settings
@@ -18,6 +17,7 @@ from tests.processes.running import PROJECT, new_key
 from tests.processes.waiting import until
 from tests.warehouse.site import Site, view
 from warehouse.lake import delta_table
+from warehouse.report import cells, statements
 
 OK = {"controlDatabase": "ok", "hotLog": "ok", "lake": "ok", "upkeep": "ok"}
 
@@ -56,18 +56,18 @@ def test_service_is_ready_if_every_check_passes(chosen: Settings) -> None:
         assert (response.status_code, response.json()) == (200, {"status": "ok", "checks": OK})
 
 
-def test_project_with_slow_reports_is_a_warning(chosen: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(project, "PATHS_BYTES_MAX", 0)
-    with running(chosen, hits=1):
-        pass  # the end of the app loads the hit
+def test_project_whose_reports_need_too_much_memory_is_a_warning(
+    chosen: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cells, "SLOW_ROWS", -1)
+    monkeypatch.setattr(statements, "SLOW_MEMORY", "1MB")
     with running(chosen, hits=1) as client:
         headers = {"Authorization": f"Bearer {new_key(chosen.data)}"}
-        assert client.get(f"/v1/analytics/{PROJECT}/views", headers=headers).status_code == 200
+        assert client.get(f"/v1/analytics/{PROJECT}/views", headers=headers).status_code == 503
         until(lambda: "warnings" in client.get("/readyz").json())
         response = client.get("/readyz")
         assert (response.status_code, response.json()["status"]) == (200, "ok")
-        slow = "the paths of 1 project do not fit into memory: their reports are slow"
-        assert response.json()["warnings"] == {"reports": slow}
+        assert response.json()["warnings"] == {"reports": "reports of 1 project need more memory than they may use"}
 
 
 def test_full_backlog_fails_the_check_of_the_hot_log(chosen: Settings) -> None:

@@ -14,6 +14,7 @@ from tests.warehouse.report.laws.generated import MONTHS, NOW
 from tests.warehouse.report.laws.reference import LakeIn, SmallLake
 from tests.warehouse.site import CACHE_BYTES, Site
 from warehouse.control.policy import Periods
+from warehouse.lake.roots import LocalPath
 from warehouse.query import engine
 from warehouse.query.hits_snapshot import HitsReader
 from warehouse.query.result_cache import ResultCache
@@ -40,7 +41,7 @@ def statements(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Statements]
 @pytest.fixture(scope="session")
 def lake_in(database: duckdb.DuckDBPyConnection, statements: Statements) -> LakeIn:
     """Return a function that creates a small lake in a folder."""
-    return lambda folder: SmallLake(folder, database, statements)
+    return lambda folder: SmallLake(LocalPath(folder), database, statements)
 
 
 @pytest.fixture

@@ -5,8 +5,6 @@
 - `last_days`: Last days of a time range, for reports that take too long over a longer one.
 - `user_agents`: Most frequent user agents of people, AI agents or other bots, each with the rule that decided.
 - `verdicts`: Verdicts of the verification: requests in the names of agents by state, and the evidence.
-- `first_days`: First day on which AI read each of some paths.
-- `agent_pages`: Number of distinct paths that each AI agent, operator or purpose read in the last days of a range.
 - `errors`: Requests of AI agents and bots that were answered with an error.
 - `visits_sent`: Views by people that AI products sent, by the operators of the products.
 """

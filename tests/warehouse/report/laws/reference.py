@@ -17,6 +17,7 @@ from tests.warehouse.site import NOON, Row, view
 from warehouse.columns.filters import Filters
 from warehouse.control.policy import Period, Periods
 from warehouse.lake.delta_table import File
+from warehouse.lake.roots import LocalPath
 from warehouse.query.hits_snapshot import HOT_COLUMNS, HitsSnapshot
 from warehouse.query.moment import Moment
 from warehouse.query.time_range import FIRST, LAST, TimeRange
@@ -95,7 +96,7 @@ Counts = dict[Any, list[int]]
 class SmallLake:
     """Files of `hits`, waiting rows, rollups and a ranking of paths in a folder, read by statements without a cache."""
 
-    root: Path
+    root: LocalPath
     database: duckdb.DuckDBPyConnection
     statements: Statements
     files: list[File] = field(default_factory=list)
