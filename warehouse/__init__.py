@@ -10,13 +10,13 @@ In the order data passes:
 - `database`: statements and connections for databases on SQLite and PostgreSQL, below SQLAlchemy's engine.
 - `transaction`: write transactions of the hot log, with one rollback policy.
 - `control`: the control database and the projects in it.
+- `columns`: what reports group and filter by, and source policies as sets of sources, each declared once.
 - `lake`: the Delta tables: their files, lock, schema versions and staged files.
 - `hotlog`: accepted hits that wait for the lake, and hits that were loaded in the last ten minutes.
 - `integrity`: checks that the stores are complete and agree with each other.
 - `query`: snapshots of the lake and the hot log, and the owner's SQL.
 - `batch`: one function for many items, in this process, in child processes or in a Ray cluster.
 - `rollups`: counts of each month in Parquet files, derived from `hits`.
-- `blocks`: counts of page views by path in memory.
 - `report`: reports of page views: views of each path, breakdowns, series and the coverage of the sources.
 - `maintenance`: load, compact, erase, reclassify and recover.
 - `move`: copies of the stores of a data folder in PostgreSQL and an object store.
