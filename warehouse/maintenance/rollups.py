@@ -31,6 +31,8 @@ from warehouse.rollups.writer import OnStep, Prepared
 
 UNCOVERED_ROWS_MIN, UNCOVERED_SHARE = 100_000, 0.1
 """Number of rows of a month that no rollup counts, and their share of the month's rows: with both, a rollup is due."""
+PARTS_MAX = 3
+"""Number of rollups of the present month, beside today's: the month so far and days that ended since."""
 SETTLE_S = 600
 """Age of uncovered files at which a rollup is due for fewer rows, in seconds, in a month that has ended and for days
 whose files a compaction or a deletion replaced. While files are younger, more are likely to follow."""
@@ -59,15 +61,30 @@ def write_due(
     on_step: OnStep = lambda step: None,
     on_month: OnMonth = lambda done, total: None,
 ) -> Written:
-    """Write a rollup for each month whose rollup counts too little of it: see `is_due`.
+    """Write a rollup for each month whose rollup counts too little of it, and one for today: see `is_due`.
 
+    The rollup of the present month ends yesterday, so that the month is not written again for each part of today.
     `settle_s` replaces SETTLE_S. `on_step` is called between the queries of a rollup, without the lake's lock.
 
     Raises:
         LakeBusy: another process wrote rollups for `wait_s` seconds.
     """
-    is_chosen = partial(is_due, current_month=today.isoformat()[:7], settled_s=time.time() - settle_s)
-    return _write(root, database, wait_s, is_chosen, on_step, on_month)
+    day = today.isoformat()
+    is_chosen = partial(is_due, current_month=day[:7], settled_s=time.time() - settle_s)
+
+    def until_yesterday(files: Sequence[File]) -> Sequence[File]:
+        return [file for file in files if file.partition < day or file.partition[:7] != day[:7]]
+
+    def of_today(files: Sequence[File]) -> Sequence[File]:
+        return [file for file in files if file.partition == day]
+
+    def is_today_due(chosen: Coverage, files: Sequence[File]) -> bool:
+        return sum(file.rows for file in chosen.uncovered) >= UNCOVERED_ROWS_MIN
+
+    months = _write(root, database, wait_s, is_chosen, on_step, on_month, until_yesterday)
+    days = _write(root, database, wait_s, is_today_due, on_step, choose_files=of_today)
+    _rank(root, database, wait_s)
+    return Written(months.rollups + days.rollups, months.rows + days.rows)
 
 
 def write_stale(root: Root, database: duckdb.DuckDBPyConnection, wait_s: float) -> Written:
@@ -83,7 +100,9 @@ def write_stale(root: Root, database: duckdb.DuckDBPyConnection, wait_s: float) 
         has_whole = any(part.is_whole for part in chosen.parts)
         return not has_whole and any(coverage.list_rollups(root, files[0].partition[:7]))
 
-    return _write(root, database, wait_s, is_stale)
+    written = _write(root, database, wait_s, is_stale)
+    _rank(root, database, wait_s)
+    return written
 
 
 def rebuild(
@@ -149,15 +168,19 @@ def _replace(root: Root, month: str, prepared: Prepared | None) -> int:
 def is_due(chosen: Coverage, files: Sequence[File], *, current_month: str, settled_s: float) -> bool:
     """Return whether a month needs a new rollup. `chosen` is the coverage of the month's `files`.
 
-    It needs one if many rows are uncovered; or if files that were last written before `settled_s` (seconds since 1970)
-    are uncovered, in a month that has ended or on a day that the rollup counts and that was replaced since.
+    It needs one if many rows are uncovered; if rollups of single days are to be merged; or if files that were last
+    written before `settled_s` (seconds since 1970) are uncovered, in a month that has ended or on a day that the rollup
+    counts and that was replaced since.
     """
+    if len(chosen.parts) > (PARTS_MAX if files[0].partition[:7] >= current_month else 1):
+        return True
     uncovered_rows = sum(file.rows for file in chosen.uncovered)
     if uncovered_rows >= max(UNCOVERED_ROWS_MIN, UNCOVERED_SHARE * sum(file.rows for file in files)):
         return True
     if any(file.partition[:7] < current_month and _written_s(file) <= settled_s for file in chosen.uncovered):
         return True
-    replaced = {day for part in chosen.parts for day in part.rollup.files.keys() - part.days}
+    counted = {day for part in chosen.parts for day in part.days}
+    replaced = {day for part in chosen.parts for day in part.rollup.files.keys() - counted}
     return any(
         all(_written_s(file) <= settled_s for file in chosen.uncovered if file.partition == day) for day in replaced
     )
@@ -184,6 +207,8 @@ def vacuum(root: Root, wait_s: float) -> None:
                 folder.remove_folder()
             with suppress(OSError):  # not empty, or in an object store
                 coverage.month_folder(root, month).local.rmdir()
+        for folder in ranked.list_unused(root, time.time() - GRACE_H * 3600):
+            folder.remove_folder()
 
 
 def _write(
@@ -193,17 +218,19 @@ def _write(
     is_chosen: Callable[[Coverage, Sequence[File]], bool],
     on_step: OnStep = lambda step: None,
     on_month: OnMonth = lambda done, total: None,
+    choose_files: Callable[[Sequence[File]], Sequence[File]] = lambda files: files,
 ) -> Written:
     """Write a rollup for each month for which `is_chosen` is true, one month at a time under the lock.
 
-    The others are written if one fails, such as for a damaged file: see `steps.run_all`.
+    `choose_files` returns the files of a month that the rollup counts. The other months are written if one fails, such
+    as for a damaged file: see `steps.run_all`.
     """
     done = Written(0, 0)
 
     def write(number: int, month: str) -> None:
         nonlocal done
         with _lock(root, wait_s):
-            files = _files_by_month(root).get(month, [])
+            files = choose_files(_files_by_month(root).get(month, []))
             if files and is_chosen(coverage.choose(root, files), files):  # still, after the wait for the lock
                 rollup = writer.write(root, database, month, files, on_step)
                 done = Written(done.rollups + 1, done.rows + rollup.rows)
@@ -211,16 +238,13 @@ def _write(
 
     months = [
         month
-        for month, files in sorted(_files_by_month(root).items())
-        if is_chosen(coverage.choose(root, files), files) and _has_space(root, files)
+        for month, of_month in sorted(_files_by_month(root).items())
+        if (files := choose_files(of_month))
+        and is_chosen(coverage.choose(root, files), files)
+        and _has_space(root, files)
     ]
     numbered = enumerate(months, start=1)
-    steps.run_all(
-        chain(
-            ((f"the rollup of {month}", partial(write, number, month)) for number, month in numbered),
-            [("the ranking of paths", partial(_rank, root, database, wait_s))],
-        )
-    )
+    steps.run_all((f"the rollup of {month}", partial(write, number, month)) for number, month in numbered)
     return done
 
 

@@ -65,8 +65,8 @@ class Part:
 class Coverage:
     """Coverage of the files of a snapshot by rollups.
 
-    `parts` has at most one rollup for each month, sorted by month. `uncovered` are the files that no part counts,
-    sorted by partition.
+    `parts` are sorted by month, those with most rows of a month first, and have no common days. `uncovered` are the
+    files that no part counts, sorted by partition.
     """
 
     parts: tuple[Part, ...]
@@ -89,7 +89,7 @@ class Record(msgspec.Struct, frozen=True):
 
 
 def choose(root: Root, files: Sequence[File]) -> Coverage:
-    """Return the rollups to use for a snapshot with these files of `hits`: in each month, that with most valid rows.
+    """Return the rollups to use for a snapshot with these files of `hits`: for each day, that with most of its rows.
 
     A day of a rollup is valid if the snapshot has all files that the rollup counts for the day. Rollups that cannot be
     read are ignored.
@@ -100,16 +100,14 @@ def choose(root: Root, files: Sequence[File]) -> Coverage:
     by_day: defaultdict[str, dict[str, File]] = defaultdict(dict)
     for file in files:
         by_day[file.partition][_name(file)] = file
-    parts = []
-    for month in sorted({day[:7] for day in by_day}):
-        candidates = [part for rollup in list_rollups(root, month) if (part := _valid(rollup, by_day)).days]
-        if candidates:
-            parts.append(
-                max(candidates, key=lambda part: (_rows(part, by_day), part.is_whole, part.rollup.folder.name))
-            )
+    parts = tuple(
+        part
+        for month in sorted({day[:7] for day in by_day})
+        for part in _divide([_valid(rollup, by_day) for rollup in list_rollups(root, month)], by_day)
+    )
     covered = {(day, name) for part in parts for day in part.days for name in part.rollup.files[day]}
     uncovered = (file for file in files if (file.partition, _name(file)) not in covered)
-    return Coverage(tuple(parts), tuple(sorted(uncovered, key=lambda file: (file.partition, file.path))))
+    return Coverage(parts, tuple(sorted(uncovered, key=lambda file: (file.partition, file.path))))
 
 
 def written_key(root: Root) -> int:
@@ -197,8 +195,25 @@ def _valid(rollup: Rollup, by_day: Mapping[str, Mapping[str, File]]) -> Part:
     return Part(rollup, days, len(days) == len(rollup.files))
 
 
-def _rows(part: Part, by_day: Mapping[str, Mapping[str, File]]) -> int:
-    return sum(by_day[day][name].rows for day in part.days for name in part.rollup.files[day])
+def _divide(parts: Sequence[Part], by_day: Mapping[str, Mapping[str, File]]) -> list[Part]:
+    """Return the parts of a month without common days, those with most rows first.
+
+    A day belongs to the part that counts most of its rows, and among equals to the part with most rows in all.
+    """
+
+    def rows(part: Part, *days: str) -> int:
+        return sum(by_day[day][name].rows for day in days or part.days for name in part.rollup.files[day])
+
+    largest = sorted(parts, key=lambda part: (rows(part), part.is_whole, part.rollup.folder.name), reverse=True)
+    days: list[set[str]] = [set() for _ in largest]
+    for day in {day for part in parts for day in part.days}:
+        numbers = (number for number, part in enumerate(largest) if day in part.days)
+        days[max(numbers, key=lambda number: rows(largest[number], day))].add(day)
+    return [
+        Part(part.rollup, frozenset(chosen), part.is_whole and chosen == part.days)
+        for part, chosen in zip(largest, days, strict=True)
+        if chosen
+    ]
 
 
 def _name(file: File) -> str:

@@ -85,36 +85,53 @@ class Ranking:
 
 def find(root: Root) -> Ranking | None:
     """Return the newest ranking that is complete; None without one."""
-    rankings = [ranking for folder in folders(root) if (ranking := _read(folder))]
+    rankings = [ranking for folder in _folders(root) if (ranking := _read(folder))]
     return max(rankings, key=lambda each: roots.modified_s(each.folder / RECORD), default=None)
 
 
 def write(root: Root, database: duckdb.DuckDBPyConnection, parts: Sequence[Part], steps: Sequence[int] = STEPS) -> None:
-    """Write the ranking of rollups, if it is not the newest one, and remove those before the last two.
+    """Write the ranking of the largest rollup of each month, if it is not the newest one.
 
-    A reader may still use the last one. The caller has the lock of the rollups.
+    The caller has the lock of the rollups.
     """
-    rollups = {part.rollup.month: part.rollup.folder.name for part in parts if part.is_whole}
+    largest = {part.rollup.month: part for part in reversed(parts) if part.is_whole}
+    ranked = [largest[month] for month in sorted(largest)]
+    rollups = {part.rollup.month: part.rollup.folder.name for part in ranked}
     newest = find(root)
     if not rollups or (newest and newest.record.rollups == rollups):
         return
     folder = root / coverage.FOLDER / FOLDER / str(uuid.uuid4())
     try:
         with folder.new_folder() as work, database.cursor() as cursor:
-            bounds = _write_files(cursor, work, [part for part in parts if part.is_whole], steps)
+            bounds = _write_files(cursor, work, ranked, steps)
             sizes = {path.name: path.stat().st_size for path in work.iterdir()}
         (folder / RECORD).write(msgspec.json.encode(Record(LAYOUT, rollups, [*steps], bounds, sizes)))
     except BaseException:
         folder.remove_folder()
         raise
     coverage.change_written_key(root)
-    for old in folders(root):
-        if old != folder and (newest is None or old != newest.folder):
-            old.remove_folder()
 
 
-def folders(root: Root) -> list[Root]:
-    """Return the folders of rankings, including those that are being written."""
+def list_unused(root: Root, old_s: float) -> list[Root]:
+    """Return the folders from before `old_s` (seconds since 1970) without a record, or of a ranking that is not in use.
+
+    In use is the newest one, unless a rollup that it counts was removed, and with it, perhaps, a project.
+    """
+    newest = find(root)
+    if newest and any(
+        not (coverage.month_folder(root, month) / name / coverage.COVERAGE).exists()
+        for month, name in newest.record.rollups.items()
+    ):
+        newest = None
+    return [
+        folder
+        for folder in _folders(root)
+        if (newest is None or folder != newest.folder)
+        and max([roots.modified_s(folder), *(stat.st_mtime for _, stat in folder.files())]) <= old_s
+    ]
+
+
+def _folders(root: Root) -> list[Root]:
     folder = root / coverage.FOLDER / FOLDER
     return [folder / name for name in folder.folders()]
 

@@ -27,7 +27,7 @@ from warehouse.lake.roots import LocalPath
 from warehouse.maintenance import compact, rollups
 from warehouse.maintenance.erase import erase_before, erase_project
 from warehouse.maintenance.rollups import Written
-from warehouse.rollups import coverage, writer
+from warehouse.rollups import coverage, ranked, writer
 from warehouse.rollups.coverage import Coverage, Part, Rollup
 
 IN_MONTH, MONTH_LATER = date(2026, 9, 20), date(2026, 10, 1)
@@ -59,7 +59,15 @@ def part(site: Site) -> Part:
 
 
 def folders(site: Site) -> set[Path]:
+    """Return the folders of rollups and of rankings."""
     return {path.parent for path in (site.root / "rollups").rglob("*.parquet")}
+
+
+def in_use(site: Site) -> set[Path]:
+    """Return the folders of the rollups and the ranking that readers use."""
+    ranking = ranked.find(site.root)
+    assert ranking is not None
+    return {ranking.folder, *(each.rollup.folder for each in chosen(site).parts)}
 
 
 def check(site: Site, rows: Iterable[Row]) -> None:
@@ -164,13 +172,13 @@ def test_deleted_project_leaves_no_trace_an_hour_later(site: Site) -> None:
     erase_project(site.hot, site.root, site.database, "other", 0)
     assert rollups.write_stale(site.root, site.database, 0) == Written(rollups=1, rows=20)
     check(site, some_rows(0, 20))
-    old = folders(site) - {part(site).rollup.folder}
+    old = folders(site) - in_use(site)
     rollups.vacuum(site.root, 0)
     assert folders(site) > old
     site.age()
     compact.vacuum(site.hot, site.root, 0)
     rollups.vacuum(site.root, 0)
-    assert folders(site) == {part(site).rollup.folder}
+    assert folders(site) == in_use(site)
     contents = [path.read_bytes() for path in site.root.rglob("*.parquet")]
     assert contents
     assert not any(b"secret" in content for content in contents)
@@ -193,7 +201,7 @@ def test_rollup_of_a_deleted_month_is_removed_with_its_files(site: Site) -> None
     erase_before(site.hot, site.root, NOON.date() + timedelta(days=365), 10, 0)
     rollups.write_stale(site.root, site.database, 0)
     rollups.vacuum(site.root, 0)
-    assert len(folders(site)) == 1
+    assert len(folders(site)) == 2
     site.age()
     compact.vacuum(site.hot, site.root, 0)
     rollups.vacuum(site.root, 0)
@@ -268,10 +276,26 @@ def test_rebuild_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(site: S
     assert chosen(site).uncovered == ()
     assert sum((stored(each.rollup)["paths"] for each in chosen(site).parts), Counter()) == cells(rows)["paths"]
     assert site.faults() == []
-    assert len(folders(site)) == 4
+    assert len(folders(site)) == 5
     site.age()
     rollups.vacuum(site.root, 0)
-    assert folders(site) == {each.rollup.folder for each in chosen(site).parts}
+    assert folders(site) == in_use(site)
+
+
+def test_today_has_a_rollup_of_its_own_until_its_month_is_merged(site: Site) -> None:
+    month, today = [view(f"/{number % 9}") for number in range(30)], NOON + DAY
+    add(site, *month)
+    rollups.write_due(site.root, site.database, MONTH_LATER, 0, 0)
+    largest = part(site).rollup.folder
+    add(site, *(view("/today", today) for _ in range(rollups.UNCOVERED_ROWS_MIN)))
+    assert write_due(site, today.date()) == Written(rollups=1, rows=rollups.UNCOVERED_ROWS_MIN)
+    of_today, of_month = chosen(site).parts
+    assert (of_today.days, of_month.days) == ({str(today.date())}, {str(NOON.date())})
+    assert of_month.rollup.folder == largest
+    assert write_due(site, today.date()) == NOTHING
+    assert write_due(site, MONTH_LATER).rollups == 1
+    assert part(site).days == {str(NOON.date()), str(today.date())}
+    assert site.faults() == []
 
 
 def test_one_process_writes_at_a_time(site: Site) -> None:

@@ -80,10 +80,11 @@ def test_file_of_another_day_with_the_same_name_is_uncovered(tmp_path: Path) -> 
     assert used(tmp_path, [A, other]) == ([("one", ["2026-09-01"], True)], [other])
 
 
-def test_rollup_that_covers_most_rows_is_used(tmp_path: Path) -> None:
+def test_rollup_that_counts_most_rows_of_a_day_is_used(tmp_path: Path) -> None:
     write(tmp_path, "of two files", [A, B])
     write(tmp_path, "of more rows", [C])
-    assert used(tmp_path, [A, B, C]) == ([("of more rows", ["2026-09-02"], True)], [A, B])
+    expected = [("of more rows", ["2026-09-02"], True), ("of two files", ["2026-09-01"], False)]
+    assert used(tmp_path, [A, B, C]) == (expected, [B])
     assert used(tmp_path, [A, B]) == ([("of two files", ["2026-09-01", "2026-09-02"], True)], [])
 
 
