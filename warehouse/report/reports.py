@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -62,7 +63,8 @@ class Reports:
         """
         self._reader, self._root, self._policy_of, self._warnings_of = reader, root, policy_of, warnings_of
         self._cached = ResultCache(cache_bytes)
-        self._known_ranking: tuple[int, Ranking | None] | None = None
+        self._rollups = lru_cache(1)(lambda written_key: coverage.read_all(root))
+        self._newest_ranking = lru_cache(1)(lambda written_key: ranked.find(root))
         reader.cache_in(ResultCache(int(cache_bytes * PAST_SHARE)))
         self._statements = Statements(spill, self._cached, self._coverage, self._ranking)
 
@@ -263,13 +265,11 @@ class Reports:
         return replace(scope, time_range=last_days(scope.time_range, query.now, days))
 
     def _coverage(self, snapshot: HitsSnapshot) -> Coverage:
-        """Return the rollups that cover the files of a snapshot, from the cache if no rollup was written since."""
-        key = "coverage", snapshot.files_key, coverage.written_key(self._root)
-        return self._cached(key, lambda: coverage.choose(self._root, snapshot.files))
+        """Return the rollups that cover the files of a snapshot. They are read again after each change of theirs."""
+        written = coverage.written_key(self._root)
+        key = "coverage", snapshot.files_key, written
+        return self._cached(key, lambda: coverage.match(self._rollups(written), snapshot.files))
 
     def _ranking(self) -> Ranking | None:
         """Return the newest ranking of paths, read again after each change of the rollups."""
-        written = coverage.written_key(self._root)
-        if self._known_ranking is None or self._known_ranking[0] != written:
-            self._known_ranking = written, ranked.find(self._root)
-        return self._known_ranking[1]
+        return self._newest_ranking(coverage.written_key(self._root))

@@ -13,7 +13,7 @@ from warehouse.columns.dimensions import BY_NAME, CUBES, Cube
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.plural import counted
 from warehouse.query import engine
-from warehouse.rollups.coverage import Part
+from warehouse.rollups.coverage import CUMULATIVE, Part
 
 TRUTH = {
     "verification": "if(verification IS NULL AND traffic IN ('ai', 'bot'), 'not_checked', verification)",
@@ -37,6 +37,16 @@ SELECT project_id, day_of_month, -sum({stored} * views) FROM {cells} WHERE {is_v
 _MONTH = """
 SELECT project_id, 0 AS day, sum({stored} * views * if(day_of_month = 0, 1, -1)) AS number FROM {cells} GROUP BY ALL
 """
+_OF_DAYS = ", ".join(["until_1::BIGINT", *(f"until_{day}::BIGINT - until_{day - 1}" for day in range(2, 32))])
+_CUMULATIVE = f"""
+SELECT project_id, day, sum({{stored}} * views) AS number
+FROM (
+    SELECT project_id, path, sources, traffic, unnest(range(1, 32)) AS day, unnest([{_OF_DAYS}]) AS views
+    FROM {{cumulative}}
+) GROUP BY ALL
+UNION ALL
+SELECT project_id, day_of_month, -sum({{stored}} * views) FROM {{cells}} WHERE day_of_month > 0 GROUP BY ALL
+"""
 
 
 def find_difference(database: duckdb.DuckDBPyConnection, part: Part, files: Sequence[File]) -> str | None:
@@ -47,23 +57,36 @@ def find_difference(database: duckdb.DuckDBPyConnection, part: Part, files: Sequ
     names = {(day, name) for day in part.days for name in part.rollup.files[day]}
     covered = [file for file in files if (file.partition, file.path.rpartition("/")[2]) in names]
     with database.cursor() as cursor:
-        for cube in CUBES:
-            for sql in _queries(part, cube, engine.rows(HITS_TABLE, covered)):
-                ((times, first),) = cursor.execute(_DIFFERENCE.format(rows=sql)).fetchall()
-                if times:
-                    return f"{part.rollup.file(cube)} is wrong {counted(times, 'time')}, the first: {first}"
+        for file, sql in _queries(part, engine.rows(HITS_TABLE, covered)):
+            ((times, first),) = cursor.execute(_DIFFERENCE.format(rows=sql)).fetchall()
+            if times:
+                return f"{part.rollup.folder / file} is wrong {counted(times, 'time')}, the first: {first}"
     return None
 
 
-def _queries(part: Part, cube: Cube, hits: str) -> Iterator[str]:
+def _queries(part: Part, hits: str) -> Iterator[tuple[str, str]]:
+    """Yield the name of each file, and the queries whose sums of numbers are 0 if it is right."""
+    for cube in CUBES:
+        for sql in _of_cube(part, cube, hits):
+            yield cube.file, sql
+    cumulative, cells = (_rows(part, name) for name in (CUMULATIVE, "paths.parquet"))
+    stored = _hash(["path", "sources", "traffic"])
+    yield CUMULATIVE, _CUMULATIVE.format(stored=stored, cumulative=cumulative, cells=cells)
+
+
+def _of_cube(part: Part, cube: Cube, hits: str) -> Iterator[str]:
     stored = _hash(cube.columns)
-    cells = f"read_parquet({engine.path_literal(str(part.rollup.file(cube)))}, hive_partitioning = false)"
+    cells = _rows(part, cube.file)
     valid = ", ".join(str(int(day[-2:])) for day in part.days)
     is_valid = "day_of_month > 0" if part.is_whole else f"day_of_month IN ({valid})"  # what a reader counts
     true = _hash([TRUTH.get(name, BY_NAME[name].sql) for name in cube.columns])
     yield _DAYS.format(hash=true, hits=hits, stored=stored, cells=cells, is_valid=is_valid)
     if cube.has_months:
         yield _MONTH.format(stored=stored, cells=cells)
+
+
+def _rows(part: Part, file: str) -> str:
+    return f"read_parquet({engine.path_literal(str(part.rollup.folder / file))}, hive_partitioning = false)"
 
 
 def _hash(columns: Sequence[str]) -> str:

@@ -88,14 +88,25 @@ class Record(msgspec.Struct, frozen=True):
     sizes: dict[str, int]
 
 
+Rollups = Mapping[str, Sequence[Rollup]]
+"""The rollups that can be read, by their month (YYYY-MM)."""
+
+
+def read_all(root: Root) -> Rollups:
+    """Return all rollups that can be read. They change with `written_key` only."""
+    return {month: tuple(list_rollups(root, month)) for month in list_months(root)}
+
+
 def choose(root: Root, files: Sequence[File]) -> Coverage:
+    """Read the rollups of the months of these files, and return those to use: see `match`."""
+    months = {file.partition[:7] for file in files}
+    return match({month: tuple(list_rollups(root, month)) for month in months}, files)
+
+
+def match(rollups: Rollups, files: Sequence[File]) -> Coverage:
     """Return the rollups to use for a snapshot with these files of `hits`: for each day, that with most of its rows.
 
-    A day of a rollup is valid if the snapshot has all files that the rollup counts for the day. Rollups that cannot be
-    read are ignored.
-
-    The result may be cached by the snapshot's files and `written_key`: a rollup is removed `delta_table.GRACE_H` hours
-    after a newer one was written.
+    A day of a rollup is valid if the snapshot has all files that the rollup counts for the day.
     """
     by_day: defaultdict[str, dict[str, File]] = defaultdict(dict)
     for file in files:
@@ -103,7 +114,7 @@ def choose(root: Root, files: Sequence[File]) -> Coverage:
     parts = tuple(
         part
         for month in sorted({day[:7] for day in by_day})
-        for part in _divide([_valid(rollup, by_day) for rollup in list_rollups(root, month)], by_day)
+        for part in _divide([_valid(rollup, by_day) for rollup in rollups.get(month, ())], by_day)
     )
     covered = {(day, name) for part in parts for day in part.days for name in part.rollup.files[day]}
     uncovered = (file for file in files if (file.partition, _name(file)) not in covered)
@@ -114,7 +125,8 @@ def written_key(root: Root) -> int:
     """Return a number that changes after each change of the usable rollups.
 
     It is the time of a local folder, and changes every REREAD_S seconds, because another machine may have written or
-    removed rollups of a lake in an object store.
+    removed rollups of a lake in an object store. A rollup is removed `delta_table.GRACE_H` hours after a newer one was
+    written, so that a reader may use those of an older key.
     """
     ticks = int(time.time() // REREAD_S)
     try:
@@ -124,7 +136,7 @@ def written_key(root: Root) -> int:
 
 
 def change_written_key(root: Root) -> None:
-    """Change `written_key`, so that readers call `choose` again."""
+    """Change `written_key`, so that readers read the rollups again."""
     os.utime(root.local / FOLDER)
 
 

@@ -10,6 +10,7 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 
+from tests.stores.object_store import watched_server
 from tests.stores.outage import Way
 from tests.warehouse.site import DAY, NOON, Site, hits_of, rank, some_rows, view
 from warehouse import doctor
@@ -156,6 +157,34 @@ def test_report_without_a_new_load_sends_no_request(remote: Site) -> None:
         (remote.root / "hits").remove_folder()
         after = rank(reports, "site", NOON, NOON + 5 * DAY, NOON + 5 * DAY)
     assert after.human == before.human + 1
+
+
+def test_report_after_a_load_lists_no_rollup_again(
+    object_store: str, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[str] = []
+
+    def on_request(method: str, path: str) -> None:
+        if "list-type" in path and "rollups" in path:
+            listed.append(path)
+
+    with watched_server(object_store, on_request) as url:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+        root = roots.open_remote(f"{bucket}/lake", tmp_path / "lake")
+        with closing(Site(tmp_path, root=root)) as site, closing(site.reports()) as reports:
+            site.post(*some_rows(0, 10), view(ts=NOON - 40 * DAY))
+            site.load()
+            assert rollups.write_due(root, site.database, TODAY, 0, settle_s=0).rollups == 2
+            totals, lists = [], []
+            for number in (0, 1, 2):
+                site.post(view(f"/new-{number}"))
+                site.load()
+                listed.clear()
+                totals.append(rank(reports, "site", NOON - 50 * DAY, NOON + 5 * DAY, NOON + 5 * DAY).human)
+                lists.append(len(listed))
+    assert lists[0] > 0
+    assert lists[1:] == [0, 0]
+    assert totals == [totals[0] + number for number in (0, 1, 2)]
 
 
 def test_doctor_probes_the_store_of_a_remote_lake_only(local: Site, remote: Site) -> None:
