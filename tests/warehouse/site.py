@@ -21,6 +21,7 @@ from tests import temporary
 from tests.processes import forked
 from warehouse import doctor
 from warehouse.control.policy import Periods
+from warehouse.database.transaction import transaction
 from warehouse.hotlog import batches, retention
 from warehouse.integrity import completeness
 from warehouse.lake import delta_table, staging
@@ -32,7 +33,6 @@ from warehouse.query.hits_snapshot import HitsReader
 from warehouse.report.filters import Filters, Query
 from warehouse.report.reports import Reports
 from warehouse.schema import HITS, HOT
-from warehouse.transaction import transaction
 
 if TYPE_CHECKING:
     import duckdb
