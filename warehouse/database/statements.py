@@ -10,9 +10,10 @@ each process, compiling the hot log's statements for PostgreSQL 0.05 s, and a qu
 
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ Connection = sqlite3.Connection | PostgresqlConnection
 """Connection to a database on SQLite, in autocommit mode, or on PostgreSQL."""
 Values = Mapping[str, object]
 """Values of a statement's parameters, by their names."""
+InOrder = Callable[[Values], Sequence[object]]
+"""Function that returns the values of a statement in the order of its parameters."""
 _HEADER = re.compile(r"^-- ([A-Z_]+)(?: (sqlite|postgresql))?\n", re.MULTILINE)
 _COMMENT = re.compile(r"^-- .*\n", re.MULTILINE)
 _REPEATED = re.compile(r"\[(.*?)\] \* (\d+)")
@@ -48,19 +51,21 @@ class Statements:
     def run(self, connection: Connection, name: str, values: Values = {}) -> Cursor:  # noqa: B006  # never changed
         """Run a statement."""
         if isinstance(connection, sqlite3.Connection):
-            return connection.execute(self._sqlite[name], values)
+            text, in_order = self._sqlite[name]
+            return connection.execute(text, in_order(values))
         return connection.execute(self._postgresql[name], values)
 
     def run_alone(self, connection: Connection, name: str, values: Values) -> Cursor:
         """Run a statement as a write transaction of its own, in one round trip."""
         if isinstance(connection, sqlite3.Connection):
-            return connection.execute(self._sqlite[name], values)
+            return self.run(connection, name, values)
         return connection.execute_alone(self._postgresql[name], values)
 
     def run_many(self, connection: Connection, name: str, values: Sequence[Values]) -> None:
         """Run a statement once for each mapping of values, in one round trip."""
         if isinstance(connection, sqlite3.Connection):
-            connection.executemany(self._sqlite[name], values)
+            text, in_order = self._sqlite[name]
+            connection.executemany(text, map(in_order, values))
         else:
             connection.execute_each(self._postgresql[name], values)
 
@@ -74,20 +79,20 @@ class Statements:
 
     def _run_each(self, connection: Connection, name: str, values: Sequence[Values]) -> Iterator[Cursor]:
         if isinstance(connection, sqlite3.Connection):
-            return (connection.execute(self._sqlite[name], each) for each in values)
+            return (self.run(connection, name, each) for each in values)
         return connection.execute_each(self._postgresql[name], values)
 
     def stream(self, connection: Connection, name: str, values: Values) -> Iterator[Any]:
         """Yield the rows of a statement, which are not all in memory at once."""
         if isinstance(connection, sqlite3.Connection):
-            return connection.execute(self._sqlite[name], values)
+            return iter(self.run(connection, name, values))
         return connection.stream(self._postgresql[name], values)
 
     def run_script(self, connection: Connection, name: str) -> None:
         """Run statements without values, which a semicolon separates."""
-        texts = self._sqlite if isinstance(connection, sqlite3.Connection) else self._postgresql
-        for text in texts[name].rstrip("; ").split(";"):
-            connection.execute(text)
+        text = self._sqlite[name][0] if isinstance(connection, sqlite3.Connection) else self._postgresql[name]
+        for each in text.rstrip("; ").split(";"):
+            connection.execute(each)
 
     def create(self, connection: Connection) -> None:
         """Create those tables and indexes of the script CREATE that do not exist."""
@@ -103,12 +108,20 @@ class Statements:
         return _translated(self._file, "postgresql", ())["CREATE"]
 
     @cached_property
-    def _sqlite(self) -> dict[str, str]:
-        return _translated(self._file, "sqlite", _SQLITE_WORDS)
+    def _sqlite(self) -> dict[str, tuple[str, InOrder]]:
+        """Return each statement with `?` for its values: SQLite binds names 2 µs more slowly, and a post has one."""
+        texts = _translated(self._file, "sqlite", _SQLITE_WORDS)
+        return {name: (_VALUE.sub("?", text), _in_order(_VALUE.findall(text))) for name, text in texts.items()}
 
     @cached_property
     def _postgresql(self) -> dict[str, str]:
         return _translated(self._file, "postgresql", _POSTGRESQL_WORDS)
+
+
+def _in_order(names: Sequence[str]) -> InOrder:
+    if len(names) > 1:
+        return itemgetter(*names)
+    return (lambda values: (values[names[0]],)) if names else (lambda values: ())
 
 
 def has_table(connection: Connection, name: str) -> bool:

@@ -1,6 +1,5 @@
 """Each statement in a file is one that both databases accept, and creates what it defines."""
 
-import re
 import sqlite3
 import subprocess
 import sys
@@ -110,9 +109,9 @@ def test_sqlite_prepares_each_statement(files: tuple[Statements, ...]) -> None:
             each.create(connection)
         connection.execute("CREATE TABLE unkeyed_logs (id, project_id, parent, first, bytes, digest, marks, is_cut)")
         for each in files:
-            for text in each._sqlite.values():
+            for text, _ in each._sqlite.values():
                 if ";" not in text and not text.startswith(("CREATE", "DROP")):
-                    connection.execute(f"EXPLAIN {text}", dict.fromkeys(re.findall(r":(\w+)", text)))
+                    connection.execute(f"EXPLAIN {text}", [None] * text.count("?"))
 
 
 def test_hot_log_in_a_file_is_used_without_psycopg(tmp_path: Path) -> None:
