@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-import sqlalchemy as sa
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_fixed
 
 from agent.errors import ForgeUnavailable, TurnStopped
+from warehouse.database.pool import PoolError
 from warehouse.database_errors import is_temporary, reason_of
 
 PAUSES_S = (0.5, 3.0)
@@ -58,10 +58,10 @@ def database_write(write: Callable[[], Result], is_stopped: Callable[[], bool]) 
 
     Raises:
         TurnStopped: `is_stopped` returned true during a pause, for example because the lease has expired.
-        SQLAlchemyError: the error is not temporary: see `warehouse.database_errors.is_temporary`.
+        PoolError: the error is not temporary: see `warehouse.database_errors.is_temporary`.
     """
     retrying = Retrying(
-        retry=retry_if_exception(lambda error: isinstance(error, sa.exc.SQLAlchemyError) and is_temporary(error)),
+        retry=retry_if_exception(lambda error: isinstance(error, PoolError) and is_temporary(error)),
         wait=wait_fixed(DATABASE_PAUSE_S),
         sleep=partial(pause, is_stopped=is_stopped),
         before_sleep=_warn,
@@ -73,8 +73,8 @@ def database_write(write: Callable[[], Result], is_stopped: Callable[[], bool]) 
 def _warn(state: RetryCallState) -> None:
     assert state.outcome is not None
     error = state.outcome.exception()
-    assert isinstance(error, sa.exc.SQLAlchemyError)
-    reason = reason_of(error)  # str(error) would include the values of the statement
+    assert isinstance(error, PoolError)
+    reason = reason_of(error)
     LOG.warning("the progress of a turn cannot be written to the control database (%s); retrying", reason)
 
 

@@ -1,16 +1,15 @@
 """The settings of a worker of agent jobs, for `serve` and for `readership worker`."""
 
-import sqlalchemy as sa
-
 from agent.worker.threads import WorkerConfig
 from api import metrics
 from api.settings import Settings
+from warehouse.database.pool import Pool
 
 
-def config(settings: Settings, engine: sa.Engine) -> WorkerConfig:
+def config(settings: Settings, control: Pool) -> WorkerConfig:
     """Return the part of the settings that a worker of agent jobs needs, with the functions that count its work."""
     return WorkerConfig(
-        engine,
+        control,
         settings.jobs,
         settings.environ,
         settings.jobs_at_once,

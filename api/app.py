@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from threading import Lock
 from typing import Any
 
-import sqlalchemy as sa
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
@@ -43,6 +42,8 @@ from ingest.hotlog.writer import HotLog
 from ingest.verification import verifier as verifiers
 from warehouse.control import database, source_policies, store_secret
 from warehouse.control.policy import Periods
+from warehouse.database.pool import Pool
+from warehouse.database.postgresql import PostgresqlConnection
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import Server
 from warehouse.integrity import completeness
@@ -109,14 +110,14 @@ async def _handle(request: Request, error: Exception) -> Response:
     return await problems.handle(request, error)
 
 
-def _policies(engine: sa.Engine) -> Callable[[str], Periods]:
+def _policies(control: Pool) -> Callable[[str], Periods]:
     """Return a function that reads the source policy of a project, from the cache if possible."""
     cached: Cache[Periods] = Cache()
 
     def read(project: str) -> Periods:
         known = cached.get(project)
         if known is None:
-            cached.put(project, known := source_policies.periods(engine, project))
+            cached.put(project, known := source_policies.periods(control, project))
         return known
 
     return read
@@ -133,7 +134,7 @@ def _warnings(stack: ExitStack, settings: Settings) -> Callable[[str], tuple[str
     return read
 
 
-def _open_reports(stack: ExitStack, settings: Settings, engine: sa.Engine) -> tuple[Reports, ErrorReports]:
+def _open_reports(stack: ExitStack, settings: Settings, control: Pool) -> tuple[Reports, ErrorReports]:
     """Open the reports of page views and of errors; the stack closes both."""
     spill = settings.run / "spill"
     views = Reports(
@@ -141,7 +142,7 @@ def _open_reports(stack: ExitStack, settings: Settings, engine: sa.Engine) -> tu
         settings.lake,
         spill,
         settings.cache_bytes,
-        _policies(engine),
+        _policies(control),
         _warnings(stack, settings),
     )
     stack.enter_context(closing(views))
@@ -154,18 +155,17 @@ def _open_hot_log(settings: Settings, secret: bytes) -> HotLog:
     return HotLog(settings.hot_log, settings.backlog_rows_max, settings.lake.local, limit)
 
 
-def _limits_key(settings: Settings, engine: sa.Engine) -> bytes:
+def _limits_key(settings: Settings, control: Pool) -> bytes:
     """Return the key of the hashes by which clients are counted. All nodes with one PostgreSQL database have one key.
 
     The key depends on the password of the database, because a copy of the database has the secret, but not the
     password. The password may also come from PGPASSWORD or ~/.pgpass.
     """
-    if engine.dialect.name == "sqlite":
+    with control.connect() as connection:
+        password = connection.password if isinstance(connection, PostgresqlConnection) else None
+    if password is None:
         return settings.run_secret
-    with engine.connect() as connection:
-        driver_connection: Any = connection.connection.dbapi_connection
-        password: str = driver_connection.info.password
-    return hmac.digest(store_secret.read(engine), f"limits:{password}".encode(), "sha256")
+    return hmac.digest(store_secret.read(control), f"limits:{password}".encode(), "sha256")
 
 
 def _open_rate_limit(stack: ExitStack, settings: Settings, key: bytes) -> RateLimit:
@@ -179,28 +179,28 @@ def _open_rate_limit(stack: ExitStack, settings: Settings, key: bytes) -> RateLi
 
 async def _open(stack: ExitStack, settings: Settings) -> State:
     """Open the parts of the app and start their threads; the stack closes them in reverse order."""
-    engine = database.connect(settings.database_url, busy_timeout_s=LOCK_WAIT_S)
-    stack.callback(engine.dispose)
+    control = database.connect(settings.database_url, busy_timeout_s=LOCK_WAIT_S)
+    stack.callback(control.close)
     verifier = verifiers.create(
         settings.ranges, is_reverse_dns=settings.reverse_dns, key_directories=settings.key_directories
     )
     stack.callback(verifier.close)
-    reports, error_reports = _open_reports(stack, settings, engine)
-    limits_key = _limits_key(settings, engine)
+    reports, error_reports = _open_reports(stack, settings, control)
+    limits_key = _limits_key(settings, control)
     rate_limit = _open_rate_limit(stack, settings, limits_key)
     # Opens the snapshot and loads the thread pool, which would take 40 ms of the first request.
     if (fault := await run_in_threadpool(reports.fault)) is not None:
         LOG.error("no report can be computed: %s", fault)
     maintenance = stack.enter_context(closing(Maintenance(settings)))
-    hotlog = stack.enter_context(closing(_open_hot_log(settings, store_secret.read(engine))))
-    agents = stack.enter_context(closing(ChildProcess(agent_worker.config(settings, engine))))
+    hotlog = stack.enter_context(closing(_open_hot_log(settings, store_secret.read(control))))
+    agents = stack.enter_context(closing(ChildProcess(agent_worker.config(settings, control))))
     maintenance.start()
     agents.start()
     return State(
         settings=settings,
         reference=Reference(OPERATIONS, settings.base_url),
-        control=engine,
-        keyring=Keyring(engine),
+        control=control,
+        keyring=Keyring(control),
         hotlog=hotlog,
         reports=reports,
         errors=error_reports,
@@ -209,7 +209,7 @@ async def _open(stack: ExitStack, settings: Settings) -> State:
         maintenance=maintenance,
         agents=agents,
         verifier=verifier,
-        secret=store_secret.read(engine),
+        secret=store_secret.read(control),
         limits_key=limits_key,
     )
 

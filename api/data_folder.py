@@ -15,7 +15,8 @@ from ingest.classification import agents
 from ingest.hits.hit import DEDUPLICATION_DAYS
 from ingest.hotlog import beacon_shares, deduplication, ledger_store, new_values
 from warehouse import disk
-from warehouse.control import project_check
+from warehouse.control import database, store_secret
+from warehouse.database.url import name_of, sqlite_name
 from warehouse.errors import AgentsDamaged, NoData
 from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, MOVED, RANGES, RUN, sqlite_url
 from warehouse.hotlog import batches
@@ -40,8 +41,6 @@ def prepare(settings: Settings) -> None:
         DataIncomplete: the hot log or the control database is missing or older than the lake; no store is changed.
         ControlUnreadable: the control database is damaged.
     """
-    from warehouse.control import database  # noqa: PLC0415  # SQLAlchemy takes 0.2 s to import
-
     require_whole_control(settings)
     prepare_lake(settings)
     with _locked(settings):
@@ -88,8 +87,8 @@ def remember_values(settings: Settings, now: datetime, *, is_repair: bool = Fals
 
     Without them all pages of a site would be new after an upgrade or a loss, and those above the limit have no name.
     """
-    from warehouse.maintenance import recovery  # noqa: PLC0415  # SQLAlchemy
-    from warehouse.query import engine  # noqa: PLC0415  # DuckDB takes 0.1 s to import
+    from warehouse.maintenance import recovery  # noqa: PLC0415  # DuckDB takes 0.1 s to import
+    from warehouse.query import engine  # noqa: PLC0415  # the same
 
     since, most = now.date() - timedelta(DEDUPLICATION_DAYS), DEDUPLICATION_DAYS * settings.new_values_per_day
     spill, key = settings.run / "spill", secret(settings)
@@ -106,20 +105,9 @@ def remember_values(settings: Settings, now: datetime, *, is_repair: bool = Fals
 
 
 def secret(settings: Settings) -> bytes:
-    """Return the secret of the store, which keys what is derived from addresses and lines. Create it if it is missing.
-
-    A SQLite file that has the secret is read without SQLAlchemy, which takes 0.2 s to import.
-    """
-    is_file = settings.database_url == sqlite_url(settings.control)
-    if is_file and (stored := project_check.stored_secret(settings.control)) is not None:
-        return stored
-    from warehouse.control import database, store_secret  # noqa: PLC0415  # SQLAlchemy
-
-    engine = database.connect(settings.database_url)
-    try:
-        return store_secret.read(engine)
-    finally:
-        engine.dispose()
+    """Return the secret of the store, which keys what is derived from addresses and lines. Create it if missing."""
+    with closing(database.connect(settings.database_url)) as control:
+        return store_secret.read(control)
 
 
 def write_lake_files(settings: Settings) -> None:
@@ -156,8 +144,6 @@ def _is_ours(name: str) -> bool:
 
 def require_whole_control(settings: Settings) -> None:
     """Raise DataIncomplete if the control database is missing or empty beside hits, or is another one."""
-    from warehouse.control import database  # noqa: PLC0415  # SQLAlchemy takes 0.2 s to import
-
     completeness.require_control(lambda: database.read_identity(settings.database_url), settings.hot_log, settings.lake)
 
 
@@ -195,17 +181,12 @@ def require_hot_log(settings: Settings) -> None:
 
 def require_control_database(settings: Settings) -> None:
     """Raise NoData if the control database does not exist, or DataIncomplete if its tables are lost. Create nothing."""
-    file = settings.control
-    if settings.database_url == sqlite_url(file):
+    if sqlite_name(settings.database_url) is None:
+        _require_control_tables(settings)
+        return
+    if settings.database_url == sqlite_url(settings.control):
         require(settings)
-    else:
-        import sqlalchemy as sa  # noqa: PLC0415  # takes 0.2 s to import
-
-        url = sa.make_url(settings.database_url)
-        if url.get_backend_name() != "sqlite" or not url.database:
-            _require_control_tables(settings)
-            return
-        file = Path(url.database.removeprefix("file:"))  # SQLite also takes a URI
+    file = Path(name_of(settings.database_url))
     if not file.exists():
         raise NoData(
             f"there is no control database at {file}; restore it from a backup, or set READERSHIP_DATABASE_URL"
@@ -213,8 +194,6 @@ def require_control_database(settings: Settings) -> None:
 
 
 def _require_control_tables(settings: Settings) -> None:
-    from warehouse.control import database  # noqa: PLC0415  # SQLAlchemy takes 0.2 s to import
-
     identity = database.read_identity(settings.database_url)
     if identity.database_id is None and not identity.has_projects:
         require_whole_control(settings)

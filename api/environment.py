@@ -3,9 +3,11 @@
 import ipaddress
 import re
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
 from api.errors import InvalidSetting
+from warehouse.database.url import libpq_url, sqlite_name
 from warehouse.errors import InvalidRoot
 from warehouse.folder import CONTROL, LAKE, sqlite_url
 from warehouse.lake import roots
@@ -16,8 +18,6 @@ NUMBER_MAX = 1_000_000_000
 LOG_LEVELS = ("debug", "info", "warning", "error")
 BASE_URL = re.compile(r"https?://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~-]+)*/?")
 RAY = re.compile(r"auto|(?:ray://)?(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
-POSTGRESQL = ("postgresql://", "postgres://")
-"""Schemes of a database URL that names no driver. The driver is then psycopg, which the hot log needs."""
 
 
 def base_url(environ: Mapping[str, str]) -> str:
@@ -58,25 +58,15 @@ def trusted_proxies(environ: Mapping[str, str], default: str) -> str:
 
 
 def database_url(environ: Mapping[str, str], data: Path) -> str:
-    """Return the URL of the control database with its driver; by default that of a SQLite file in the data folder."""
+    """Return the URL of the control database; by default that of a SQLite file in the data folder."""
     url = environ.get("READERSHIP_DATABASE_URL")
     if url is None:
         return sqlite_url(data / CONTROL)
-    for scheme in POSTGRESQL:
-        if url.startswith(scheme):
-            url = f"postgresql+psycopg://{url.removeprefix(scheme)}"
-    import sqlalchemy as sa  # noqa: PLC0415  # takes 0.2 s to import, and most commands use the default
-
-    try:
-        sa.make_url(url).get_dialect().import_dbapi()
-    except (
-        sa.exc.ArgumentError,
-        ImportError,
-    ) as error:  # the message does not quote the URL, which may contain a password
-        raise InvalidSetting(
-            f"READERSHIP_DATABASE_URL is not a SQLAlchemy URL with an installed driver: {error}"
-        ) from None
-    return url
+    if (server := libpq_url(url)) is None and not sqlite_name(url):  # no message quotes it: it may have a password
+        raise InvalidSetting("READERSHIP_DATABASE_URL must begin with postgresql:// or sqlite:///")
+    if server is not None and find_spec("psycopg") is None:
+        raise InvalidSetting("READERSHIP_DATABASE_URL needs psycopg: install readership[postgresql]")
+    return server or url
 
 
 def lake(environ: Mapping[str, str], data: Path, cache_mib: int) -> Root:

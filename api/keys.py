@@ -14,14 +14,13 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
-
-import sqlalchemy as sa
+from typing import TYPE_CHECKING, Literal
 
 from api.cache import Cache
 from api.errors import KeyExists, KeyNotFound
 from warehouse.control import audit, projects
-from warehouse.control.database import METADATA, PROJECTS, transaction
+from warehouse.control.database import statements
+from warehouse.database.pool import Pool, PoolError
 from warehouse.database_errors import Cause, cause_of, reason_of
 
 if TYPE_CHECKING:
@@ -44,20 +43,7 @@ SCOPES: tuple[Scope, ...] = ("read", "ingest", "write")
 PREFIXES: dict[Scope, str] = {"read": "rdr_read_", "ingest": "rdr_ingest_", "write": "rdr_admin_"}
 """First characters of a key, by scope. Older keys begin with `rdr_admin_`, whatever their scope."""
 
-KEYS = sa.Table(
-    "keys",
-    METADATA,
-    sa.Column("id", sa.String(12), primary_key=True),
-    sa.Column("project_id", sa.ForeignKey(PROJECTS.c.id, ondelete="CASCADE"), nullable=False, index=True),
-    sa.Column("name", sa.String(200), nullable=False),
-    sa.Column("scope", sa.String(10), nullable=False),
-    sa.Column("sha256", sa.String(64), nullable=False, unique=True),
-    sa.Column("created_s", sa.BigInteger, nullable=False),
-    sa.Column("expires_s", sa.BigInteger),
-    sa.Column("revoked_s", sa.BigInteger),
-    sa.Column("last_used_s", sa.BigInteger),
-    sa.Column("start", sa.String(20), nullable=False, server_default=""),
-)
+STATEMENTS = statements(__file__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +80,7 @@ class BearerKey(Key):
 
 
 def create(  # noqa: PLR0913, PLR0917  # the columns of a key
-    engine: sa.Engine,
+    control: Pool,
     project: str,
     name: str,
     scope: Scope,
@@ -112,14 +98,14 @@ def create(  # noqa: PLR0913, PLR0917  # the columns of a key
         ProjectNotFound
         KeyExists: a key has the id.
     """
-    projects.find(engine, project)
+    projects.find(control, project)
     secret = "".join(secrets.choice(BASE62) for _ in range(SECRET_CHARACTERS))
     token = PREFIXES[scope] + secret + _checksum(secret)
     start = PREFIXES[scope] + secret[:START_CHARACTERS]
     key = Key(id or new_id(), project, name, scope, now_s, expires_s, None, None, start)
     values = {
         "id": key.id,
-        "project_id": project,
+        "project": project,
         "name": name,
         "scope": scope,
         "sha256": _sha256(token),
@@ -127,14 +113,10 @@ def create(  # noqa: PLR0913, PLR0917  # the columns of a key
         "expires_s": expires_s,
         "start": key.start,
     }
-    try:
-        with engine.begin() as connection:
-            connection.execute(KEYS.insert().values(values))
-            audit.record(connection, by, "created an API key", project, f"{name} ({scope}, {start}…)")
-    except sa.exc.IntegrityError:
-        if id is None:
-            raise
-        raise KeyExists(id) from None
+    with control.transaction() as connection:
+        if STATEMENTS.run(connection, "ADD", values).rowcount == 0:
+            raise KeyExists(key.id)
+        audit.record(connection, by, "created an API key", project, f"{name} ({scope}, {start}…)")
     return key, token
 
 
@@ -143,16 +125,13 @@ def new_id() -> str:
     return secrets.token_hex(ID_BYTES)
 
 
-def list_all(engine: sa.Engine, project: str | None = None) -> list[Key]:
+def list_all(control: Pool, project: str | None = None) -> list[Key]:
     """Return all keys, or those of one project, oldest first."""
-    query = KEYS.select().order_by(KEYS.c.created_s, KEYS.c.id)
-    if project is not None:
-        query = query.where(KEYS.c.project_id == project)
-    with engine.connect() as connection:
-        return [_key(row) for row in connection.execute(query)]
+    with control.connect() as connection:
+        return [Key(*row) for row in STATEMENTS.run(connection, "OF_PROJECT", {"project": project}).fetchall()]
 
 
-def find_valid(engine: sa.Engine, text: str, project: str | None, now_s: float) -> Key:
+def find_valid(control: Pool, text: str, project: str | None, now_s: float) -> Key:
     """Return the valid key with this id, start or token; in a project, also the key with this name.
 
     Raises:
@@ -160,13 +139,11 @@ def find_valid(engine: sa.Engine, text: str, project: str | None, now_s: float) 
         KeyNotFound: no or several keys match, or a name has no project; the message lists the commands to type.
     """
     if project is not None:
-        projects.find(engine, project)
-    columns = {KEYS.c.id: text, KEYS.c.name: text, KEYS.c.start: text.removesuffix("…"), KEYS.c.sha256: _sha256(text)}
-    matches = sa.or_(*(column == value for column, value in columns.items() if value))
-    query = KEYS.select().where(matches, KEYS.c.project_id == project if project else sa.true())
-    with engine.connect() as connection:
-        rows = connection.execute(query.order_by(KEYS.c.created_s, KEYS.c.id))
-        keys = [key for row in rows if (key := _key(row)).is_valid(now_s)]
+        projects.find(control, project)
+    values = {"project": project, "text": text, "start": text.removesuffix("…"), "sha256": _sha256(text)}
+    with control.connect() as connection:
+        rows = STATEMENTS.run(connection, "MATCHES", values).fetchall()
+    keys = [key for row in rows if (key := Key(*row)).is_valid(now_s)]
     if len(keys) == 1 and (project is not None or keys[0].name != text):
         return keys[0]
     place = f" of the project {project}" if project else ""
@@ -178,28 +155,33 @@ def find_valid(engine: sa.Engine, text: str, project: str | None, now_s: float) 
     raise KeyNotFound(f"{cause} {text[:40]!r}; type {' or '.join(choices)}")
 
 
-def revoke(engine: sa.Engine, id: str, now_s: int, by: str | None = None) -> None:
+def revoke(control: Pool, id: str, now_s: int, by: str | None = None) -> None:
     """Revoke a key. Each server process rejects it after at most `cache.TTL_S`.
 
     Raises:
         KeyNotFound
     """
-    with transaction(engine) as connection:
-        row = connection.execute(KEYS.select().where(KEYS.c.id == id).with_for_update()).one_or_none()
+    with control.transaction() as connection:
+        row = STATEMENTS.run(connection, "LOCK", {"id": id}).fetchone()
         if row is None:
             raise KeyNotFound(f"no key has the id {id!r}; `readership key list` shows the ids")
-        if row.revoked_s is None:
-            connection.execute(KEYS.update().where(KEYS.c.id == id).values(revoked_s=now_s))
-            audit.record(
-                connection, by, "revoked an API key", row.project_id, f"{row.name} ({row.scope}, {row.start}…)"
-            )
+        key = Key(*row)
+        if key.revoked_s is None:
+            STATEMENTS.run(connection, "REVOKE", {"id": id, "now_s": now_s})
+            audit.record(connection, by, "revoked an API key", key.project, f"{key.name} ({key.scope}, {key.start}…)")
 
 
-def revoke_all(engine: sa.Engine, project: str, internal_id: str, now_s: int) -> None:
+def revoke_all(control: Pool, project: str, internal_id: str, now_s: int) -> None:
     """Revoke all keys of a project, but not those of a project that was created under the same id meanwhile."""
-    with engine.begin() as connection:
-        values = {"revoked_s": sa.func.coalesce(KEYS.c.revoked_s, now_s)}
-        connection.execute(KEYS.update().where(projects.is_of(KEYS.c.project_id, project, internal_id)).values(values))
+    with control.transaction() as connection:
+        values = {"project": project, "internal_id": internal_id, "now_s": now_s}
+        STATEMENTS.run(connection, "REVOKE_OF_PROJECT", values)
+
+
+def delete_of_demo(control: Pool, project: str, until_s: int) -> None:
+    """Delete the `write` keys of a project that have its name and were created until a time."""
+    with control.transaction() as connection:
+        STATEMENTS.run(connection, "DELETE_OF_DEMO", {"project": project, "until_s": until_s})
 
 
 def is_well_formed(token: str) -> bool:
@@ -212,8 +194,8 @@ def is_well_formed(token: str) -> bool:
 class Keyring:
     """Look-up of valid keys by token, with a cache."""
 
-    def __init__(self, engine: sa.Engine, now_s: Callable[[], float] = time.time) -> None:
-        self._engine, self._now_s = engine, now_s
+    def __init__(self, control: Pool, now_s: Callable[[], float] = time.time) -> None:
+        self._control, self._now_s = control, now_s
         self._cache: Cache[BearerKey] = Cache()
         self._storing: asyncio.Task[None] | None = None
         """The last write of a time of use; only the event loop uses it."""
@@ -247,44 +229,21 @@ class Keyring:
         Raises:
             KeyNotFound: the token is unknown, or its key is revoked or expired.
         """
-        with self._engine.connect() as connection:
-            query = sa.select(KEYS, PROJECTS.c.internal_id).join(PROJECTS)
-            row = connection.execute(query.where(KEYS.c.sha256 == _sha256(token))).one_or_none()
-        if row is None or not (key := _bearer_key(row)).is_valid(self._now_s()):
+        with self._control.connect() as connection:
+            row = STATEMENTS.run(connection, "BY_TOKEN", {"sha256": _sha256(token)}).fetchone()
+        if row is None or not (key := BearerKey(*row)).is_valid(self._now_s()):
             raise KeyNotFound("the API key is unknown, revoked or expired")
         return key
 
     def _store_last_use(self, key: Key, now_s: int) -> None:
         """Store the time of use. If the database is read-only, full or locked, the old time remains."""
         try:
-            with self._engine.begin() as connection:
-                connection.execute(KEYS.update().where(KEYS.c.id == key.id).values(last_used_s=now_s))
-        except sa.exc.DBAPIError as error:
+            with self._control.transaction() as connection:
+                STATEMENTS.run(connection, "SET_LAST_USE", {"id": key.id, "now_s": now_s})
+        except PoolError as error:
             if cause_of(error) is Cause.PROGRAM:
                 raise
             LOG.warning("cannot store the last use of key %s: %s", key.id, reason_of(error))
-
-
-def _key(row: sa.Row[Any]) -> Key:
-    return Key(*_values(row))
-
-
-def _bearer_key(row: sa.Row[Any]) -> BearerKey:
-    return BearerKey(*_values(row), row.internal_id)
-
-
-def _values(row: sa.Row[Any]) -> tuple[str, str, str, Scope, int, int | None, int | None, int | None, str]:
-    return (
-        row.id,
-        row.project_id,
-        row.name,
-        row.scope,
-        row.created_s,
-        row.expires_s,
-        row.revoked_s,
-        row.last_used_s,
-        row.start,
-    )
 
 
 def _checksum(secret: str) -> str:

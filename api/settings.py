@@ -45,7 +45,7 @@ class Settings:
     data: Path
     """Data folder."""
     database_url: str = field(repr=False)
-    """Control database, as a SQLAlchemy URL; by default a SQLite file in the data folder."""
+    """URL of the control database; by default a SQLite file in the data folder."""
     lake: Root
     """Root of the lake: a folder in the data folder, or a prefix in an object store."""
     load_every_s: int = 60

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from functools import partial
 
-import sqlalchemy as sa
 from starlette.requests import Request
 
 from agent.worker.child_process import ChildProcess
@@ -18,6 +17,7 @@ from ingest.hotlog.writer import HotLog
 from ingest.verification.verifier import Verifier
 from warehouse.control import projects
 from warehouse.control.projects import Project
+from warehouse.database.pool import Pool
 from warehouse.report.audience.errors import ErrorReports
 from warehouse.report.reports import Reports
 
@@ -35,7 +35,7 @@ class State:
 
     settings: Settings
     reference: Reference
-    control: sa.Engine
+    control: Pool
     keyring: Keyring
     hotlog: HotLog
     reports: Reports

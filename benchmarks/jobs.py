@@ -10,20 +10,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import httpx
-import sqlalchemy as sa
 
 from agent.jobs import configuration, store
 from agent.jobs.configuration import Configuration
-from agent.jobs.tables import TURNS
 from api import settings
 from api.server import serve
 from benchmarks.measure import RUNS, Measured, record
 from benchmarks.service import server
 from benchmarks.service.server import PROJECT, Server
 from warehouse.control import database
+from warehouse.database.pool import Pool
 
 COMMAND = str(Path(sys.executable).parent / "readership")
 JOBS = 15
@@ -39,7 +38,7 @@ def main() -> None:
     with server.running() as running:
         engine = _engine(running.data, serve.url(silent))
         starts = [statistics.median(_start_ms(running, engine) for _ in range(JOBS)) for _ in range(RUNS)]
-        engine.dispose()
+        engine.close()
     with tempfile.TemporaryDirectory(prefix="readership-bench-") as scratch:
         take_overs = _take_overs(Path(scratch) / "data", serve.url(silent))
     record(
@@ -51,7 +50,7 @@ def main() -> None:
     )
 
 
-def _engine(data: Path, repository: str) -> sa.Engine:
+def _engine(data: Path, repository: str) -> Pool:
     engine = database.connect(settings.read({}, data).database_url)
     settings_of_jobs: configuration.Changes = {
         "repository": f"{repository}/silent.git",
@@ -62,12 +61,12 @@ def _engine(data: Path, repository: str) -> sa.Engine:
     return engine
 
 
-def _start_ms(running: Server, engine: sa.Engine) -> float:
+def _start_ms(running: Server, engine: Pool) -> float:
     """Return the time from before the request to the start of the turn that the worker recorded, in ms."""
     jobs = f"{running.url}/v2/agent/{PROJECT}/job"
     began_us = time.time_ns() // 1_000
     id = httpx.post(jobs, json={"prompt": "x"}, headers=running.auth).json()["id"]
-    started_us = _wait_for(lambda: _turn(engine, id).started_us)
+    started_us = _wait_for(lambda: _turn(engine, id)[2])
     httpx.post(f"{jobs}/{id}/cancel", headers=running.auth)
     time.sleep(2)  # the worker learns of the cancellation by its next heartbeat
     return float(started_us - began_us) / 1_000
@@ -78,18 +77,18 @@ def _take_overs(data: Path, repository: str) -> list[float]:
     server.create_key(data)
     engine = _engine(data, repository)
     take_overs = [_take_over(data, engine) for _ in range(RUNS)]
-    engine.dispose()
+    engine.close()
     return take_overs
 
 
-def _take_over(data: Path, engine: sa.Engine) -> float:
+def _take_over(data: Path, engine: Pool) -> float:
     with _worker(data) as one, _worker(data) as other:
         id = store.create(engine, PROJECT, "x", None, time.time_ns() // 1_000).job.id
-        owner = _wait_for(lambda: _turn(engine, id).owner)
+        owner = _wait_for(lambda: _turn(engine, id)[0])
         victim = one if f"-{one.pid}-" in owner else other
         killed_s = time.time()
         os.killpg(victim.pid, signal.SIGKILL)
-        _wait_for(lambda: _turn(engine, id).attempt == 2)
+        _wait_for(lambda: _turn(engine, id)[1] == 2)
         took_s = time.time() - killed_s
         store.cancel(engine, PROJECT, id, time.time_ns() // 1_000)
         return took_s / LEASE_S
@@ -107,9 +106,13 @@ def _worker(data: Path) -> Iterator[subprocess.Popen[bytes]]:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def _turn(engine: sa.Engine, job: str) -> sa.Row[Any]:
+def _turn(engine: Pool, job: str) -> tuple[str, int, int]:
+    """Return the owner, the attempt and the time of the start of a job's turn."""
     with engine.connect() as connection:
-        return connection.execute(TURNS.select().where(TURNS.c.job_id == job)).one()
+        row: tuple[str, int, int] = connection.execute(
+            "SELECT owner, attempt, started_us FROM turns WHERE job_id = :job", {"job": job}
+        ).fetchone()
+    return row
 
 
 def _wait_for(condition: Callable[[], Result]) -> Result:

@@ -133,7 +133,7 @@ def _create_projects(config: settings.Settings, names: Sequence[str]) -> None:
     engine = database.connect(config.database_url)
     for name in names:
         projects.create(engine, name, (), int(time.time()))
-    engine.dispose()
+    engine.close()
 
 
 def _write_day(table: Path, drawn: Traffic, day: date, hits: int) -> File:

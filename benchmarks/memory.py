@@ -112,5 +112,5 @@ def _create_keys(copy: Lake) -> dict[str, str]:
     engine = database.connect(settings.read({}, copy.data).database_url)
     names = [each.id for each in projects.list_all(engine)]
     tokens = {name: keys.create(engine, name, "benchmark", "read", None, int(time.time()))[1] for name in names}
-    engine.dispose()
+    engine.close()
     return tokens

@@ -116,5 +116,5 @@ def session(data: Path) -> str:
     engine, now_s = database.connect(settings.read({}, data).database_url), int(time.time())
     owner = users.create(engine, "benchmark", "owner", None, now_s)
     token = sessions.start(engine, owner.id, now_s)
-    engine.dispose()
+    engine.close()
     return token

@@ -7,8 +7,7 @@ In the order data passes:
 - `encoding`: dictionary encoding of columns in memory.
 - `daily_count`: errors among hot rows, and their daily counts.
 - `migrations`: schema versions, and the numbered steps from one to the next.
-- `database`: statements and connections for databases on SQLite and PostgreSQL, below SQLAlchemy's engine.
-- `transaction`: write transactions of the hot log, with one rollback policy.
+- `database`: connections to SQLite and PostgreSQL, and their statements in `.sql` files.
 - `control`: the control database and the projects in it.
 - `columns`: what reports group and filter by, and source policies as sets of sources, each declared once.
 - `lake`: the Delta tables: their files, lock, schema versions and staged files.

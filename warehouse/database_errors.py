@@ -2,13 +2,10 @@
 
 import sqlite3
 from enum import Enum
-from typing import TYPE_CHECKING
 
+from warehouse.database.pool import PoolError
 from warehouse.database.postgresql import ServerError
 from warehouse.errors import is_unreachable
-
-if TYPE_CHECKING:
-    import sqlalchemy as sa
 
 _SQLITE_PRIMARY = 0xFF
 """Mask of the primary code in an extended one (https://sqlite.org/rescode.html)."""
@@ -76,23 +73,17 @@ _STATUS = {
 
 
 def cause_of(error: BaseException) -> Cause:
-    """Return the cause of an error of `sqlite3`, SQLAlchemy or any other library.
-
-    SQLAlchemy is only imported if the error is not of a hot log: see `warehouse.control.project_check`.
-    """
-    if isinstance(error, sqlite3.Error):
-        return _of_sqlite(error)
-    if isinstance(error, ServerError):
-        return Cause.UNAVAILABLE if error.is_lost or error.sqlstate is None else _of_sqlstate(error.sqlstate)
-    import sqlalchemy as sa  # noqa: PLC0415  # see above
-
-    if isinstance(error, sa.exc.TimeoutError):  # every connection of the pool is in use
-        return Cause.UNAVAILABLE
-    if not isinstance(error, sa.exc.DBAPIError):
-        return Cause.PROGRAM
-    if error.connection_invalidated:
-        return Cause.UNAVAILABLE
-    return _of_sqlite(error.orig) if isinstance(error.orig, sqlite3.Error) else _of_postgresql(error)
+    """Return the cause of an error of SQLite, a PostgreSQL server, a pool or any other library."""
+    match error:
+        case PoolError(orig=orig):
+            return cause_of(orig)
+        case sqlite3.Error():
+            return _of_sqlite(error)
+        case ServerError(is_lost=True) | ServerError(sqlstate=None):
+            return Cause.UNAVAILABLE
+        case ServerError(sqlstate=str(state)):
+            return _of_sqlstate(state)
+    return Cause.PROGRAM
 
 
 def is_temporary(error: BaseException) -> bool:
@@ -122,7 +113,7 @@ def is_damage(error: BaseException) -> bool:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the database's own message in one line, without the statement and the values that SQLAlchemy appends."""
+    """Return the message of a database in one line."""
     return " ".join(str(getattr(error, "orig", None) or error).split())
 
 
@@ -145,26 +136,9 @@ def _of_sqlite(error: sqlite3.Error) -> Cause:
     return Cause.UNUSABLE if primary in _SQLITE_UNUSABLE else Cause.PROGRAM
 
 
-def _of_postgresql(error: "sa.exc.DBAPIError") -> Cause:
-    state = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
-    if state is None:
-        return _without_state(error)
-    return _of_sqlstate(state)
-
-
 def _of_sqlstate(state: str) -> Cause:
     if state.startswith(_POSTGRESQL_FULL):
         return Cause.DISK_FULL
     if state.startswith(_POSTGRESQL_UNAVAILABLE):
         return Cause.UNAVAILABLE
     return Cause.UNUSABLE if state.startswith(_POSTGRESQL_UNUSABLE) else Cause.PROGRAM
-
-
-def _without_state(error: "sa.exc.DBAPIError") -> Cause:
-    """Return UNAVAILABLE for an OperationalError: the driver could not connect, or lost the server.
-
-    libpq gives no code for a refused connection, so a wrong password looks like a server that is starting.
-    """
-    import sqlalchemy as sa  # noqa: PLC0415  # already imported: the error is SQLAlchemy's
-
-    return Cause.UNAVAILABLE if isinstance(error, sa.exc.OperationalError) else Cause.PROGRAM

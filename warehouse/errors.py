@@ -1,10 +1,5 @@
 """Errors of the warehouse. Their messages are for the user of the command or the API."""
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from sqlalchemy import exc
-
 
 class WarehouseError(Exception):
     """Base class of the warehouse's errors."""
@@ -166,13 +161,6 @@ def is_unreachable(error: BaseException) -> bool:
 def is_out_of_memory(error: BaseException) -> bool:
     """Return whether a query needed more memory than its database may use, beside those of other requests."""
     return type(error).__name__ == "OutOfMemoryException"  # by its name: see `engine_errors`
-
-
-def control_errors() -> "tuple[type[exc.DBAPIError], type[exc.TimeoutError]]":
-    """Return the base classes of the control database's errors. Imports SQLAlchemy: see `engine_errors`."""
-    from sqlalchemy import exc  # noqa: PLC0415  # see `engine_errors`
-
-    return exc.DBAPIError, exc.TimeoutError
 
 
 def engine_errors() -> tuple[type[Exception], ...]:

@@ -33,7 +33,7 @@ class Moved(msgspec.Struct, frozen=True):
 
 
 def sqlite_url(path: Path) -> str:
-    """Return SQLAlchemy's URL of a SQLite file."""
+    """Return the URL of a SQLite file."""
     return f"sqlite:///{quote(str(path))}"
 
 

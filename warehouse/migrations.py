@@ -6,13 +6,14 @@ Each room that owns a store has a list of steps: `warehouse.control.schema_steps
 `warehouse.lake.table_schema`.
 
 To change a schema: change the definition that new stores are created from, and append a step to the store's list.
-A released step never changes, so it must not use definitions that change with the code, such as `METADATA`.
+A released step never changes, so it must not use definitions that change with the code, such as a script CREATE.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from warehouse.database.statements import Connection, has_table
 from warehouse.errors import StoreTooNew
 
 FIRST = 1
@@ -50,3 +51,16 @@ def pending(store: str, version: int, steps: Sequence[Step[Target]]) -> Sequence
             "install the release that wrote it, or a newer one; nothing was changed"
         )
     return steps[version - FIRST :]
+
+
+def add_column(table: str, definition: str) -> Callable[[Connection], None]:
+    """Return a step of a database that adds a column, such as `preset TEXT`.
+
+    The step skips a table that does not exist yet: it is created at the newest version when it is first needed.
+    """
+
+    def apply(connection: Connection) -> None:
+        if has_table(connection, table):
+            connection.execute(f"ALTER TABLE {table} ADD COLUMN {definition}")
+
+    return apply

@@ -4,7 +4,7 @@
 - `secret_ref`: references to secrets, which are read on each use and never stored.
 - `job`: an agent job, its statuses, and the transitions between them.
 - `job_json`: an agent job as the API and the webhooks represent it.
-- `tables`: tables of agent jobs in the control database.
+- `tables`: statements on the tables of agent jobs in the control database.
 - `quota`: limit on a project's prompts per hour.
 - `store`: create, continue, read, cancel, archive and remove jobs, each in one transaction.
 - `steps`: finished steps of a turn and their results.

@@ -9,7 +9,6 @@ from typing import TypedDict
 from urllib.parse import urlsplit
 
 import msgspec
-import sqlalchemy as sa
 
 from agent.coding_agent.presets import COMMAND, PRESETS
 from agent.errors import InvalidConfiguration, NotConfigured
@@ -18,7 +17,9 @@ from agent.git.remote import USERNAME, Remote
 from agent.jobs import secret_ref
 from agent.sandbox import bubblewrap
 from warehouse.control import projects
-from warehouse.control.database import METADATA, PROJECTS, transaction
+from warehouse.control.database import statements
+from warehouse.database.pool import Pool
+from warehouse.database.statements import Connection
 
 FORGE_NAMES = tuple(FORGES)
 FORGES_WITH_USER = tuple(name for name, forge in FORGES.items() if forge.needs_user)
@@ -31,12 +32,7 @@ _URL_FORM = "an http or https URL without user and password"
 _REFERENCE_FORM = "env:NAME or file:/path, not the secret itself"
 _HIDDEN_FILE = "a file that the coding agent cannot read"
 
-CONFIGURATIONS = sa.Table(
-    "agent_configurations",
-    METADATA,
-    sa.Column("project_id", sa.ForeignKey(PROJECTS.c.id, ondelete="CASCADE"), primary_key=True),
-    sa.Column("content", sa.JSON, nullable=False),
-)
+STATEMENTS = statements(__file__)
 
 
 class Configuration(msgspec.Struct, frozen=True):
@@ -233,23 +229,22 @@ def _is_url(text: str) -> bool:
     )
 
 
-def load(connection: sa.Connection, project: str) -> Configuration:
+def load(connection: Connection, project: str) -> Configuration:
     """Return the configuration of a project. Unknown fields, which a later version stored, are ignored.
 
     Raises:
         NotConfigured: the project has none.
     """
-    query = sa.select(CONFIGURATIONS.c.content).where(CONFIGURATIONS.c.project_id == project)
-    content = connection.execute(query).scalar_one_or_none()
-    if content is None:
+    row = STATEMENTS.run(connection, "CONTENT", {"project": project}).fetchone()
+    if row is None:
         raise NotConfigured(
             f"project {project!r} has no repository: the operator sets one with "
             f"`readership project agent {project} --repository URL`"
         )
-    return msgspec.convert(content, Configuration)
+    return msgspec.json.decode(row[0], type=Configuration)
 
 
-def load_complete(connection: sa.Connection, project: str) -> Configuration:
+def load_complete(connection: Connection, project: str) -> Configuration:
     """Return the configuration of a project, if a job can start with it.
 
     Raises:
@@ -264,25 +259,25 @@ def load_complete(connection: sa.Connection, project: str) -> Configuration:
     return configuration
 
 
-def store(engine: sa.Engine, project: str, configuration: Configuration) -> None:
+def store(control: Pool, project: str, configuration: Configuration) -> None:
     """Store the configuration of a project. Existing jobs keep their repository, ref, coding agent and model.
 
     Raises:
         ProjectNotFound: there is no such project.
     """
-    with transaction(engine) as connection:
+    with control.transaction() as connection:
         projects.lock(connection, project)
         _put(connection, project, configuration)
 
 
-def change(engine: sa.Engine, project: str, changes: Changes) -> Configuration:
+def change(control: Pool, project: str, changes: Changes) -> Configuration:
     """Change fields of the configuration of a project, or store its first one, and return it.
 
     Raises:
         ProjectNotFound: there is no such project.
         InvalidConfiguration: see `changed`.
     """
-    with transaction(engine) as connection:
+    with control.transaction() as connection:
         projects.lock(connection, project)
         try:
             before = load(connection, project)
@@ -293,8 +288,13 @@ def change(engine: sa.Engine, project: str, changes: Changes) -> Configuration:
     return configuration
 
 
-def _put(connection: sa.Connection, project: str, configuration: Configuration) -> None:
+def remove(control: Pool, project: str) -> None:
+    """Delete the configuration of a project."""
+    with control.transaction() as connection:
+        STATEMENTS.run(connection, "DELETE", {"project": project})
+
+
+def _put(connection: Connection, project: str, configuration: Configuration) -> None:
     """Replace the configuration of a project, which the caller has locked."""
-    content = msgspec.to_builtins(configuration)
-    connection.execute(CONFIGURATIONS.delete().where(CONFIGURATIONS.c.project_id == project))
-    connection.execute(CONFIGURATIONS.insert().values(project_id=project, content=content))
+    content = msgspec.json.encode(configuration).decode()
+    STATEMENTS.run(connection, "PUT", {"project": project, "content": content})

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import sqlalchemy as sa
-
-from agent.jobs.tables import LOG, TURNS
+from agent.jobs.tables import STATEMENTS
+from warehouse.database.pool import Pool
+from warehouse.database.statements import Connection
 
 TurnState = Literal["queued", "running", "done", "failed", "cancelled"]
 EntryKind = Literal["turn", "step", "output", "failure"]
@@ -46,14 +46,11 @@ def clean(text: str) -> str:
     return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", plain)
 
 
-def append(connection: sa.Connection, job: str, turn: int, kind: EntryKind, text: str, now_us: int) -> None:
+def append(connection: Connection, job: str, turn: int, kind: EntryKind, text: str, now_us: int) -> None:
     """Append an entry to the log. An output replaces the earlier output of its turn."""
-    text = clean(text)
-    if kind == "output":
-        is_output = (LOG.c.turn_id == turn) & (LOG.c.kind == "output")
-        if connection.execute(LOG.update().where(is_output).values(text=text, at_us=now_us)).rowcount:
-            return
-    connection.execute(LOG.insert().values(job_id=job, turn_id=turn, at_us=now_us, kind=kind, text=text))
+    values = {"job": job, "turn": turn, "now_us": now_us, "kind": kind, "text": clean(text)}
+    if kind != "output" or not STATEMENTS.run(connection, "REPLACE_OUTPUT", values).rowcount:
+        STATEMENTS.run(connection, "ADD_ENTRY", values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +61,12 @@ class Page:
     has_more: bool
 
 
-def read(engine: sa.Engine, job: str, limit: int = PAGE_ENTRIES, offset: int = 0) -> Page:
+def read(control: Pool, job: str, limit: int = PAGE_ENTRIES, offset: int = 0) -> Page:
     """Skip the first `offset` entries of a job's log, and return at most `limit` of the next ones."""
-    before = sa.select(sa.func.count()).where(TURNS.c.job_id == job, TURNS.c.id <= LOG.c.turn_id).scalar_subquery()
-    query = sa.select(LOG, before.label("turn")).where(LOG.c.job_id == job).order_by(LOG.c.id)
-    with engine.connect() as connection:  # one statement: the job may be removed meanwhile
-        rows = connection.execute(query.limit(limit + 1).offset(offset)).all()
-    entries = [Entry(row.at_us, row.turn, row.kind, row.text) for row in rows[:limit]]
-    return Page(entries, len(rows) > limit)
+    values = {"job": job, "limit": limit + 1, "offset": offset}
+    with control.connect() as connection:  # one statement: the job may be removed meanwhile
+        rows = STATEMENTS.run(connection, "ENTRIES_OF_JOB", values).fetchall()
+    return Page([Entry(*row) for row in rows[:limit]], len(rows) > limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,31 +82,30 @@ class Turn:
     entries: list[Entry]
 
 
-def turns(engine: sa.Engine, job: str, limit: int, offset: int = 0, *, has_entries: bool = True) -> list[Turn]:
+def turns(control: Pool, job: str, limit: int, offset: int = 0, *, has_entries: bool = True) -> list[Turn]:
     """Skip the first `offset` turns of a job, and return at most `limit` of the next ones, in the order of prompts.
 
     Without `has_entries` the logs of the turns are not read.
     """
-    query = TURNS.select().where(TURNS.c.job_id == job).order_by(TURNS.c.id).limit(limit).offset(offset)
-    with engine.connect() as connection:
-        rows = connection.execute(query).all()
+    with control.connect() as connection:
+        rows = STATEMENTS.run(connection, "TURNS", {"job": job, "limit": limit, "offset": offset}).fetchall()
         return [
             Turn(
                 number,
-                clean(row.prompt),
-                row.state,
-                row.created_us,
-                row.started_us,
-                row.ended_us,
-                _entries(connection, row.id, number) if has_entries else [],
+                clean(prompt),
+                state,
+                at_us,
+                begun_us,
+                ended_us,
+                _entries(connection, id, number) if has_entries else [],
             )
-            for number, row in enumerate(rows, start=offset + 1)
+            for number, (id, prompt, state, at_us, begun_us, ended_us) in enumerate(rows, start=offset + 1)
         ]
 
 
-def _entries(connection: sa.Connection, turn: int, number: int) -> list[Entry]:
-    query = LOG.select().where(LOG.c.turn_id == turn).order_by(LOG.c.id).limit(TURN_ENTRIES_MAX)
-    return [Entry(row.at_us, number, row.kind, row.text) for row in connection.execute(query)]
+def _entries(connection: Connection, turn: int, number: int) -> list[Entry]:
+    rows = STATEMENTS.run(connection, "ENTRIES_OF_TURN", {"turn": turn, "limit": TURN_ENTRIES_MAX}).fetchall()
+    return [Entry(at_us, number, kind, text) for at_us, kind, text in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,20 +118,15 @@ class Summary:
     worked_us: int
 
 
-def summaries(engine: sa.Engine, jobs: Sequence[str], now_us: int) -> dict[str, Summary]:
+def summaries(control: Pool, jobs: Sequence[str], now_us: int) -> dict[str, Summary]:
     """Return the summary of each job by its id."""
-    is_running = sa.func.max(sa.case((TURNS.c.state == "running", 1), else_=0)).label("is_running")
-    worked_us = sa.func.sum(sa.func.coalesce(TURNS.c.ended_us, now_us) - TURNS.c.started_us).label("worked_us")
-    first = sa.func.min(TURNS.c.id).label("first")
-    grouped = sa.select(TURNS.c.job_id, first, sa.func.count().label("turns"), is_running, worked_us)
-    grouped = grouped.where(TURNS.c.job_id.in_(jobs)).group_by(TURNS.c.job_id)
-    of_jobs = grouped.subquery()
-    query = sa.select(of_jobs, TURNS.c.prompt).join(TURNS, TURNS.c.id == of_jobs.c.first)
-    with engine.connect() as connection:
-        return {
-            row.job_id: Summary(first_line(row.prompt), row.turns, bool(row.is_running), int(row.worked_us or 0))
-            for row in connection.execute(query)
-        }
+    values = [{"job": job, "now_us": now_us} for job in jobs]
+    with control.connect() as connection:
+        rows = list(STATEMENTS.rows_of_each(connection, "SUMMARY", values))
+    return {
+        job: Summary(first_line(prompt), turns, bool(is_running), int(worked_us or 0))
+        for job, prompt, turns, is_running, worked_us in rows
+    }
 
 
 def first_line(prompt: str) -> str:

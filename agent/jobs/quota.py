@@ -6,10 +6,10 @@ The rows of the table of turns are counted, so the limit is exact across process
 import math
 from dataclasses import dataclass
 
-import sqlalchemy as sa
-
 from agent.errors import QuotaExceeded
-from agent.jobs.tables import TURNS
+from agent.jobs.tables import STATEMENTS
+from warehouse.database.pool import Pool
+from warehouse.database.statements import Connection
 
 USES_MAX = 100
 WINDOW_S = 3600
@@ -26,17 +26,15 @@ class Quota:
     reset_s: int
 
 
-def use(connection: sa.Connection, project: str, operation: str, now_us: int, uses: int) -> Quota:
+def use(connection: Connection, project: str, operation: str, now_us: int, uses: int) -> Quota:
     """Return the quota after `uses` more uses. The caller inserts their turns in the same transaction.
 
     Raises:
         QuotaExceeded: the limit is reached; the error has the seconds until the next use is possible.
     """
-    counted = sa.select(TURNS.c.created_us).where(
-        TURNS.c.project_id == project, TURNS.c.operation == operation, TURNS.c.created_us > now_us - WINDOW_US
-    )
-    newest = connection.execute(counted.order_by(TURNS.c.created_us.desc()).limit(USES_MAX)).scalars().all()
-    oldest_us = newest[-1] if newest else now_us
+    counted = {"project": project, "operation": operation, "since_us": now_us - WINDOW_US, "most": USES_MAX}
+    newest = STATEMENTS.run(connection, "NEWEST_USES", counted).fetchall()
+    oldest_us = newest[-1][0] if newest else now_us
     reset_s = max(1, math.ceil((oldest_us + WINDOW_US - now_us) / 1_000_000))
     if len(newest) + uses > USES_MAX:
         raise QuotaExceeded(
@@ -47,7 +45,7 @@ def use(connection: sa.Connection, project: str, operation: str, now_us: int, us
     return Quota(operation, USES_MAX - len(newest) - uses, reset_s)
 
 
-def quotas(engine: sa.Engine, project: str, now_us: int) -> list[Quota]:
+def quotas(control: Pool, project: str, now_us: int) -> list[Quota]:
     """Return the quota of each operation."""
-    with engine.connect() as connection:
+    with control.connect() as connection:
         return [use(connection, project, operation, now_us, 0) for operation in OPERATIONS]

@@ -5,9 +5,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-import sqlalchemy as sa
-
 from agent.jobs import webhook
+from warehouse.database.pool import Pool
 
 THREADS = 8
 """Maximum number of projects that messages are sent for at once."""
@@ -20,7 +19,7 @@ class Sender:
     `on_outcome` is called after each attempt, in the thread of the pool.
     """
 
-    engine: sa.Engine
+    control: Pool
     environ: Mapping[str, str] = field(repr=False)
     now_us: Callable[[], int]
     on_outcome: Callable[[webhook.Outcome], None]
@@ -36,7 +35,7 @@ class Sender:
         """
         ended = [project for project, future in self._running.items() if future.done()]
         futures = [self._running.pop(project) for project in ended]
-        for project in webhook.due(self.engine, self.now_us()):
+        for project in webhook.due(self.control, self.now_us()):
             if project not in self._running and len(self._running) < THREADS:
                 self._running[project] = self._pool.submit(self._send, project)
         for future in futures:
@@ -51,6 +50,6 @@ class Sender:
         """Send due messages until a delivery fails, so that a slow or missing receiver does not occupy a thread."""
         outcome: webhook.Outcome | None = "delivered"
         while outcome == "delivered" and not self._stopping.is_set():
-            outcome = webhook.deliver(self.engine, project, self.environ, self.now_us)
+            outcome = webhook.deliver(self.control, project, self.environ, self.now_us)
             if outcome is not None:
                 self.on_outcome(outcome)

@@ -1,7 +1,5 @@
 """Finished steps of a turn and their results, as the column `steps` of the table of turns stores them."""
 
-from typing import Any
-
 import msgspec
 
 
@@ -69,11 +67,11 @@ _FIELDS: dict[type[Step], str] = {
 }
 
 
-def from_json(column: Any) -> Steps:
+def from_json(column: str) -> Steps:
     """Return the steps in a value of the column `steps`. Unknown fields, which a later version stored, are ignored."""
-    return msgspec.convert(column, Steps)
+    return msgspec.json.decode(column, type=Steps)
 
 
-def to_json(steps: Steps) -> Any:
+def to_json(steps: Steps) -> str:
     """Return the value of the column `steps`; unfinished steps are omitted."""
-    return msgspec.to_builtins(steps)
+    return msgspec.json.encode(steps).decode()

@@ -11,18 +11,18 @@ import json
 import logging
 import secrets
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import httpx
 import msgspec
-import sqlalchemy as sa
 
 from agent.deadline import run_with_deadline
 from agent.errors import AgentError, NotConfigured
 from agent.jobs import configuration, job_json, secret_ref
 from agent.jobs.job import Job
-from agent.jobs.tables import DELIVERIES
-from warehouse.control.database import transaction
+from agent.jobs.tables import STATEMENTS
+from warehouse.database.pool import Pool
+from warehouse.database.statements import Connection
 
 RETRY_S = (5, 30, 120, 600, 1800, 3600, 7200, 14_400, 28_800)
 """Seconds between attempts; the last attempt is about 16 hours after the first."""
@@ -40,7 +40,16 @@ Outcome = Literal["delivered", "failed", "given_up"]
 """Outcome of an attempt. A message that `failed` is sent again; one that is `given_up` is deleted."""
 
 
-def enqueue(connection: sa.Connection, job: Job, now_us: int) -> None:
+class _Message(NamedTuple):
+    """A message that this process sends."""
+
+    id: str
+    project: str
+    body: str
+    attempts: int
+
+
+def enqueue(connection: Connection, job: Job, now_us: int) -> None:
     """Insert a message with the job's present state in the caller's transaction, if the project has a webhook."""
     try:
         config = configuration.load(connection, job.project)
@@ -53,49 +62,45 @@ def enqueue(connection: sa.Connection, job: Job, now_us: int) -> None:
         "timestamp": job_json.timestamp(now_us),
         "data": {"projectId": job.project, "job": msgspec.to_builtins(job_json.from_job(job)), "reason": job.reason},
     }
-    row = {"id": _next_id(connection, job, now_us), "project_id": job.project, "job_id": job.id}
-    connection.execute(DELIVERIES.insert().values(row | {"body": json.dumps(body), "attempts": 0, "due_us": now_us}))
+    row = {"id": _next_id(connection, job, now_us), "project": job.project, "job": job.id}
+    STATEMENTS.run(connection, "ADD_MESSAGE", {**row, "body": json.dumps(body), "now_us": now_us})
 
 
-def _next_id(connection: sa.Connection, job: Job, now_us: int) -> str:
+def _next_id(connection: Connection, job: Job, now_us: int) -> str:
     """Return an id greater than those of the job's other messages, even if the clocks of two machines differ.
 
     The caller has locked the job.
     """
-    latest = connection.execute(sa.select(sa.func.max(DELIVERIES.c.id)).where(DELIVERIES.c.job_id == job.id)).scalar()
+    (latest,) = STATEMENTS.run(connection, "LAST_MESSAGE", {"job": job.id}).fetchone()
     after_us = int(latest.removeprefix(ID_PREFIX)[:TIME_DIGITS], 16) + 1 if latest else 0
     return f"{ID_PREFIX}{max(now_us, after_us):0{TIME_DIGITS}x}{secrets.token_hex(6)}"
 
 
-def due(engine: sa.Engine, now_us: int) -> list[str]:
+def due(control: Pool, now_us: int) -> list[str]:
     """Return the projects with a due message; the project with the oldest message is first."""
-    projects = _due(now_us).with_only_columns(DELIVERIES.c.project_id).group_by(DELIVERIES.c.project_id)
-    with engine.connect() as connection:
-        return list(connection.execute(projects.order_by(None).order_by(sa.func.min(DELIVERIES.c.due_us))).scalars())
+    with control.connect() as connection:
+        return [project for (project,) in STATEMENTS.run(connection, "DUE_PROJECTS", {"now_us": now_us})]
 
 
 def deliver(
-    engine: sa.Engine, project: str, environ: Mapping[str, str], now_us: Callable[[], int], timeout_s: float = TIMEOUT_S
+    control: Pool, project: str, environ: Mapping[str, str], now_us: Callable[[], int], timeout_s: float = TIMEOUT_S
 ) -> Outcome | None:
     """Send the project's oldest due message once; return None if no message is due.
 
     A message may be sent more than once, with the same id. The messages of one job are sent in order: a message waits
     until the ones before it are delivered or given up.
     """
-    claimed = _claim(engine, project, now_us())
+    claimed = _claim(control, project, now_us())
     if claimed is None:
         return None
-    reason = _send(engine, claimed, environ, now_us(), timeout_s)
+    reason = _send(control, claimed, environ, now_us(), timeout_s)
     is_over = reason in (None, NO_WEBHOOK) or claimed.attempts >= len(RETRY_S)
-    is_message = DELIVERIES.c.id == claimed.id
-    with transaction(engine) as connection:
+    with control.transaction() as connection:
         if is_over:
-            connection.execute(DELIVERIES.delete().where(is_message))
+            STATEMENTS.run(connection, "DELETE_MESSAGE", {"id": claimed.id})
         else:
             due_us = now_us() + RETRY_S[claimed.attempts] * _US
-            connection.execute(
-                DELIVERIES.update().where(is_message).values(due_us=due_us, attempts=claimed.attempts + 1)
-            )
+            _delay(connection, claimed.id, due_us, claimed.attempts + 1)
     if reason is None:
         return "delivered"
     consequence = "there are no more attempts" if is_over else f"retrying in {RETRY_S[claimed.attempts]} s"
@@ -103,30 +108,26 @@ def deliver(
     return "given_up" if is_over else "failed"
 
 
-def _due(now_us: int) -> sa.Select[tuple[object, ...]]:
-    earlier = DELIVERIES.alias("earlier")
-    is_blocked = sa.exists().where(earlier.c.job_id == DELIVERIES.c.job_id, earlier.c.id < DELIVERIES.c.id)
-    return DELIVERIES.select().where(DELIVERIES.c.due_us <= now_us, ~is_blocked).order_by(DELIVERIES.c.due_us)
-
-
-def _claim(engine: sa.Engine, project: str, now_us: int) -> sa.Row[tuple[object, ...]] | None:
+def _claim(control: Pool, project: str, now_us: int) -> _Message | None:
     """Return the project's oldest due message and make it due again after CLAIM_US, in case this process dies."""
-    oldest = _due(now_us).where(DELIVERIES.c.project_id == project).limit(1)
-    with transaction(engine) as connection:
-        row = connection.execute(oldest.with_for_update(skip_locked=True, of=DELIVERIES)).first()
-        if row is not None:
-            is_message = DELIVERIES.c.id == row.id
-            connection.execute(DELIVERIES.update().where(is_message).values(due_us=now_us + CLAIM_US))
-    return row
+    with control.transaction() as connection:
+        row = STATEMENTS.run(connection, "LOCK_DUE_MESSAGE", {"project": project, "now_us": now_us}).fetchone()
+        if row is None:
+            return None
+        message = _Message(*row)
+        _delay(connection, message.id, now_us + CLAIM_US, message.attempts)
+    return message
 
 
-def _send(
-    engine: sa.Engine, claimed: sa.Row[tuple[object, ...]], environ: Mapping[str, str], now_us: int, timeout_s: float
-) -> str | None:
+def _delay(connection: Connection, id: str, due_us: int, attempts: int) -> None:
+    STATEMENTS.run(connection, "DELAY_MESSAGE", {"id": id, "due_us": due_us, "attempts": attempts})
+
+
+def _send(control: Pool, claimed: _Message, environ: Mapping[str, str], now_us: int, timeout_s: float) -> str | None:
     """Send a message; return None if it was delivered, else the reason why not."""
     try:
-        with engine.connect() as connection:
-            config = configuration.load(connection, claimed.project_id)
+        with control.connect() as connection:
+            config = configuration.load(connection, claimed.project)
         if not config.webhook:
             return NO_WEBHOOK
         key = secret_ref.resolve(config.webhook_secret, environ)

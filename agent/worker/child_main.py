@@ -80,7 +80,7 @@ def main(commands: int) -> None:
             threads.stop_claiming()
         threads.wake()
     threads.close()
-    config.engine.dispose()
+    config.control.close()
 
 
 def _read_config(reports: Reports) -> WorkerConfig:

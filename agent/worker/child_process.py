@@ -87,7 +87,7 @@ class ChildProcess:
         """Run one child after the other, from the first job on."""
         while not self._is_ending:
             try:
-                if store.has_any(self._config.engine):
+                if store.has_any(self._config.control):
                     self._run_child()
                     pause_s = RETRY_S
                 else:
@@ -128,7 +128,7 @@ class ChildProcess:
         """Return the child's configuration as JSON. It contains secrets, so it is sent to standard input only."""
         config = self._config
         sent = ChildConfig(
-            database_url=config.engine.url.render_as_string(hide_password=False),
+            database_url=config.control.url,
             folder=str(config.folder),
             environ=dict(config.environ),
             slots=config.slots,

@@ -5,12 +5,11 @@ import threading
 import time
 from collections.abc import Callable
 
-import sqlalchemy as sa
-
 from agent.errors import LeaseLost
 from agent.jobs import queue
 from agent.jobs.journal import Tail
 from agent.jobs.queue import Lease
+from warehouse.database.pool import Pool, PoolError
 from warehouse.database_errors import is_temporary, reason_of
 
 HEARTBEATS = 5
@@ -35,14 +34,14 @@ class LeaseHeartbeat:
 
     def __init__(
         self,
-        engine: sa.Engine,
+        control: Pool,
         lease: Lease,
         lease_s: float,
         requested_s: float,
         stopping: threading.Event,
         now_us: Callable[[], int],
     ) -> None:
-        self._engine, self._lease, self._lease_s = engine, lease, lease_s
+        self._control, self._lease, self._lease_s = control, lease, lease_s
         self._stopping, self._now_us = stopping, now_us
         self._closed = threading.Event()
         self._abandon_at_s = requested_s + ABANDON_AFTER * lease_s
@@ -76,10 +75,10 @@ class LeaseHeartbeat:
         requested_s = time.monotonic()
         output = self.tail.unwritten(requested_s, is_last=is_last)
         try:
-            queue.renew(self._engine, self._lease, self._now_us(), int(self._lease_s * 1_000_000), output)
+            queue.renew(self._control, self._lease, self._now_us(), int(self._lease_s * 1_000_000), output)
         except LeaseLost:
             self.is_lost = True
-        except sa.exc.SQLAlchemyError as error:
+        except PoolError as error:
             traceback = None if is_temporary(error) else error
             text = "the lease of turn %s cannot be renewed (%s); retrying"
             LOG.warning(text, self._lease.turn, reason_of(error), exc_info=traceback)

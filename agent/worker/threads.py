@@ -16,8 +16,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-import sqlalchemy as sa
-
 from agent import retry
 from agent.errors import AgentError, LeaseLost, ProgramTerminated, TurnStopped
 from agent.git import workspace
@@ -27,6 +25,7 @@ from agent.jobs.sender import Sender
 from agent.worker import turn
 from agent.worker.heartbeat import LeaseHeartbeat
 from warehouse import clock
+from warehouse.database.pool import Pool
 from warehouse.database_errors import is_temporary
 
 POLL_S = 0.1
@@ -47,7 +46,7 @@ LOG = logging.getLogger("readership.agent")
 class WorkerConfig:
     """Settings of a worker. References to secrets of the form `env:NAME` are resolved in `environ`."""
 
-    engine: sa.Engine
+    control: Pool
     folder: Path
     """Parent of the jobs' folders."""
     environ: Mapping[str, str] = field(repr=False)
@@ -103,7 +102,7 @@ class WorkerThreads:
         while self._is_claiming and not self._stopping.is_set():
             requested_s, lease_us = time.monotonic(), int(self._config.lease_s * 1_000_000)
             try:
-                lease = queue.claim(self._config.engine, f"{self._name}-{slot}", _now_us(), lease_us)
+                lease = queue.claim(self._config.control, f"{self._name}-{slot}", _now_us(), lease_us)
                 if lease is not None:
                     self._run(lease, requested_s)
                     continue
@@ -117,7 +116,7 @@ class WorkerThreads:
         """Run a turn and record its end, or put it back if it was stopped."""
         started_s = time.monotonic()
         heartbeat = LeaseHeartbeat(
-            self._config.engine, lease, self._config.lease_s, requested_s, self._stopping, _now_us
+            self._config.control, lease, self._config.lease_s, requested_s, self._stopping, _now_us
         )
         outcome = None
         try:
@@ -130,9 +129,9 @@ class WorkerThreads:
             heartbeat.close()
         with suppress(LeaseLost, TurnStopped):  # another worker has the turn, or claims it once the lease has expired
             if outcome is None:
-                queue.release(self._config.engine, lease)
+                queue.release(self._config.control, lease)
                 return
-            finish = partial(queue.finish, self._config.engine, lease, outcome, _now_us())
+            finish = partial(queue.finish, self._config.control, lease, outcome, _now_us())
             retry.database_write(finish, heartbeat.is_stopped)
             self._config.on_turn(time.monotonic() - started_s, outcome.reason is None)
 
@@ -144,7 +143,7 @@ class WorkerThreads:
             LeaseLost: the turn was cancelled, or another worker has claimed it.
         """
         context = turn.TurnContext(
-            self._config.engine,
+            self._config.control,
             self._config.folder,
             self._config.environ,
             _now_us,
@@ -171,7 +170,7 @@ class WorkerThreads:
 
     def _send_webhooks(self) -> None:
         """Send webhook messages as they become due."""
-        sender = Sender(self._config.engine, self._config.environ, _now_us, self._config.on_delivery)
+        sender = Sender(self._config.control, self._config.environ, _now_us, self._config.on_delivery)
         while not self._stopping.wait(WEBHOOK_POLL_S):
             try:
                 sender.send_due()
@@ -187,7 +186,7 @@ class WorkerThreads:
             pause_s = CLEAN_UP_INTERVAL_S
             try:
                 if self._config.lake is None or clock.is_trusted(self._config.lake, time.time()):
-                    store.archive_idle(self._config.engine, _now_us())
+                    store.archive_idle(self._config.control, _now_us())
                     self._remove_archived()
                 _remove_folders(self._config, self._stopping)
             except Exception:  # the next round finds the same jobs and folders
@@ -197,14 +196,14 @@ class WorkerThreads:
     def _remove_archived(self) -> None:
         days = self._config.retention_days
         before_us = _now_us() - days * DAY_US
-        while days and not self._stopping.is_set() and store.remove_archived(self._config.engine, before_us):
+        while days and not self._stopping.is_set() and store.remove_archived(self._config.control, before_us):
             pass
 
 
 def _remove_folders(config: WorkerConfig, stopping: threading.Event) -> None:
     """Remove the folders of archived and deleted jobs. Once `stopping` is set, the rest is left to the next process."""
     folders = list(config.folder.iterdir()) if config.folder.is_dir() else []
-    unarchived = store.unarchived_ids(config.engine)  # after the folders: a job created in between keeps its folder
+    unarchived = store.unarchived_ids(config.control)  # after the folders: a job created in between keeps its folder
     for folder in folders:
         if folder.name not in unarchived and not stopping.is_set():
             workspace.discard(folder)

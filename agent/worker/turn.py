@@ -12,8 +12,6 @@ from itertools import takewhile
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import sqlalchemy as sa
-
 from agent import retry
 from agent.coding_agent import runner
 from agent.coding_agent.presets import COMMAND, PRESETS
@@ -30,6 +28,7 @@ from agent.jobs.configuration import Configuration
 from agent.jobs.queue import EarlierTurn, Lease
 from agent.jobs.steps import CheckOutStep, CommitStep, PullRequestStep, PushStep, RunStep, Step, Steps
 from agent.worker.job_folders import IDLE_BYTES_MAX, limit_idle, locked
+from warehouse.database.pool import Pool
 
 GIT_TIMEOUT_S = 600.0
 """Deadline of a step that exchanges data with the repository's server, in seconds."""
@@ -41,7 +40,7 @@ SHORT = 10
 class TurnContext:
     """Resources of a worker that a turn uses. `on_output` receives what git and the coding agent print."""
 
-    engine: sa.Engine
+    control: Pool
     folder: Path
     environ: Mapping[str, str] = field(repr=False)
     now_us: Callable[[], int]
@@ -58,7 +57,7 @@ def perform(lease: Lease, context: TurnContext) -> str | None:
         TurnStopped: `is_stopped` returned true.
         LeaseLost: the turn was cancelled, or another worker has claimed it.
     """
-    with context.engine.connect() as connection:
+    with context.control.connect() as connection:
         config = configuration.load(connection, lease.job.project)
     _require_same_host(lease, config)
     _require_same_model_server(lease, config)
@@ -147,7 +146,7 @@ class _Turn:
         if commit_id and workspace.is_pushed(self._workspace, self._remote, branch, commit_id, self._control):
             self._finish(PushStep(), f"pushed to {branch}")
         elif steps != Steps():
-            self._lease = queue.clear_steps(self._context.engine, self._lease)
+            self._lease = queue.clear_steps(self._context.control, self._lease)
 
     def check_out(self) -> None:
         if self._lease.steps.check_out:
@@ -256,7 +255,7 @@ class _Turn:
         """Store a finished step and log `text`."""
 
         def store() -> Lease:
-            return queue.finish_step(self._context.engine, self._lease, step, text, self._context.now_us())
+            return queue.finish_step(self._context.control, self._lease, step, text, self._context.now_us())
 
         self._lease = retry.database_write(store, self._context.is_stopped)
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 import msgspec
-import sqlalchemy as sa
 
 from agent.coding_agent.presets import COMMAND
 from agent.errors import InvalidConfiguration, NotConfigured
@@ -16,6 +15,7 @@ from api.cli.options.control_database import opened
 from api.cli.output import show, table
 from api.settings import Settings
 from warehouse.control import projects
+from warehouse.database.pool import Pool
 
 _REFERENCE = "env:NAME for an environment variable of the service, or file:/path."
 
@@ -69,10 +69,10 @@ def agent_(settings: Settings, /, id: str, **options: object) -> None:
     Without an option the configuration is shown; options change only what they name. A secret is never an argument:
     SECRET names the environment variable or the file that contains it.
     """
-    engine = opened(settings)
-    projects.find(engine, id)
+    control = opened(settings)
+    projects.find(control, id)
     changes = _changes(options)
-    result = configuration.change(engine, id, changes) if changes else _current(engine, id)
+    result = configuration.change(control, id, changes) if changes else _current(control, id)
     if result is None:
         raise click.ClickException(f"project {id} has no repository; set one with --repository URL")
     rows = ((name.replace("_", "-"), _cell(value)) for name, value in msgspec.to_builtins(result).items())
@@ -116,9 +116,9 @@ def _words(command: str) -> tuple[str, ...]:
         ) from None
 
 
-def _current(engine: sa.Engine, id: str) -> Configuration | None:
+def _current(control: Pool, id: str) -> Configuration | None:
     try:
-        with engine.connect() as connection:
+        with control.connect() as connection:
             return configuration.load(connection, id)
     except NotConfigured:
         return None

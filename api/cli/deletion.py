@@ -11,8 +11,6 @@ from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 
-import sqlalchemy as sa
-
 from agent.git import workspace
 from agent.jobs import store
 from api import cache, keys
@@ -20,6 +18,7 @@ from api.settings import Settings
 from ingest.hotlog import deduplication, ledger_store
 from warehouse import disk
 from warehouse.control import projects
+from warehouse.database.pool import Pool
 from warehouse.hotlog import batches, refusals, wal
 from warehouse.integrity.lake_lock import deletions_lock, rollups_lock
 from warehouse.maintenance import rollups
@@ -35,7 +34,7 @@ STEPS = ("before revoke", "before erase", "before forget", "before delete")
 
 def delete_project(
     settings: Settings,
-    control: sa.Engine,
+    control: Pool,
     id: str,
     internal_id: str,
     on_step: Callable[[str], object] = lambda step: None,
@@ -84,7 +83,7 @@ def count_hits(settings: Settings, chosen: Chosen) -> list[DayCounts]:
         return count(hot, settings.lake, database, chosen, LOCK_WAIT_S)
 
 
-def delete_hits(settings: Settings, control: sa.Engine, chosen: Chosen) -> int:
+def delete_hits(settings: Settings, control: Pool, chosen: Chosen) -> int:
     """Delete hits and errors of a project, and return the number of hits.
 
     Raises:

@@ -11,7 +11,6 @@ import click
 import msgspec
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
-from sqlalchemy.exc import DBAPIError
 
 from api import data_folder
 from api.cli.options.control_database import opened
@@ -25,6 +24,7 @@ from ingest.hotlog import ledger_store
 from ingest.verification import address_lists
 from warehouse import clock, doctor
 from warehouse.control import projects, source_policies
+from warehouse.database.pool import PoolError
 from warehouse.doctor import Finding
 from warehouse.errors import WarehouseError
 from warehouse.hotlog import batches
@@ -244,10 +244,10 @@ def doctor_(settings: Settings, form: str | None) -> None:
 def _double_counting(settings: Settings) -> list[Finding]:
     """Return a finding for each project whose views are counted twice; one without a warning if there is none."""
     try:
-        engine = opened(settings)
-        policies = {each.id: source_policies.periods(engine, each.id) for each in projects.list_all(engine)}
+        control = opened(settings)
+        policies = {each.id: source_policies.periods(control, each.id) for each in projects.list_all(control)}
         by_project = double_counting.find(settings.hot_log, settings.lake, settings.run / "spill", policies)
-    except (WarehouseError, DBAPIError) as error:
+    except (WarehouseError, PoolError) as error:
         first_line = str(error).partition("\n")[0]
         return [Finding(COUNTED_ONCE, None, f"cannot be checked: {first_line}")]
     texts = [double_counting.advice(project, text) for project, warnings in by_project.items() for text in warnings]

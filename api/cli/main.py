@@ -17,8 +17,9 @@ from api.errors import AccountError, AddressInUse, FolderInUse, InvalidSetting, 
 from api.server import memory
 from api.settings import DATA, DEMO_DATA, read
 from ingest.errors import IngestError
+from warehouse.database.pool import PoolError
 from warehouse.database_errors import Cause, cause_of, is_damage, reason_of
-from warehouse.errors import WarehouseError, control_errors, engine_errors
+from warehouse.errors import WarehouseError, engine_errors
 from warehouse.hotlog.connection import HOT_LOG_ERRORS
 
 COMMANDS: Mapping[str, str] = {
@@ -105,7 +106,7 @@ def _message(error: Exception) -> str | None:
         text = os_error_message(error) if isinstance(error, OSError) else str(error)
         if is_damage(error):
             text += "; readership recover checks whether the hot log is damaged"
-    elif isinstance(error, control_errors()):
+    elif isinstance(error, PoolError):
         if cause_of(error) is Cause.PROGRAM:
             return None
         text = f"the control database: {reason_of(error)}"

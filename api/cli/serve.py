@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
-import sqlalchemy as sa
 
 from api import data_folder, logs
 from api.cli.options import network
@@ -18,6 +17,7 @@ from api.server.service_lock import ServiceLock
 from api.settings import Settings
 from ingest.verification import address_lists
 from warehouse.control import database
+from warehouse.database.pool import PoolError
 from warehouse.database_errors import Cause, cause_of, reason_of
 
 LOG = logging.getLogger("readership.service")
@@ -96,16 +96,16 @@ def run(settings: Settings, listener: socket.socket, processes: int, lock: Servi
 
 def _log_first_owner_link(settings: Settings, url: str) -> None:
     """Log a link that creates the first owner, if no user exists. The level is `warning`: an operator must see it."""
-    engine = database.connect(settings.database_url)
+    control = database.connect(settings.database_url)
     try:
-        token = one_time_links.create_for_first_owner(engine, int(time.time()))
-    except sa.exc.DBAPIError as error:
+        token = one_time_links.create_for_first_owner(control, int(time.time()))
+    except PoolError as error:
         if cause_of(error) is Cause.PROGRAM:
             raise
         LOG.warning("cannot create a link for the first owner: %s", reason_of(error))
         return
     finally:
-        engine.dispose()
+        control.close()
     if token is not None:
         link = f"{settings.base_url or url}/welcome/{token}"
         LOG.warning("The dashboard has no user yet. Create the first owner within 30 minutes: %s", link)

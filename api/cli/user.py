@@ -8,7 +8,6 @@ import time
 from datetime import UTC, datetime
 
 import click
-import sqlalchemy as sa
 
 from api.cli.options.control_database import created, opened
 from api.cli.output import ERR, rows_format, show, show_rows, table
@@ -16,6 +15,7 @@ from api.dashboard.accounts import one_time_links, passwords, users
 from api.dashboard.accounts.users import ROLES, Role, User
 from api.server import service_url
 from api.settings import Settings
+from warehouse.database.pool import Pool
 
 from_standard_input = click.option(
     "--password-stdin",
@@ -42,13 +42,13 @@ def add_user(settings: Settings, name: str, role: Role, password_stdin: bool) ->
     The link works once, within 30 minutes. Standard output gets the link and nothing else. The first user must be an
     owner.
     """
-    engine = created(settings)
+    control = created(settings)
     password = _standard_input() if password_stdin else None
-    if role != "owner" and users.count(engine) == 0:
+    if role != "owner" and users.count(control) == 0:
         raise click.UsageError("the first user must be an owner: add --role owner")
-    added = users.create(engine, name, role, password, int(time.time()))
+    added = users.create(control, name, role, password, int(time.time()))
     if password is None:
-        _print_link(settings, engine, added, "added")
+        _print_link(settings, control, added, "added")
     else:
         show(added, f"user {added.name} added as {role}")
 
@@ -75,14 +75,14 @@ def reset_user(settings: Settings, name: str, password_stdin: bool) -> None:
 
     The link works once, within 30 minutes. Standard output gets the link and nothing else.
     """
-    engine = opened(settings)
-    changed = users.find_by_name(engine, name)
+    control = opened(settings)
+    changed = users.find_by_name(control, name)
     password = _standard_input() if password_stdin else None
-    users.set_password(engine, changed.id, password)
+    users.set_password(control, changed.id, password)
     if password is None:
-        _print_link(settings, engine, changed, "signed out everywhere")
+        _print_link(settings, control, changed, "signed out everywhere")
     else:
-        show(users.find_by_name(engine, name), f"user {changed.name} signed out everywhere, with the new password")
+        show(users.find_by_name(control, name), f"user {changed.name} signed out everywhere, with the new password")
 
 
 @user.command("role")
@@ -91,9 +91,9 @@ def reset_user(settings: Settings, name: str, password_stdin: bool) -> None:
 @click.pass_obj
 def set_role(settings: Settings, name: str, role: Role) -> None:
     """Change the role of a user. The last owner cannot become a viewer."""
-    engine = opened(settings)
-    users.set_role(engine, users.find_by_name(engine, name).id, role)
-    changed = users.find_by_name(engine, name)
+    control = opened(settings)
+    users.set_role(control, users.find_by_name(control, name).id, role)
+    changed = users.find_by_name(control, name)
     show(changed, f"user {changed.name} is {'an owner' if role == 'owner' else 'a viewer'}")
 
 
@@ -102,9 +102,9 @@ def set_role(settings: Settings, name: str, role: Role) -> None:
 @click.pass_obj
 def remove_user(settings: Settings, name: str) -> None:
     """Remove a user, and end the user's sessions. The last owner cannot be removed."""
-    engine = opened(settings)
-    removed = users.find_by_name(engine, name)
-    users.remove(engine, removed.id)
+    control = opened(settings)
+    removed = users.find_by_name(control, name)
+    users.remove(control, removed.id)
     show({"id": removed.id, "removed": True}, f"user {removed.name} removed")
 
 
@@ -119,9 +119,9 @@ def _standard_input() -> str:
     return password
 
 
-def _print_link(settings: Settings, engine: sa.Engine, user: User, change: str) -> None:
+def _print_link(settings: Settings, control: Pool, user: User, change: str) -> None:
     """Create a link with which the user sets a password, and print it."""
-    path = f"/welcome/{one_time_links.create(engine, 'password', user.id, int(time.time()))}"
+    path = f"/welcome/{one_time_links.create(control, 'password', user.id, int(time.time()))}"
     base_url = settings.base_url or service_url.read(settings.run)
     where = "this link" if base_url else "this path, at the URL of the service,"
     ERR.print(f"user {user.name} {change}; {where} sets the password, once, within 30 minutes:", markup=False)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import msgspec
-import sqlalchemy as sa
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -20,6 +19,7 @@ from starlette.responses import Response
 from agent import errors as agent
 from ingest import errors as ingest
 from warehouse import errors as warehouse
+from warehouse.database.pool import PoolError
 from warehouse.database.postgresql import ServerError
 from warehouse.database_errors import Cause, cause_of, is_temporary, reason_of
 
@@ -131,8 +131,8 @@ def _from_overload(error: ingest.Overloaded) -> Problem:
     return Problem("overloaded", str(error), headers={"Retry-After": str(error.retry_after_s)})
 
 
-def _from_database_error(error: sa.exc.SQLAlchemyError | sqlite3.Error | ServerError) -> Problem:
-    database = "hot log" if isinstance(error, sqlite3.Error | ServerError) else "control database"
+def _from_database_error(error: PoolError | sqlite3.Error | ServerError) -> Problem:
+    database = "control database" if isinstance(error, PoolError) else "hot log"
     details = {
         Cause.UNAVAILABLE: f"the {database} does not answer",
         Cause.DISK_FULL: f"the disk of the {database} is full",
@@ -182,8 +182,7 @@ TABLE: dict[type[Exception], Callable[[Any], Problem]] = {
     ingest.BodyTooLarge: lambda error: Problem("body-too-large", str(error)),
     ingest.IdempotencyMismatch: lambda error: Problem("idempotency-mismatch", str(error)),
     ingest.Overloaded: _from_overload,
-    sa.exc.DBAPIError: _from_database_error,
-    sa.exc.TimeoutError: _from_database_error,  # no connection of the pool became free
+    PoolError: _from_database_error,  # of the control database
     sqlite3.Error: _from_database_error,
     ServerError: _from_database_error,  # of a hot log in PostgreSQL
     warehouse.DataIncomplete: lambda error: Problem("data-incomplete", str(error)),

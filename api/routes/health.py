@@ -6,7 +6,6 @@ from functools import partial
 from typing import Annotated, Literal
 
 import msgspec
-import sqlalchemy as sa
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -18,6 +17,7 @@ from api.state import State, state_of
 from ingest.hotlog.writer import BACKLOG_BYTES_MAX
 from warehouse import clock
 from warehouse.control import database
+from warehouse.database.pool import PoolError
 from warehouse.database_errors import reason_of, status_of
 from warehouse.hotlog.connection import HOT_LOG_ERRORS
 
@@ -90,7 +90,7 @@ def _faults(state: State) -> dict[str, str | None]:
 def _control_database_fault(state: State) -> str | None:
     try:
         database.probe(state.control)
-    except sa.exc.SQLAlchemyError as error:
+    except PoolError as error:
         LOG.warning("the control database failed its check: %s", reason_of(error))
         return status_of(error)
     return None

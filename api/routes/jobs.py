@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
-import sqlalchemy as sa
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -29,6 +28,7 @@ from api.http.operation import (
 )
 from api.keys import Scope
 from api.state import state_of
+from warehouse.database.pool import Pool
 
 
 class JobList(msgspec.Struct, frozen=True, rename="camel"):
@@ -43,7 +43,7 @@ class JobList(msgspec.Struct, frozen=True, rename="camel"):
 
 async def get(request: Request) -> Response:
     """Respond to GET /v2/agent/{projectId}/job/{id}."""
-    return await _respond(request, "read", lambda engine, project, job, _: store.find(engine, project, job))
+    return await _respond(request, "read", lambda control, project, job, _: store.find(control, project, job))
 
 
 async def cancel(request: Request) -> Response:
@@ -58,10 +58,10 @@ async def archive(request: Request) -> Response:
 
 async def list_all(request: Request) -> Response:
     """Respond to GET /v2/agent/{projectId}/jobs."""
-    project, engine = await authorise(request, "read"), state_of(request).control
+    project, control = await authorise(request, "read"), state_of(request).control
     query = parameters.jobs_query(request)
     jobs, has_more = await run_in_threadpool(
-        store.list_page, engine, project, query.status, query.limit, after=query.after
+        store.list_page, control, project, query.status, query.limit, after=query.after
     )
     last = Position(jobs[-1].created_us, jobs[-1].id) if has_more else None
     page = JobList([job_json.from_job(job) for job in jobs], has_more, last and parameters.cursor(last))
@@ -85,18 +85,18 @@ async def authorise(request: Request, scope: Scope) -> str:
     return project
 
 
-async def _respond(request: Request, scope: Scope, change: Callable[[sa.Engine, str, str, int], Job]) -> Response:
+async def _respond(request: Request, scope: Scope, change: Callable[[Pool, str, str, int], Job]) -> Response:
     """Respond with the job that `change` returns."""
-    project, engine = await authorise(request, scope), state_of(request).control
+    project, control = await authorise(request, scope), state_of(request).control
     parameters.single(request, ())
-    job = await run_in_threadpool(change, engine, project, job_id(request), now_us())
+    job = await run_in_threadpool(change, control, project, job_id(request), now_us())
     return response(job, 200, await all_quota_headers(request, project))
 
 
 async def all_quota_headers(request: Request, project: str) -> dict[str, str]:
     """Return the headers with both quotas of a project."""
-    engine = state_of(request).control
-    return quota_headers(await run_in_threadpool(quota.quotas, engine, project, now_us()))
+    control = state_of(request).control
+    return quota_headers(await run_in_threadpool(quota.quotas, control, project, now_us()))
 
 
 def quota_headers(quotas: list[Quota]) -> dict[str, str]:

@@ -9,6 +9,7 @@
 - `preloaded`: Modules that the fork server imports, and its forks share.
 - `server_process`: The entry point of a server process, which the supervisor starts.
 - `http_server`: The HTTP server of one process.
+- `response_writer`: The transport of responses: a head is sent with the start of its body.
 - `connections`: Limits on HTTP connections, so that idle ones never use up a process's file descriptors.
 - `shared_counters`: Counters in files that all server processes read, so that each answers `/metrics` for all.
 """

@@ -26,6 +26,7 @@ from api.http import problems
 from api.http.middleware import RequestMiddleware
 from api.http.problems import RETRY_AFTER_S, Problem
 from api.http.rate_limit import unmapped
+from api.server.response_writer import ResponseWriter
 
 CLIENT_S = 30.0
 """Timeout in seconds for the head of a request, from the connection's start or the end of the last response, and for
@@ -65,11 +66,8 @@ def _refusal(problem: Problem, base_url: str = "") -> RequestMiddleware:
     return RequestMiddleware(refuse, {}, base_url)
 
 
-_FULL = Problem(
-    "overloaded",
-    "the service has as many connections as it can serve",
-    headers={"Retry-After": str(RETRY_AFTER_S)},
-)
+_RETRY = {"Retry-After": str(RETRY_AFTER_S)}
+_FULL = Problem("overloaded", "the service has as many connections as it can serve", headers=_RETRY)
 _LARGE_HEAD = Problem(
     "head-too-large", f"the request line and the header have more than {HEAD_BYTES_MAX} bytes or {FIELDS_MAX} fields"
 )
@@ -138,6 +136,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
+        self._responses = ResponseWriter(transport)
         if self.client:  # the lists of trusted proxies, and the limits per client, have IPv4 addresses in this form
             self.client = (unmapped(self.client[0]), self.client[1])
         if len(self.connections) > self.maximum():
@@ -154,6 +153,7 @@ class Connection(HttpToolsProtocol):
             self._delayed = cycle, app
             return
         self._answered, self._delayed = cycle, None
+        cycle.transport = self._responses  # type: ignore[assignment]  # has the methods that a cycle calls
         super()._start_asgi_task(cycle, app)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -205,6 +205,7 @@ class Connection(HttpToolsProtocol):
             super().on_body(body)
 
     def on_response_complete(self) -> None:
+        self._responses.end()
         super().on_response_complete()
         if self.cycle.response_complete or self.transport.is_closing():  # else a pipelined request is next
             self._wait()

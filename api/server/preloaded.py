@@ -24,8 +24,6 @@ ROOTS = (
     "jinja2.ext",
     "prometheus_client.multiprocess",
     "protego",
-    "sqlalchemy.dialects.postgresql",
-    "sqlalchemy.dialects.sqlite",
     "starlette.applications",
     "uvicorn.protocols.http.httptools_impl",
     "uvloop",

@@ -128,7 +128,7 @@ def create_key(data: Path, variables: Mapping[str, str] = NO_VARIABLES) -> str:
     if not projects.list_all(engine):
         projects.create(engine, PROJECT, (), int(time.time()))
     token = keys.create(engine, PROJECT, "benchmark", "write", None, int(time.time()))[1]
-    engine.dispose()
+    engine.close()
     return token
 
 

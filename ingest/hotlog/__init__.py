@@ -6,8 +6,6 @@
   the hot log.
 - `new_values`: Limit on the new paths, referring hosts and `utm_source`s that hits without a key add to a project in a
   day.
-- `tables`: Tables of event ids, Idempotency-Keys and new values in the hot log, and the statements on them.
-- `ledger_tables`: Table of the ledger of imported logs in the hot log, and the statements on it.
 - `ledger_store`: Rows of the ledger of imported logs: their creation, the key of their digests, and the deletion of old
   logs.
 """

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from warehouse.database.postgresql import PostgresqlConnection
+from warehouse.database.statements import has_table
 from warehouse.hotlog.connection import HotConnection, Server
 from warehouse.hotlog.postgresql import SCHEMA
-from warehouse.hotlog.schema_steps import has_table
 
 LOCK_TIMEOUT_S = 3.0
 """Time for which a node waits until another one has taken a share, in seconds."""

@@ -4,7 +4,6 @@ They are written in the transaction that stores the rows: after a crash either b
 """
 
 import hashlib
-import sqlite3
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -15,23 +14,20 @@ import msgspec
 from ingest.errors import IdempotencyMismatch
 from ingest.hits.body import Rejection
 from ingest.hits.hit import DEDUPLICATION_DAYS
-from warehouse.database.statements import Statements, Values
+from warehouse.database.statements import Statements, Values, has_table
+from warehouse.database.transaction import transaction
 from warehouse.hotlog.connection import HotConnection
-from warehouse.hotlog.schema_steps import add_tables, has_table
+from warehouse.hotlog.schema_steps import add_tables
 from warehouse.schema import EVENT_ID, SOURCE, Row
-from warehouse.transaction import transaction
 
 DAY_S = 86_400
 REMEMBERED_S = DEDUPLICATION_DAYS * DAY_S
-"""Time in seconds for which event ids and Idempotency-Keys are remembered.
-
-`ingest.hotlog.tables` has the same value, and the same MANY. It is not imported here, because it imports SQLAlchemy.
-"""
+"""Time in seconds for which event ids and Idempotency-Keys are remembered."""
 DELETED_AT_ONCE = 10_000
 """Number of rows that one statement deletes."""
 
-STATEMENTS = Statements("ingest.hotlog.tables", Path(__file__).with_name("tables.sqlite.sql"))
-"""Statements on the tables of `ingest.hotlog.tables`."""
+STATEMENTS = Statements(Path(__file__).with_name("tables.sql"))
+"""Statements on the tables of event ids, Idempotency-Keys and new values."""
 MANY = 100
 """Number of event ids that the statement ADD_MANY_EVENT_IDS adds."""
 
@@ -70,10 +66,6 @@ _NAMES = [f"id{number}" for number in range(MANY)]
 _BEACON = b"b"
 """End of the keys of beacons. Anybody can send them: their event ids must not make a server's hits duplicates."""
 _LAST_TABLE = "new_value_days"
-_COPY = """
-INSERT INTO event_ids (id, seen_s) SELECT {}, seen_s FROM event_ids WHERE length(id) = 24
-ON CONFLICT DO NOTHING
-"""
 _RECEIPT = msgspec.json.Decoder(Receipt)
 
 
@@ -84,11 +76,9 @@ def create(connection: HotConnection) -> None:
     event ids count for both sources until they expire.
     """
     if has_table(connection, "event_ids") and not has_table(connection, _LAST_TABLE):
-        is_file = isinstance(connection, sqlite3.Connection)
-        key = "CAST(id || x'62' AS BLOB)" if is_file else "id || '\\x62'::bytea"
         with transaction(connection):
-            connection.execute(_COPY.format(key))
-    add_tables(connection, STATEMENTS, _LAST_TABLE)
+            STATEMENTS.run(connection, "COPY_FOR_BEACONS")
+    add_tables(connection, STATEMENTS)
 
 
 def deduplicate(
@@ -156,7 +146,7 @@ def _add_new(connection: HotConnection, keys: list[bytes], now_s: int) -> set[by
     whole = len(keys) - len(keys) % MANY
     new = _add_many(connection, keys[:whole], now_s) if whole else set()
     rest = keys[whole:]
-    values = [{"id0": key, "now_s": now_s} for key in rest]
+    values = [{"id": key, "now_s": now_s, "since_s": now_s - REMEMBERED_S} for key in rest]
     for key, changed in zip(rest, STATEMENTS.changes_of_each(connection, "ADD_EVENT_ID", values), strict=True):
         if changed:
             new.add(key)

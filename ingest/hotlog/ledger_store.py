@@ -6,41 +6,25 @@ The key is applied to digests and not to lines, so that unkeyed digests of older
 """
 
 import hashlib
-import sqlite3
 import struct
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from pathlib import Path
 
-from warehouse.database.postgresql import Cursor
-from warehouse.database.statements import Statements, Values
+from warehouse.database.postgresql import Cursor, PostgresqlConnection
+from warehouse.database.statements import Statements, Values, has_table
+from warehouse.database.transaction import transaction
 from warehouse.hotlog import wal
 from warehouse.hotlog.connection import HotConnection
-from warehouse.hotlog.schema_steps import UNKEYED_LOGS, add_tables, has_table
-from warehouse.transaction import transaction
+from warehouse.hotlog.schema_steps import UNKEYED_LOGS, add_tables
 
 CHECKPOINT = struct.Struct("<Q8s")
 """Format of a checkpoint: see `ingest.imports.fingerprint`."""
 _PERSON = b"ledger of logs"
-STATEMENTS = Statements("ingest.hotlog.ledger_tables", Path(__file__).with_name("ledger_tables.sqlite.sql"))
-"""Statements on the table of `ingest.hotlog.ledger_tables`."""
-_SQLITE_TEMPORARY = (
-    """CREATE TEMP TABLE read_logs (
-        id INTEGER PRIMARY KEY, project_id, parent, first, bytes, digest, marks, is_cut, read_s, key_check
-    )""",
-    "CREATE INDEX temp.read_logs_after ON read_logs (project_id, parent, first)",
-    "INSERT INTO temp.read_logs SELECT * FROM main.read_logs",
-)
-_POSTGRESQL_TEMPORARY = (
-    "CREATE TEMP TABLE read_logs (LIKE read_logs INCLUDING INDEXES)",
-    "INSERT INTO pg_temp.read_logs SELECT * FROM hot_log.read_logs",
-    "CREATE TEMP SEQUENCE read_logs_id",
-    "SELECT setval('pg_temp.read_logs_id', coalesce(max(id), 0) + 1) FROM pg_temp.read_logs",
-    "ALTER TABLE pg_temp.read_logs ALTER COLUMN id SET DEFAULT nextval('pg_temp.read_logs_id')",
-)
-_POSTGRESQL_NEXT_ID = "SELECT setval(pg_get_serial_sequence('read_logs', 'id'), max(id)) FROM read_logs"
+STATEMENTS = Statements(Path(__file__).with_suffix(".sql"))
+"""Statements on the table of the ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +42,7 @@ class Ledger:
 
 def create(connection: HotConnection) -> None:
     """Create the table if it does not exist."""
-    add_tables(connection, STATEMENTS, "read_logs")
+    add_tables(connection, STATEMENTS)
 
 
 def prepare(connection: HotConnection, secret: bytes, now: Callable[[], float]) -> None:
@@ -80,9 +64,7 @@ def _key_older(connection: HotConnection, secret: bytes, now_s: float) -> None:
             values = {"id": id, "project": project, "parent": parent, "bytes": size, "is_cut": is_cut}
             keyed = keyed_columns(first, digest, marks, secret)
             STATEMENTS.run(connection, "ADD_KEYED", {**values, **keyed, "read_s": int(now_s)})
-        connection.execute(f"DROP TABLE {UNKEYED_LOGS}")
-        if not isinstance(connection, sqlite3.Connection):
-            connection.execute(_POSTGRESQL_NEXT_ID)
+        STATEMENTS.run_script(connection, "END_KEYING")
     wal.empty(connection)
 
 
@@ -108,21 +90,12 @@ def delete_before(connection: HotConnection, first_retained: date) -> None:
 @contextmanager
 def temporary(connection: HotConnection) -> Iterator[None]:
     """Shadow the table with a temporary copy, to which a dry run writes."""
-    if not isinstance(connection, sqlite3.Connection):
-        with connection.pinned():
-            for statement in _POSTGRESQL_TEMPORARY:
-                connection.execute(statement)
-            try:
-                yield
-            finally:
-                connection.execute("DISCARD TEMP")
-        return
-    for statement in _SQLITE_TEMPORARY:
-        connection.execute(statement)
-    try:
-        yield
-    finally:
-        connection.execute("DROP TABLE temp.read_logs")
+    with connection.pinned() if isinstance(connection, PostgresqlConnection) else nullcontext():
+        STATEMENTS.run_script(connection, "BEGIN_TEMPORARY")
+        try:
+            yield
+        finally:
+            STATEMENTS.run_script(connection, "END_TEMPORARY")
 
 
 def keyed(digest: bytes, secret: bytes) -> bytes:

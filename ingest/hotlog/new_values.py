@@ -20,10 +20,10 @@ from cachetools import LRUCache
 
 from ingest.hits.hit import EPOCH, NEW_VALUES_PER_DAY
 from ingest.hotlog.deduplication import DAY_S, STATEMENTS, project_prefix
+from warehouse.database.transaction import transaction
 from warehouse.hotlog.connection import HotConnection
 from warehouse.plural import counted
 from warehouse.schema import HOT, SOURCE, Row
-from warehouse.transaction import transaction
 
 OTHER: Mapping[str, str] = {"path": "/(other)", "referrer_host": "(other)", "utm_source": "(other)"}
 """Text that is stored in place of a new value above the limit, by the column."""
@@ -82,7 +82,7 @@ class NewValues:
 
 def has_values(connection: HotConnection) -> bool:
     """Return whether a value is stored: not in a hot log that is new, or that an older release wrote."""
-    return connection.execute("SELECT 1 FROM seen_values LIMIT 1").fetchone() is not None
+    return STATEMENTS.run(connection, "HAS_SEEN_VALUE").fetchone() is not None
 
 
 def add_values(connection: HotConnection, values: Iterable[tuple[str, str, str, int]], secret: bytes) -> None:

@@ -22,12 +22,12 @@ from ingest.hotlog import deduplication
 from ingest.hotlog.deduplication import Post, Receipt
 from ingest.hotlog.new_values import NewValues
 from warehouse.database.postgresql import ServerError
+from warehouse.database.transaction import transaction
 from warehouse.database_errors import reason_of, status_of
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import batches, disk_space, refusals, wal
 from warehouse.hotlog.connection import HOT_LOG_ERRORS, HotConnection, HotLogPlace
 from warehouse.schema import EVENT_ID, HOT, SOURCE, Row
-from warehouse.transaction import transaction
 
 WAITING_ROWS_MAX = 100_000
 """Maximum number of rows in this process that are not committed; beyond it posts are refused."""

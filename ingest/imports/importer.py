@@ -27,6 +27,7 @@ from ingest.imports.request_cache import request_cache
 from ingest.imports.source import Source
 from ingest.verification.verifier import Verifier
 from warehouse.batch.items import Worker
+from warehouse.database.transaction import transaction
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import batches, refusals
 from warehouse.hotlog.connection import HotConnection
@@ -35,7 +36,6 @@ from warehouse.lake.staging import Staged, finish, require_fresh
 from warehouse.maintenance.load import load
 from warehouse.plural import counted
 from warehouse.schema import HOT
-from warehouse.transaction import transaction
 
 LOAD_CHUNKS = 8
 """Number of chunks after which the hot log is loaded into the lake during an import."""

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from agent.jobs import configuration
 from agent.jobs.configuration import Configuration
@@ -17,6 +16,7 @@ from tests.agent.tools import require_sandbox
 from tests.programs import skip
 from tests.stores import postgresql
 from warehouse.control import database, projects
+from warehouse.database.pool import Pool
 from warehouse.folder import sqlite_url
 
 PROJECT = "site"
@@ -44,13 +44,13 @@ def control_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 
 
 @pytest.fixture
-def engine(control_url: str) -> Iterator[sa.Engine]:
+def engine(control_url: str) -> Iterator[Pool]:
     engine = database.connect(control_url)
     projects.create(engine, PROJECT, (), 0)
     settings = {"repository": "https://git.example/docs", "ref": "main", "model": "a-model"}
     configuration.store(engine, PROJECT, configuration.changed(Configuration(repository=""), settings))
     yield engine
-    engine.dispose()
+    engine.close()
 
 
 @pytest.fixture

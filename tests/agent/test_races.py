@@ -8,17 +8,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
-import sqlalchemy as sa
 
 from agent.errors import JobNotActive, LeaseLost
 from agent.jobs import configuration, queue, store
 from agent.jobs.queue import Outcome
 from agent.jobs.steps import RunStep
 from agent.jobs.store import CANCELLED
-from agent.jobs.tables import DELIVERIES, TURNS
 from tests.agent.clock import HOUR_S, SECOND_US, Clock
 from tests.agent.conftest import PROJECT
 from tests.rounds import rounds
+from tests.stores import sql
+from warehouse.database.pool import Pool
 
 SEED = 20261121
 ROUNDS = rounds(15)
@@ -30,7 +30,7 @@ FAILURE = "it broke"
 class Round:
     """Threads that use one job: two workers, two senders of messages, one that cancels. No lease expires."""
 
-    def __init__(self, engine: sa.Engine, now_us: int, seed: int) -> None:
+    def __init__(self, engine: Pool, now_us: int, seed: int) -> None:
         self.engine, self.now_us, self.chance = engine, now_us, random.Random(seed)
         self.id = store.create(engine, PROJECT, "0", None, now_us).job.id
         self.finished: Counter[int] = Counter()
@@ -65,9 +65,8 @@ class Round:
         lease = queue.claim(self.engine, f"worker {threading.get_ident()}", self.now_us, LEASE_US)
         if lease is None:
             return False
-        with self.engine.connect() as connection:
-            running = sa.select(sa.func.count()).where(TURNS.c.job_id == self.id, TURNS.c.state == "running")
-            self.running_most = max(self.running_most, connection.execute(running).scalar_one())
+        running = "SELECT count(*) FROM turns WHERE job_id = :id AND state = 'running'"
+        self.running_most = max(self.running_most, *sql.column(self.engine, running, id=self.id))
         with suppress(LeaseLost):
             lease = queue.finish_step(self.engine, lease, RunStep("s"), "ran", self.now_us)
             reason = self.chance.choice(reasons)
@@ -87,7 +86,7 @@ class Round:
 
 
 @pytest.mark.long
-def test_each_prompt_is_run_or_cancelled_and_the_job_ends_like_its_last_turn(engine: sa.Engine, clock: Clock) -> None:
+def test_each_prompt_is_run_or_cancelled_and_the_job_ends_like_its_last_turn(engine: Pool, clock: Clock) -> None:
     with engine.connect() as connection:
         known = configuration.load(connection, PROJECT)
     config = configuration.changed(known, {"webhook": "http://127.0.0.1:1", "webhook_secret": "env:HOOK"})
@@ -101,17 +100,16 @@ def test_each_prompt_is_run_or_cancelled_and_the_job_ends_like_its_last_turn(eng
 
 def _check(one: Round) -> None:
     """Check the end of the job and its turns."""
-    with one.engine.connect() as connection:
-        turns = connection.execute(TURNS.select().where(TURNS.c.job_id == one.id).order_by(TURNS.c.id)).all()
-        bodies = sa.select(DELIVERIES.c.body).where(DELIVERIES.c.job_id == one.id).order_by(DELIVERIES.c.id)
-        last_message = connection.execute(bodies).scalars().all()[-1]
-    states = {turn.id: str(turn.state) for turn in turns}
+    turns = sql.rows(one.engine, "SELECT id, state FROM turns WHERE job_id = :id ORDER BY id", id=one.id)
+    bodies = "SELECT body FROM webhook_deliveries WHERE job_id = :id ORDER BY id"
+    last_message = sql.column(one.engine, bodies, id=one.id)[-1]
+    states: dict[int, str] = dict(turns)
     assert len(turns) == 4 + 2 * MESSAGES, "each accepted message has a turn"
-    assert [turn.state for turn in turns[:3]] == ["done", "failed", "cancelled"], "before the threads begin"
+    assert [state for _, state in turns[:3]] == ["done", "failed", "cancelled"], "before the threads begin"
     assert one.running_most <= 1, "two turns at once"
     assert one.finished == Counter(id for id, state in states.items() if state in ("done", "failed"))
     assert set(states.values()) <= {"done", "failed", "cancelled"}
     job = store.find(one.engine, PROJECT, one.id)
     expected = {"done": ("completed", None), "failed": ("failed", FAILURE), "cancelled": ("failed", CANCELLED)}
-    assert (job.status, job.reason) == expected[turns[-1].state]
+    assert (job.status, job.reason) == expected[turns[-1][1]]
     assert f'"type": "job.{job.status}"' in last_message

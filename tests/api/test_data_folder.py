@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-import sqlalchemy as sa
 
 from api import data_folder, settings
 from ingest.hits.hit import Hit
@@ -19,6 +18,7 @@ from ingest.hotlog import deduplication, new_values
 from ingest.hotlog.new_values import NewValues
 from tests.api.cli.console import call
 from tests.processes.running import PROJECT, new_key, readership_process
+from tests.stores import sql
 from tests.stores.postgresql import new_database
 from tests.warehouse.site import DAY, NOON, ROOT, view
 from warehouse.folder import sqlite_url
@@ -73,15 +73,15 @@ def test_command_on_a_folder_without_data_fails_and_creates_nothing(tmp_path: Pa
 
 def test_command_on_an_empty_postgresql_database_fails_and_creates_nothing(tmp_path: Path, postgresql: str) -> None:
     url = new_database(postgresql)
-    engine = sa.create_engine(url)
+    engine = sql.opened(url)
     error = r"Error: the (hot log|control database) [^\n]+ has no tables: start readership serve, [^\n]+\n"
     for command in WITHOUT_DATA:
         status, out, err = run(tmp_path / "data", *command, READERSHIP_DATABASE_URL=url)
         assert (status, out) == (1, ""), command
         assert re.fullmatch(error, err), command
         assert not (tmp_path / "data").exists(), command
-        assert sa.inspect(engine).get_table_names() == [], command
-    engine.dispose()
+        assert sql.table_names(engine) == [], command
+    engine.close()
 
 
 def test_lost_tables_of_a_postgresql_database_are_no_empty_database(tmp_path: Path, postgresql: str) -> None:
@@ -231,6 +231,6 @@ def test_folder_with_files_of_other_programs_keeps_its_mode_and_a_warning_is_pri
 
 
 def test_commands_that_open_a_data_folder_load_neither_asyncio_nor_starlette() -> None:
-    program = "import sys, api.data_folder; print(sorted({'asyncio', 'starlette', 'sqlalchemy'} & {*sys.modules}))"
+    program = "import sys, api.data_folder; print(sorted({'asyncio', 'starlette'} & {*sys.modules}))"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert loaded.stdout == "[]\n"

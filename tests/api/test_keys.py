@@ -10,14 +10,15 @@ from dataclasses import astuple
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api import keys
 from api.errors import KeyNotFound
 from api.keys import BASE62, LAST_USE_EVERY_S, Keyring, is_well_formed
+from tests.stores import sql
 from warehouse.control import database, projects, schema_steps
+from warehouse.database.pool import Pool
 from warehouse.errors import ProjectNotFound
 from warehouse.folder import sqlite_url
 
@@ -33,28 +34,28 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def engine(file: Path) -> Iterator[sa.Engine]:
+def engine(file: Path) -> Iterator[Pool]:
     engine = database.connect(sqlite_url(file))
     for project in ("site", "other"):
         projects.create(engine, project, (), NOW_S)
     yield engine
-    engine.dispose()
+    engine.close()
 
 
-def new(engine: sa.Engine, expires_s: int | None = None, name: str = "") -> tuple[keys.Key, str]:
+def new(engine: Pool, expires_s: int | None = None, name: str = "") -> tuple[keys.Key, str]:
     return keys.create(engine, "site", name, "write", expires_s, NOW_S)
 
 
-def stored(engine: sa.Engine, id: str) -> keys.Key:
+def stored(engine: Pool, id: str) -> keys.Key:
     return next(key for key in keys.list_all(engine) if key.id == id)
 
 
-def keyring(engine: sa.Engine, now_s: float = NOW_S) -> Keyring:
+def keyring(engine: Pool, now_s: float = NOW_S) -> Keyring:
     """Return the keyring of a process that has just started."""
     return Keyring(engine, lambda: now_s)
 
 
-def is_valid(engine: sa.Engine, token: str) -> bool:
+def is_valid(engine: Pool, token: str) -> bool:
     """Return whether a process with an empty cache accepts the token."""
     try:
         keyring(engine).look_up(token)
@@ -66,9 +67,7 @@ def is_valid(engine: sa.Engine, token: str) -> bool:
 @pytest.mark.parametrize(
     ("scope", "prefix"), [("write", "rdr_admin_"), ("ingest", "rdr_ingest_"), ("read", "rdr_read_")]
 )
-def test_token_is_the_prefix_of_its_scope_a_secret_and_a_checksum(
-    engine: sa.Engine, scope: keys.Scope, prefix: str
-) -> None:
+def test_token_is_the_prefix_of_its_scope_a_secret_and_a_checksum(engine: Pool, scope: keys.Scope, prefix: str) -> None:
     key, token = keys.create(engine, "site", "", scope, None, NOW_S)
     assert re.fullmatch(f"{prefix}[0-9A-Za-z]{{38}}", token)
     assert is_well_formed(token)
@@ -77,18 +76,15 @@ def test_token_is_the_prefix_of_its_scope_a_secret_and_a_checksum(
 
 
 @pytest.mark.parametrize("scope", keys.SCOPES)
-def test_key_of_an_older_release_keeps_its_scope_although_it_begins_with_admin(
-    engine: sa.Engine, scope: keys.Scope
-) -> None:
+def test_key_of_an_older_release_keeps_its_scope_although_it_begins_with_admin(engine: Pool, scope: keys.Scope) -> None:
     key, _ = keys.create(engine, "site", "", scope, None, NOW_S)
-    with engine.begin() as connection:
-        digest = hashlib.sha256(TOKEN.encode()).hexdigest()
-        connection.execute(keys.KEYS.update().where(keys.KEYS.c.id == key.id).values(sha256=digest))
+    digest = hashlib.sha256(TOKEN.encode()).hexdigest()
+    sql.run(engine, "UPDATE keys SET sha256 = :digest WHERE id = :id", digest=digest, id=key.id)
     assert is_well_formed(TOKEN)
     assert keyring(engine).look_up(TOKEN).scope == scope
 
 
-def test_tokens_do_not_repeat(engine: sa.Engine) -> None:
+def test_tokens_do_not_repeat(engine: Pool) -> None:
     assert len({new(engine)[1] for _ in range(100)}) == 100
 
 
@@ -138,16 +134,16 @@ def test_token_with_other_text_is_not_well_formed(token: str) -> None:
     assert not is_well_formed(token)
 
 
-def test_token_is_not_in_the_database(engine: sa.Engine, file: Path) -> None:
+def test_token_is_not_in_the_database(engine: Pool, file: Path) -> None:
     _, token = new(engine)
     keyring(engine).look_up(token)
-    engine.dispose()
+    engine.close()
     stored = b"".join(each.read_bytes() for each in file.parent.iterdir())
     assert token.encode() not in stored
     assert token.removeprefix(PREFIX)[:32].encode() not in stored
 
 
-def test_key_is_looked_up_by_its_token(engine: sa.Engine) -> None:
+def test_key_is_looked_up_by_its_token(engine: Pool) -> None:
     created, token = keys.create(engine, "site", "ci", "read", NOW_S * 2, NOW_S)
     assert (created.project, created.name, created.scope) == ("site", "ci", "read")
     assert (created.created_s, created.expires_s) == (NOW_S, NOW_S * 2)
@@ -155,20 +151,20 @@ def test_key_is_looked_up_by_its_token(engine: sa.Engine) -> None:
     assert astuple(keyring(engine).look_up(token)) == (*astuple(created), internal_id)
 
 
-def test_key_of_an_unknown_project_is_not_created(engine: sa.Engine) -> None:
+def test_key_of_an_unknown_project_is_not_created(engine: Pool) -> None:
     with pytest.raises(ProjectNotFound):
         keys.create(engine, "nowhere", "", "read", None, NOW_S)
     assert keys.list_all(engine) == []
 
 
-def test_keys_of_all_projects_or_of_one_are_listed_oldest_first(engine: sa.Engine) -> None:
+def test_keys_of_all_projects_or_of_one_are_listed_oldest_first(engine: Pool) -> None:
     for name, project, created_s in (("second", "site", 2), ("first", "other", 1), ("third", "site", 3)):
         keys.create(engine, project, name, "read", None, created_s)
     assert [key.name for key in keys.list_all(engine)] == ["first", "second", "third"]
     assert [key.name for key in keys.list_all(engine, "site")] == ["second", "third"]
 
 
-def test_valid_key_is_selected_by_its_id_start_and_token_and_in_its_project_by_its_name(engine: sa.Engine) -> None:
+def test_valid_key_is_selected_by_its_id_start_and_token_and_in_its_project_by_its_name(engine: Pool) -> None:
     created, token = new(engine, name="ci")
     for text in (created.id, created.start, f"{created.start}…", token):
         for project in (None, "site"):
@@ -182,7 +178,7 @@ def test_valid_key_is_selected_by_its_id_start_and_token_and_in_its_project_by_i
         keys.find_valid(engine, "nothing", None, NOW_S)
 
 
-def test_name_without_a_project_and_name_of_several_keys_list_the_commands_to_type(engine: sa.Engine) -> None:
+def test_name_without_a_project_and_name_of_several_keys_list_the_commands_to_type(engine: Pool) -> None:
     first, other = (keys.create(engine, project, "ci", "read", None, NOW_S)[0] for project in ("site", "other"))
     with pytest.raises(KeyNotFound) as raised:
         keys.find_valid(engine, "ci", None, NOW_S)
@@ -199,7 +195,7 @@ def test_name_without_a_project_and_name_of_several_keys_list_the_commands_to_ty
     assert keys.find_valid(engine, first.id, None, NOW_S) == first
 
 
-def test_revoked_and_expired_keys_and_an_empty_name_are_not_selected(engine: sa.Engine) -> None:
+def test_revoked_and_expired_keys_and_an_empty_name_are_not_selected(engine: Pool) -> None:
     (revoked, token), (expired, _), (nameless, _) = new(engine, name="ci"), new(engine, NOW_S, "ci"), new(engine)
     keys.revoke(engine, revoked.id, NOW_S)
     for text in (revoked.id, revoked.start, token, expired.id, "ci", nameless.name):
@@ -207,19 +203,19 @@ def test_revoked_and_expired_keys_and_an_empty_name_are_not_selected(engine: sa.
             keys.find_valid(engine, text, "site", NOW_S)
 
 
-def test_error_message_does_not_show_the_token(engine: sa.Engine) -> None:
+def test_error_message_does_not_show_the_token(engine: Pool) -> None:
     for look_up in (lambda: keys.find_valid(engine, TOKEN, None, NOW_S), lambda: keyring(engine).look_up(TOKEN)):
         with pytest.raises(KeyNotFound) as raised:
             look_up()
         assert TOKEN[-20:] not in str(raised.value)
 
 
-def test_unknown_token_is_not_valid(engine: sa.Engine) -> None:
+def test_unknown_token_is_not_valid(engine: Pool) -> None:
     new(engine)
     assert not is_valid(engine, TOKEN)
 
 
-def test_expired_key_is_not_valid(engine: sa.Engine) -> None:
+def test_expired_key_is_not_valid(engine: Pool) -> None:
     assert is_valid(engine, new(engine, expires_s=NOW_S + 1)[1])
     assert not is_valid(engine, new(engine, expires_s=NOW_S)[1])
     key = new(engine, expires_s=NOW_S)[0]
@@ -227,7 +223,7 @@ def test_expired_key_is_not_valid(engine: sa.Engine) -> None:
     assert not key.is_valid(NOW_S)
 
 
-def test_revoked_key_is_not_valid_and_the_time_of_the_first_revocation_stays(engine: sa.Engine) -> None:
+def test_revoked_key_is_not_valid_and_the_time_of_the_first_revocation_stays(engine: Pool) -> None:
     key, token = new(engine)
     _, other = new(engine)
     keys.revoke(engine, key.id, NOW_S)
@@ -239,7 +235,7 @@ def test_revoked_key_is_not_valid_and_the_time_of_the_first_revocation_stays(eng
         keys.revoke(engine, "nothing", NOW_S)
 
 
-def test_key_is_cached_once_it_was_looked_up(engine: sa.Engine) -> None:
+def test_key_is_cached_once_it_was_looked_up(engine: Pool) -> None:
     key, token = new(engine)
     ring = keyring(engine)
     assert ring.cached(token) is None
@@ -249,7 +245,7 @@ def test_key_is_cached_once_it_was_looked_up(engine: sa.Engine) -> None:
     assert ring.cached(TOKEN) is None
 
 
-def test_key_that_expires_is_not_returned_from_the_cache(engine: sa.Engine) -> None:
+def test_key_that_expires_is_not_returned_from_the_cache(engine: Pool) -> None:
     _, token = new(engine, expires_s=NOW_S + 1)
     times_s = [NOW_S]
     ring = Keyring(engine, lambda: times_s[-1])
@@ -259,7 +255,7 @@ def test_key_that_expires_is_not_returned_from_the_cache(engine: sa.Engine) -> N
     assert ring.cached(token) is None
 
 
-def use(engine: sa.Engine, token: str, now_s: int) -> None:
+def use(engine: Pool, token: str, now_s: int) -> None:
     """Look a key up, and wait until the time of use is stored."""
 
     async def work() -> None:
@@ -269,11 +265,11 @@ def use(engine: sa.Engine, token: str, now_s: int) -> None:
     asyncio.run(work())
 
 
-def test_requests_that_wait_for_one_token_share_a_look_up(engine: sa.Engine) -> None:
+def test_requests_that_wait_for_one_token_share_a_look_up(engine: Pool) -> None:
     key, token = new(engine)
     use(engine, token, NOW_S)
     statements: list[str] = []
-    sa.event.listen(engine, "before_cursor_execute", lambda *event: statements.append(event[2]))
+    sql.watch(engine, lambda statement: statements.append(statement) if "FROM keys" in statement else None)
 
     async def work() -> list[keys.BearerKey]:
         ring = keyring(engine)
@@ -285,7 +281,7 @@ def test_requests_that_wait_for_one_token_share_a_look_up(engine: sa.Engine) -> 
     assert len(statements) == 1
 
 
-def test_request_that_disconnects_does_not_cancel_the_look_up_of_others(engine: sa.Engine) -> None:
+def test_request_that_disconnects_does_not_cancel_the_look_up_of_others(engine: Pool) -> None:
     key, token = new(engine)
 
     async def work() -> None:
@@ -299,7 +295,7 @@ def test_request_that_disconnects_does_not_cancel_the_look_up_of_others(engine: 
     asyncio.run(work())
 
 
-def test_requests_after_a_revocation_are_refused_although_earlier_ones_shared_a_look_up(engine: sa.Engine) -> None:
+def test_requests_after_a_revocation_are_refused_although_earlier_ones_shared_a_look_up(engine: Pool) -> None:
     key, token = new(engine)
 
     async def work() -> None:
@@ -312,7 +308,7 @@ def test_requests_after_a_revocation_are_refused_although_earlier_ones_shared_a_
     asyncio.run(work())
 
 
-def test_time_of_last_use_is_written_once_a_minute(engine: sa.Engine) -> None:
+def test_time_of_last_use_is_written_once_a_minute(engine: Pool) -> None:
     key, token = new(engine)
     assert key.last_used_s is None
     for now_s, stored_s in (
@@ -324,7 +320,7 @@ def test_time_of_last_use_is_written_once_a_minute(engine: sa.Engine) -> None:
         assert stored(engine, key.id).last_used_s == stored_s
 
 
-def test_look_up_does_not_wait_for_the_lock_of_the_database(engine: sa.Engine, file: Path) -> None:
+def test_look_up_does_not_wait_for_the_lock_of_the_database(engine: Pool, file: Path) -> None:
     """Check that a request is answered while another process writes; the write of the last use then fails."""
     key, token = new(engine)
 
@@ -347,25 +343,25 @@ def test_control_database_of_0_1_0_stores_keys_of_every_scope(database_url: str)
     """Recreate the column `scope` of 0.1.0, which had 5 characters; PostgreSQL enforces this length."""
     engine = database.connect(database_url, ())
     projects.create(engine, "site", (), 1)
-    with engine.begin() as connection:
-        if engine.dialect.name == "postgresql":
-            connection.exec_driver_sql("ALTER TABLE keys ALTER COLUMN scope TYPE VARCHAR(5)")
-        connection.exec_driver_sql("UPDATE schema_version SET version = 2")
-    engine.dispose()
+    with engine.transaction() as connection:
+        if engine.url.startswith("postgresql"):
+            connection.execute("ALTER TABLE keys ALTER COLUMN scope TYPE VARCHAR(5)")
+        connection.execute("UPDATE schema_version SET version = 2")
+    engine.close()
     engine = database.connect(database_url, schema_steps.STEPS[:2])
     for scope in keys.SCOPES:
         token = keys.create(engine, "site", scope, scope, None, 1)[1]
         assert keyring(engine).look_up(token).scope == scope
-    engine.dispose()
+    engine.close()
 
 
 def test_key_of_an_older_release_has_no_start(database_url: str) -> None:
     engine = database.connect(database_url, schema_steps.STEPS[:3])
     projects.create(engine, "site", (), 1)
     id = keys.create(engine, "site", "old", "read", None, 1)[0].id
-    with engine.begin() as connection:
-        connection.exec_driver_sql("ALTER TABLE keys DROP COLUMN start")
-    engine.dispose()
+    with engine.transaction() as connection:
+        connection.execute("ALTER TABLE keys DROP COLUMN start")
+    engine.close()
     engine = database.connect(database_url)
     assert stored(engine, id).start == ""
-    engine.dispose()
+    engine.close()

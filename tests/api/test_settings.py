@@ -122,10 +122,17 @@ def test_password_of_the_database_is_in_no_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
-def test_database_url_without_a_driver_means_psycopg_which_the_hot_log_needs(scheme: str, tmp_path: Path) -> None:
+def test_database_on_a_server_has_the_hot_log_too(scheme: str, tmp_path: Path) -> None:
     read = settings.read({"READERSHIP_DATABASE_URL": f"{scheme}://user@database.test/readership"}, tmp_path)
-    assert read.database_url == "postgresql+psycopg://user@database.test/readership"
-    assert isinstance(read.hot_log, Server)
+    assert read.database_url == "postgresql://user@database.test/readership"
+    assert read.hot_log == Server(read.database_url, "the database readership on database.test")
+
+
+@pytest.mark.parametrize("url", ["mysql://secret@host/db", "postgresql+psycopg2://secret@host/db", "sqlite:///", ""])
+def test_other_database_is_refused_without_its_url(url: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidSetting, match="must begin with postgresql:// or sqlite:///") as caught:
+        settings.read({"READERSHIP_DATABASE_URL": url}, tmp_path)
+    assert "secret" not in str(caught.value)
 
 
 def test_network_is_used_only_if_a_setting_allows_it() -> None:

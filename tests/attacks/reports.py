@@ -37,7 +37,7 @@ def share(running: Running) -> str:
     """Return the path of a share link."""
     engine = database.connect(read({}, running.data).database_url)
     token = share_links.create(engine, PROJECT, "attack", int(time.time()))[1]
-    engine.dispose()
+    engine.close()
     return f"/shared/{token}"
 
 

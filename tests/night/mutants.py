@@ -40,7 +40,7 @@ STAGES = 3
 """Number of runs of a mutant that survives, or fewer for a module without tests of its own; see `stages`."""
 RESULTS = Path("build/mutants.jsonl")
 LIBRARIES = (
-    "pytest", "duckdb", "deltalake", "pyarrow.parquet", "pyarrow.compute", "sqlalchemy", "starlette.applications",
+    "pytest", "duckdb", "deltalake", "pyarrow.parquet", "pyarrow.compute", "starlette.applications",
     "uvicorn", "jinja2", "user_agents", "rich.console",
 )  # fmt: skip
 """Libraries that are imported once, for all runs of the tests."""

@@ -93,7 +93,7 @@ def nodes(postgresql: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     control = database.connect(nodes.environ["READERSHIP_DATABASE_URL"])
     for project in ("reclassified", "deleted", "old", "recovered", "lost"):
         projects.create(control, project, (), 0)
-    control.dispose()
+    control.close()
     yield nodes
     nodes.run("doctor")
 

@@ -134,7 +134,7 @@ def new_key(
     if project not in [each.id for each in projects.list_all(engine)]:
         projects.create(engine, project, ("*",), int(time.time()))
     token = keys.create(engine, project, "test", scope, None, int(time.time()))[1]
-    engine.dispose()
+    engine.close()
     return token
 
 
@@ -145,7 +145,7 @@ def new_job(data: Path, project: str = PROJECT) -> str:
     chosen = configuration.changed(Configuration(repository=""), changes)
     configuration.store(engine, project, chosen)
     id = store.create(engine, project, "Say hello", None, 0).job.id
-    engine.dispose()
+    engine.close()
     return id
 
 

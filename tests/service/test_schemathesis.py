@@ -8,21 +8,21 @@ from urllib.parse import urlencode
 
 import pytest
 import schemathesis
-import sqlalchemy as sa
 from hypothesis import assume
 from schemathesis.checks import load_all_checks, not_a_server_error
 from schemathesis.generation.feedback import FeedbackSources
 from schemathesis.pytest._test_builder import build_operation_test
 from schemathesis.specs.openapi import checks
 
-from agent.jobs import tables
 from agent.jobs.job import Status
 from api import settings
 from api.app import OPERATIONS
 from api.reference.openapi import description
 from tests.processes.running import Running, new_job, new_key
 from tests.rounds import SEED, rounds
+from tests.stores import sql
 from warehouse.control import database, projects
+from warehouse.database.pool import Pool
 
 pytestmark = pytest.mark.long
 
@@ -70,10 +70,10 @@ def key(service: Running) -> str:
 
 
 @pytest.fixture(scope="module")
-def engine(service: Running) -> Iterator[sa.Engine]:
+def engine(service: Running) -> Iterator[Pool]:
     engine = database.connect(settings.read({}, service.data).database_url)
     yield engine
-    engine.dispose()
+    engine.close()
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def run(document: Any, label: str, check: Callable[[Case], None]) -> None:
 
 @EACH_OPERATION
 def test_with_a_key_each_response_matches_the_document_and_invalid_data_is_rejected(
-    label: str, service: Running, key: str, job: str, engine: sa.Engine, seen: Seen
+    label: str, service: Running, key: str, job: str, engine: Pool, seen: Seen
 ) -> None:
     def check(case: Case) -> None:
         respond_with_a_key(case, service, key, job, engine, seen)
@@ -116,13 +116,12 @@ def test_with_a_key_each_response_matches_the_document_and_invalid_data_is_rejec
     run(schema(generates_keys=False), label, check)
 
 
-def respond_with_a_key(case: Case, service: Running, key: str, job: str, engine: sa.Engine, seen: Seen) -> None:
+def respond_with_a_key(case: Case, service: Running, key: str, job: str, engine: Pool, seen: Seen) -> None:
     status = {"cancel": Status.ACTIVE, "archive": Status.FAILED, "message": Status.COMPLETED}.get(
         case.operation.path.rpartition("/")[2]
     )
     if status is not None:
-        with engine.begin() as connection:
-            connection.execute(tables.JOBS.update().values(status=status))
+        sql.run(engine, "UPDATE jobs SET status = :status", status=status.value)
     if "id" in case.path_parameters:
         case.path_parameters["id"] = job
     response = call(case, service, {"Authorization": f"Bearer {key}"})

@@ -17,12 +17,12 @@ import pytest
 from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 
-from agent.jobs.tables import TURNS
 from agent.worker import threads
 from api import settings
 from api.cli.main import main
 from tests.processes.running import COMMAND, Running, new_job, new_key, readership_process
 from tests.processes.waiting import until
+from tests.stores import sql
 from warehouse.control import database
 from warehouse.lake import delta_table
 
@@ -295,10 +295,9 @@ def test_no_agent_job_starts_while_the_last_requests_are_answered(start: Callabl
     assert close_post(slow, body).startswith(b"HTTP/1.1 202 ")
     assert service.process.wait(60) == 0
     engine = database.connect(settings.read({}, service.data).database_url)
-    with engine.connect() as connection:
-        turn = connection.execute(TURNS.select().where(TURNS.c.job_id == id)).one()
-    engine.dispose()
-    assert (turn.state, turn.started_us) == ("queued", None)
+    turns = sql.rows(engine, "SELECT state, started_us FROM turns WHERE job_id = :id", id=id)
+    engine.close()
+    assert turns == [("queued", None)]
 
 
 @pytest.mark.long

@@ -122,7 +122,7 @@ def test_interrupted_deletion_of_a_project_can_be_repeated_and_leaves_nothing(st
     running.post({"path": "/a", "userAgent": GPTBOT})
     engine = database.connect(settings.read({}, running.data).database_url)
     projects.begin_deletion(engine, PROJECT)
-    engine.dispose()
+    engine.close()
     assert running.run("project", "create", PROJECT).returncode == 1
     assert running.run("project", "delete", PROJECT, "--yes").returncode == 0
     running.key = new_key(running.data)

@@ -3,33 +3,29 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
-
-import sqlalchemy as sa
 
 from tests.processes.waiting import until
+from tests.stores.sql import watch
+from warehouse.database.pool import Pool
 
-_WAITING = sa.text(
-    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-)
+_WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
 
 @contextmanager
-def after_statement(engine: sa.Engine, start: str, act: Callable[[], object]) -> Iterator[None]:
+def after_statement(engine: Pool, start: str, act: Callable[[], object]) -> Iterator[None]:
     """Call `act` once, after the first statement of the engine that begins with `start`."""
     acts = [act]
 
-    def after(connection: object, cursor: object, statement: str, *_: Any) -> None:
+    def after(statement: str) -> None:
         if statement.startswith(start) and acts:
             acts.pop()()
 
-    sa.event.listen(engine, "after_cursor_execute", after)
+    watch(engine, after)
     yield
-    sa.event.remove(engine, "after_cursor_execute", after)
     assert not acts, f"no statement begins with {start}"
 
 
-def at_once(engine: sa.Engine, start: str, first: Callable[[], object], second: Callable[[], object]) -> None:
+def at_once(engine: Pool, start: str, first: Callable[[], object], second: Callable[[], object]) -> None:
     """Call `first`, and `second` in a thread after the first statement of `first` that begins with `start`.
 
     `first` continues once `second` has returned or waits for a lock. The database is on PostgreSQL.
@@ -45,7 +41,7 @@ def at_once(engine: sa.Engine, start: str, first: Callable[[], object], second: 
         seconds[0].result()
 
 
-def _are_waiting(engine: sa.Engine) -> bool:
+def _are_waiting(engine: Pool) -> bool:
     """Return whether a session waits for a lock. A transaction would see the sessions of its first query only."""
     with engine.connect() as connection:
-        return bool(connection.execute(_WAITING).scalar_one())
+        return bool(connection.execute(_WAITING).fetchone()[0])

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
-import sqlalchemy as sa
 
 from tests.processes.waiting import until
 from tests.programs import find
@@ -100,7 +100,7 @@ def start(folder: Path) -> tuple[str, int]:
 
 
 def new_database(folder: str, template: str = "template1") -> str:
-    """Create a database, which is empty or a copy of `template`, and return its SQLAlchemy URL."""
+    """Create a database, which is empty or a copy of `template`, and return its URL."""
     name = f"test_{uuid.uuid4().hex}"
     with psycopg.connect(host=folder, user=ACCOUNT, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
@@ -111,11 +111,9 @@ def new_database(folder: str, template: str = "template1") -> str:
 def control_template(folder: str) -> str:
     """Create a control database without content, and return its name. A copy takes 70 ms less than its tables."""
     created = new_database(folder)
-    database.connect(created).dispose()
-    name = sa.make_url(created).database
-    assert name is not None
-    return name
+    database.connect(created).close()
+    return urlsplit(created).path.removeprefix("/")
 
 
 def url(folder: str, database: str) -> str:
-    return f"postgresql+psycopg://{ACCOUNT}@/{database}?host={folder}"
+    return f"postgresql://{ACCOUNT}@/{database}?host={folder}"

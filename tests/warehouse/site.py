@@ -22,6 +22,7 @@ from tests.processes import forked
 from warehouse import doctor
 from warehouse.columns.filters import Filters
 from warehouse.control.policy import Periods
+from warehouse.database.transaction import transaction
 from warehouse.hotlog import batches, retention
 from warehouse.integrity import completeness
 from warehouse.lake import delta_table, staging
@@ -33,7 +34,6 @@ from warehouse.query.hits_snapshot import HitsReader
 from warehouse.report.reports import Reports
 from warehouse.report.results import Query
 from warehouse.schema import HITS, HOT
-from warehouse.transaction import transaction
 
 if TYPE_CHECKING:
     import duckdb

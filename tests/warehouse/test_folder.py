@@ -49,10 +49,10 @@ def test_damaged_record_is_refused(tmp_path: Path) -> None:
 def test_files_of_moved_databases_are_not_opened(tmp_path: Path) -> None:
     hot, url = tmp_path / "hot.sqlite", sqlite_url(tmp_path / "control.sqlite")
     batches.connect(hot).close()
-    database.connect(url).dispose()
+    database.connect(url).close()
     folder.record_moved(tmp_path, Moved("n", None, LAKE, is_complete=True))
     with closing(batches.connect(hot)):
-        database.connect(url).dispose()
+        database.connect(url).close()
     folder.record_moved(tmp_path, Moved("n", DATABASE, None, is_complete=True))
     for opening in (lambda: batches.connect(hot), lambda: database.connect(url), lambda: warehouse.connect(tmp_path)):
         with pytest.raises(DataMoved, match=f"moved to {DATABASE}"):

@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-import sqlalchemy as sa
 from deltalake import DeltaTable
 
+from tests.stores.sql import column, opened
 from tests.warehouse.site import Site, die_at, some_rows
 from warehouse import migrations
 from warehouse.control import database, projects
 from warehouse.control import schema_steps as control_steps
+from warehouse.database.pool import Pool, PoolError
+from warehouse.database.statements import Connection
+from warehouse.database.transaction import transaction
 from warehouse.errors import ControlUnreadable, StoreTooNew
 from warehouse.folder import sqlite_url
 from warehouse.hotlog import batches, schema_steps, synced
@@ -26,15 +29,14 @@ from warehouse.lake.roots import LocalPath
 from warehouse.migrations import Step
 from warehouse.query import engine as query
 from warehouse.schema import DAILY_VIEWS
-from warehouse.transaction import transaction
 
 CONTROL_STEPS = (
-    Step(2, control_steps.add_column("projects", "title TEXT")),
-    Step(3, control_steps.add_column("projects", "colour TEXT")),
+    Step(2, migrations.add_column("projects", "title TEXT")),
+    Step(3, migrations.add_column("projects", "colour TEXT")),
 )
 HOT_STEPS = (
-    Step(2, schema_steps.add_column("batches", "size INTEGER")),
-    Step(3, schema_steps.add_column("no_such_table", "x TEXT")),
+    Step(2, migrations.add_column("batches", "size INTEGER")),
+    Step(3, migrations.add_column("no_such_table", "x TEXT")),
 )
 TITLE = pa.field("title", pa.string(), metadata={"comment": "title of the page"})
 TABLE_STEPS = {**table_schema.STEPS, "hits": (*table_schema.STEPS["hits"], Step(4, table_schema.add_columns(TITLE)))}
@@ -46,41 +48,40 @@ def fail(connection: object) -> None:
     raise ZeroDivisionError
 
 
-def columns(engine: sa.Engine, table: str) -> list[str]:
-    return [str(column["name"]) for column in sa.inspect(engine).get_columns(table)]
-
-
-def recorded(engine: sa.Engine) -> int:
+def columns(engine: Pool, table: str) -> list[str]:
     with engine.connect() as connection:
-        return int(connection.execute(sa.text("SELECT version FROM schema_version")).scalar_one())
+        if isinstance(connection, sqlite3.Connection):
+            return column(engine, "SELECT name FROM pragma_table_info(:table)", table=table)
+    order = "SELECT column_name FROM information_schema.columns WHERE table_name = :table ORDER BY ordinal_position"
+    return column(engine, order, table=table)
 
 
-def project_ids(engine: sa.Engine) -> list[str]:
+def recorded(engine: Pool) -> int:
     with engine.connect() as connection:
-        return list(connection.execute(sa.text("SELECT id FROM projects")).scalars())
+        return int(connection.execute("SELECT version FROM schema_version").fetchone()[0])
+
+
+def project_ids(engine: Pool) -> list[str]:
+    return column(engine, "SELECT id FROM projects")
 
 
 def old_control(url: str) -> None:
     """Create a control database as 0.1.0 did: one project, and no table of versions."""
-    engine = sa.create_engine(url)
-    with engine.begin() as connection:
-        if engine.dialect.name == "sqlite":
-            connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+    engine = opened(url)
+    with engine.transaction() as connection:
         connection.execute(
-            sa.text(
-                "CREATE TABLE projects (id VARCHAR(63) PRIMARY KEY, origins JSON NOT NULL, created_s BIGINT NOT NULL, "
-                "is_ending BOOLEAN NOT NULL)"
-            )
+            "CREATE TABLE projects (id VARCHAR(63) PRIMARY KEY, origins JSON NOT NULL, created_s BIGINT NOT NULL, "
+            "is_ending BOOLEAN NOT NULL)"
         )
-        connection.execute(sa.text("INSERT INTO projects VALUES ('site', '[]', 1, false)"))
-    engine.dispose()
+        connection.execute("INSERT INTO projects VALUES ('site', '[]', 1, false)")
+    engine.close()
 
 
 def test_new_control_database_is_created_at_the_newest_version(database_url: str) -> None:
     engine = database.connect(database_url, CONTROL_STEPS)
     assert recorded(engine) == 3
     assert "title" not in columns(engine, "projects")  # the present definition created the table, not the steps
-    engine.dispose()
+    engine.close()
 
 
 def test_control_database_of_the_first_release_takes_every_step_once(database_url: str) -> None:
@@ -90,26 +91,26 @@ def test_control_database_of_the_first_release_takes_every_step_once(database_ur
         assert recorded(engine) == 1 + len(steps)
         assert columns(engine, "projects")[4:] == ["title", "colour"][: len(steps)]
         assert project_ids(engine) == ["site"]
-        engine.dispose()
+        engine.close()
 
 
 def test_older_projects_get_internal_ids_that_differ(database_url: str) -> None:
     old_control(database_url)
-    engine = sa.create_engine(database_url)
-    with engine.begin() as connection:
-        connection.execute(sa.text("INSERT INTO projects VALUES ('other', '[]', 1, false)"))
-    engine.dispose()
+    engine = opened(database_url)
+    with engine.transaction() as connection:
+        connection.execute("INSERT INTO projects VALUES ('other', '[]', 1, false)")
+    engine.close()
     engine = database.connect(database_url)
     internal_ids = [project.internal_id for project in projects.list_all(engine)]
     assert [len(each) for each in internal_ids] == [32, 32]
     assert len(set(internal_ids)) == 2
-    engine.dispose()
+    engine.close()
 
 
 def test_control_step_that_fails_leaves_the_version_before_it(database_url: str) -> None:
     old_control(database_url)
 
-    def add_and_fail(connection: sa.Connection) -> None:
+    def add_and_fail(connection: Connection) -> None:
         CONTROL_STEPS[1].apply(connection)
         fail(connection)
 
@@ -118,7 +119,7 @@ def test_control_step_that_fails_leaves_the_version_before_it(database_url: str)
     engine = database.connect(database_url, CONTROL_STEPS[:1])
     assert recorded(engine) == 2
     assert columns(engine, "projects")[4:] == ["title"]
-    engine.dispose()
+    engine.close()
 
 
 def test_control_steps_run_once_if_several_processes_start_together(database_url: str) -> None:
@@ -129,8 +130,8 @@ def test_control_steps_run_once_if_several_processes_start_together(database_url
     def start() -> None:
         together.wait()
         try:
-            database.connect(database_url, CONTROL_STEPS).dispose()
-        except sa.exc.SQLAlchemyError as error:
+            database.connect(database_url, CONTROL_STEPS).close()
+        except PoolError as error:
             faults.append(error)
 
     threads = [threading.Thread(target=start) for _ in range(6)]
@@ -141,14 +142,14 @@ def test_control_steps_run_once_if_several_processes_start_together(database_url
     assert faults == []
     engine = database.connect(database_url, CONTROL_STEPS)
     assert columns(engine, "projects")[4:] == ["title", "colour"]
-    engine.dispose()
+    engine.close()
 
 
 def test_newer_control_database_is_refused(database_url: str) -> None:
     engine = database.connect(database_url)
-    with engine.begin() as connection:
-        connection.execute(database.SCHEMA_VERSION.update().values(version=99))
-    engine.dispose()
+    with engine.transaction() as connection:
+        connection.execute("UPDATE schema_version SET version = 99")
+    engine.close()
     known = migrations.newest(control_steps.STEPS)
     for refuse in (database.connect, database.read_identity):
         with pytest.raises(StoreTooNew, match=rf"^the control database has schema version 99, .* up to {known}: inst"):
@@ -157,9 +158,9 @@ def test_newer_control_database_is_refused(database_url: str) -> None:
 
 def test_control_database_restored_without_its_version_is_refused(database_url: str) -> None:
     engine = database.connect(database_url)
-    with engine.begin() as connection:
-        connection.execute(database.SCHEMA_VERSION.delete())
-    engine.dispose()
+    with engine.transaction() as connection:
+        connection.execute("DELETE FROM schema_version")
+    engine.close()
     with pytest.raises(ControlUnreadable, match="records no schema version"):
         database.connect(database_url)
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, get_args
 
-import sqlalchemy as sa
-
-from warehouse.control.database import METADATA, PROJECTS
+from warehouse.control.database import statements
+from warehouse.database.pool import Pool
+from warehouse.database.statements import Connection
 
 RETENTION_DAYS = 365
 """Age at which an entry is deleted, in days."""
@@ -41,16 +41,7 @@ Action = Literal[
     "allowed a site",
 ]
 
-AUDIT = sa.Table(
-    "audit",
-    METADATA,
-    sa.Column("id", sa.String(12), primary_key=True),
-    sa.Column("at_us", sa.BigInteger, nullable=False, index=True),
-    sa.Column("who", sa.String(100)),
-    sa.Column("action", sa.String(40), nullable=False),
-    sa.Column("project_id", sa.ForeignKey(PROJECTS.c.id, ondelete="CASCADE"), index=True),
-    sa.Column("detail", sa.String(DETAIL_CHARACTERS_MAX), nullable=False),
-)
+STATEMENTS = statements(__file__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,31 +58,29 @@ class Entry:
 
 
 def record(
-    connection: sa.Connection, by: str | None, action: Action, project: str | None = None, detail: str = ""
+    connection: Connection, by: str | None, action: Action, project: str | None = None, detail: str = ""
 ) -> None:
     """Add an entry inside the caller's transaction, and delete the entries that are too old or too many."""
-    is_failure = AUDIT.c.action.in_(FAILURES)
-    alike, most = (is_failure, FAILURES_MAX) if action in FAILURES else (~is_failure, ENTRIES_MAX)
-    now_us = time.time_ns() // 1_000
-    values = {"id": secrets.token_hex(6), "at_us": now_us, "who": by, "action": action, "project_id": project}
-    connection.execute(AUDIT.insert().values(values | {"detail": detail[:DETAIL_CHARACTERS_MAX]}))
-    first_surplus = sa.select(AUDIT.c.at_us).where(alike).order_by(AUDIT.c.at_us.desc()).offset(most).limit(1)
-    is_old = AUDIT.c.at_us <= now_us - RETENTION_DAYS * 86_400 * 1_000_000
-    connection.execute(AUDIT.delete().where(is_old | alike & (AUDIT.c.at_us <= first_surplus.scalar_subquery())))
+    is_failure, now_us = action in FAILURES, time.time_ns() // 1_000
+    values = {"id": secrets.token_hex(6), "at_us": now_us, "who": by, "action": action, "project": project}
+    STATEMENTS.run(connection, "ADD", {**values, "detail": detail[:DETAIL_CHARACTERS_MAX]})
+    surplus = {
+        "old_us": now_us - RETENTION_DAYS * 86_400 * 1_000_000,
+        "is_failure": is_failure,
+        "most": FAILURES_MAX if is_failure else ENTRIES_MAX,
+    }
+    failures = {f"failure{number}": failure for number, failure in enumerate(FAILURES)}
+    STATEMENTS.run(connection, "DELETE_SURPLUS", {**surplus, **failures})
 
 
-def entries(engine: sa.Engine, offset: int, limit: int) -> list[Entry]:
+def entries(control: Pool, offset: int, limit: int) -> list[Entry]:
     """Return entries, newest first."""
-    query = AUDIT.select().order_by(AUDIT.c.at_us.desc(), AUDIT.c.id.desc()).offset(offset).limit(limit)
-    with engine.connect() as connection:
-        rows = connection.execute(query).all()
-    return [
-        Entry(datetime.fromtimestamp(row.at_us / 1e6, UTC), row.who, row.action, row.project_id, row.detail)
-        for row in rows
-    ]
+    with control.connect() as connection:
+        rows = STATEMENTS.run(connection, "ENTRIES", {"offset": offset, "limit": limit}).fetchall()
+    return [Entry(datetime.fromtimestamp(at_us / 1e6, UTC), *rest) for at_us, *rest in rows]
 
 
-def count(engine: sa.Engine) -> int:
+def count(control: Pool) -> int:
     """Return the number of entries."""
-    with engine.connect() as connection:
-        return connection.execute(sa.select(sa.func.count()).select_from(AUDIT)).scalar_one()
+    with control.connect() as connection:
+        return int(STATEMENTS.run(connection, "COUNT").fetchone()[0])

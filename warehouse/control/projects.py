@@ -1,24 +1,21 @@
 """Projects: sites with separate views, each with the origins whose beacons it accepts."""
 
+import json
 import re
 import uuid
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlsplit
 
-import sqlalchemy as sa
-
 from warehouse.control import audit
-from warehouse.control.database import PROJECTS, transaction
+from warehouse.control.database import STATEMENTS
+from warehouse.database.pool import Pool
+from warehouse.database.statements import Connection
 from warehouse.errors import InvalidProject, ProjectExists, ProjectGone, ProjectNotFound
 
 ID = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 ANY_ORIGIN = "*"
 PORT_MAX = 65_535
 _ORIGIN = re.compile(r"(?P<scheme>https?)://(?P<host>[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(?P<port>[1-9][0-9]{0,4}))?/?")
-
-_IN_USE = PROJECTS.c.is_ending.is_(sa.false())
-_INTERNAL_ID = sa.select(PROJECTS.c.internal_id).where(PROJECTS.c.id == sa.bindparam("id"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +37,7 @@ class Project:
         return ANY_ORIGIN in self.origins or any(urlsplit(origin).hostname == host for origin in self.origins)
 
 
-def create(engine: sa.Engine, id: str, origins: tuple[str, ...], now_s: int) -> Project:
+def create(control: Pool, id: str, origins: tuple[str, ...], now_s: int) -> Project:
     """Create a project.
 
     Raises:
@@ -54,19 +51,17 @@ def create(engine: sa.Engine, id: str, origins: tuple[str, ...], now_s: int) -> 
     project = Project(id, tuple(normalized_origin(origin) for origin in origins), now_s, uuid.uuid4().hex)
     values = {
         "id": id,
-        "origins": list(project.origins),
+        "origins": json.dumps(project.origins),
         "created_s": now_s,
         "internal_id": project.internal_id,
     }
-    try:
-        with engine.begin() as connection:
-            connection.execute(PROJECTS.insert().values(values))
-    except sa.exc.IntegrityError:
-        raise ProjectExists(_why_taken(engine, id)) from None
+    with control.transaction() as connection:
+        if STATEMENTS.run(connection, "ADD_PROJECT", values).rowcount == 0:
+            raise ProjectExists(_why_taken(connection, id))
     return project
 
 
-def find(engine: sa.Engine, id: str) -> Project:
+def find(control: Pool, id: str) -> Project:
     """Return the project with an id.
 
     Raises:
@@ -74,74 +69,74 @@ def find(engine: sa.Engine, id: str) -> Project:
     """
     if "\0" in id:  # PostgreSQL refuses the whole query
         raise ProjectNotFound(id)
-    with engine.connect() as connection:
-        row = connection.execute(PROJECTS.select().where(PROJECTS.c.id == id, _IN_USE)).one_or_none()
+    with control.connect() as connection:
+        row = STATEMENTS.run(connection, "PROJECT", {"id": id}).fetchone()
     if row is None:
         raise ProjectNotFound(id)
-    return _project(row)
+    return _project(*row)
 
 
-def lock(connection: sa.Connection, id: str) -> None:
+def lock(connection: Connection, id: str) -> tuple[str, ...]:
     """Lock a project, inside the caller's transaction, against other changes of the rows that refer to it.
+
+    Return its origins.
 
     Raises:
         ProjectNotFound: see `find`.
     """
-    query = sa.select(PROJECTS.c.id).where(PROJECTS.c.id == id, _IN_USE).with_for_update(key_share=True)
-    if "\0" in id or connection.execute(query).one_or_none() is None:
+    row = None if "\0" in id else STATEMENTS.run(connection, "LOCK_PROJECT", {"id": id}).fetchone()
+    if row is None:
         raise ProjectNotFound(id)
+    return tuple(json.loads(row[0]))
 
 
-def list_all(engine: sa.Engine) -> list[Project]:
+def list_all(control: Pool) -> list[Project]:
     """Return all projects, ordered by id."""
-    with engine.connect() as connection:
-        rows = connection.execute(PROJECTS.select().where(_IN_USE).order_by(PROJECTS.c.id)).all()
-    return [_project(row) for row in rows]
+    with control.connect() as connection:
+        return [_project(*row) for row in STATEMENTS.run(connection, "PROJECTS").fetchall()]
 
 
-def set_origins(engine: sa.Engine, id: str, origins: tuple[str, ...], by: str | None = None) -> None:
+def set_origins(control: Pool, id: str, origins: tuple[str, ...], by: str | None = None) -> None:
     """Replace the origins whose beacons a project accepts. `by`: see `who` of `audit.Entry`.
 
     Raises:
         ProjectNotFound, InvalidProject
     """
     checked = [normalized_origin(origin) for origin in origins]
-    with transaction(engine) as connection:
+    with control.transaction() as connection:
         lock(connection, id)
-        connection.execute(PROJECTS.update().where(PROJECTS.c.id == id).values(origins=checked))
+        STATEMENTS.run(connection, "SET_ORIGINS", {"id": id, "origins": json.dumps(checked)})
         audit.record(connection, by, "set the allowed sites", id, ", ".join(checked) or "none")
 
 
-def allow_origin(engine: sa.Engine, id: str, origin: str, by: str | None = None) -> None:
+def allow_origin(control: Pool, id: str, origin: str, by: str | None = None) -> None:
     """Add an origin whose beacons a project accepts, unless the project has it. `by`: see `who` of `audit.Entry`.
 
     Raises:
         ProjectNotFound, InvalidProject
     """
     checked = normalized_origin(origin)
-    with transaction(engine) as connection:
-        lock(connection, id)
-        this = PROJECTS.c.id == id
-        origins = connection.execute(sa.select(PROJECTS.c.origins).where(this)).scalar_one()
+    with control.transaction() as connection:
+        origins = lock(connection, id)
         if checked not in origins:
-            connection.execute(PROJECTS.update().where(this).values(origins=[*origins, checked]))
+            STATEMENTS.run(connection, "SET_ORIGINS", {"id": id, "origins": json.dumps([*origins, checked])})
             audit.record(connection, by, "allowed a site", id, checked)
 
 
-def internal_id_of(engine: sa.Engine, id: str) -> str:
+def internal_id_of(control: Pool, id: str) -> str:
     """Return the internal id of the project with an id, also if the project is being deleted.
 
     Raises:
         ProjectNotFound: no project has the id.
     """
-    with engine.connect() as connection:
-        internal_id: str | None = connection.execute(_INTERNAL_ID, {"id": id}).scalar_one_or_none()
-    if internal_id is None:
+    with control.connect() as connection:
+        row = STATEMENTS.run(connection, "INTERNAL_ID", {"id": id}).fetchone()
+    if row is None:
         raise ProjectNotFound(id)
-    return internal_id
+    return str(row[0])
 
 
-def begin_deletion(engine: sa.Engine, id: str, internal_id: str | None = None) -> str:
+def begin_deletion(control: Pool, id: str, internal_id: str | None = None) -> str:
     """Mark a project as being deleted, and return its internal id. Its rows are erased after this call.
 
     `find` no longer returns the project, and its id cannot be used until `delete`. The call may be repeated. With an
@@ -151,58 +146,45 @@ def begin_deletion(engine: sa.Engine, id: str, internal_id: str | None = None) -
         ProjectNotFound: no project has the id.
         ProjectGone: the project with `internal_id` was deleted meanwhile.
     """
-    marked = PROJECTS.update().where(_is(id, internal_id)).values(is_ending=True).returning(PROJECTS.c.internal_id)
-    with engine.begin() as connection:
-        marked_id: str | None = connection.execute(marked).scalar_one_or_none()
-    if marked_id is None:
+    with control.transaction() as connection:
+        marked = STATEMENTS.run(connection, "BEGIN_DELETION", {"id": id, "internal_id": internal_id}).fetchall()
+    if not marked:
         raise ProjectNotFound(id) if internal_id is None else ProjectGone(id)
-    return marked_id
+    return str(marked[0][0])
 
 
-def require_same(engine: sa.Engine, id: str, internal_id: str) -> None:
+def require_same(control: Pool, id: str, internal_id: str) -> None:
     """Raise ProjectGone unless the project with an id has this internal id.
 
     Rows of stores other than the control database have no internal id. After this check, none of the rows that the
     caller has read before belongs to a later project of the same id.
     """
     try:
-        current = internal_id_of(engine, id)
+        current = internal_id_of(control, id)
     except ProjectNotFound:
         raise ProjectGone(id) from None
     if current != internal_id:
         raise ProjectGone(id)
 
 
-def is_of(column: sa.ColumnElement[str], id: str, internal_id: str | None) -> sa.ColumnElement[bool]:
-    """Return the condition that a column has the id of a project, which has this internal id if there is one."""
-    return column == id if internal_id is None else column.in_(sa.select(PROJECTS.c.id).where(_is(id, internal_id)))
-
-
-def delete(engine: sa.Engine, id: str, internal_id: str | None = None) -> None:
+def delete(control: Pool, id: str, internal_id: str | None = None) -> None:
     """Delete a project and all rows of the control database that refer to it. A missing project is not an error.
 
     With an `internal_id`, a project that was created under the same id meanwhile stays: it has another one.
 
     Running agent jobs must be removed first: see `agent.jobs.store.remove`.
     """
-    with engine.begin() as connection:
-        connection.execute(PROJECTS.delete().where(_is(id, internal_id)))
+    with control.transaction() as connection:
+        STATEMENTS.run(connection, "DELETE_PROJECT", {"id": id, "internal_id": internal_id})
 
 
-def _is(id: str, internal_id: str | None) -> sa.ColumnElement[bool]:
-    """Return the condition that a project has an id, and this internal id if there is one."""
-    has_id = PROJECTS.c.id == id
-    return has_id if internal_id is None else has_id & (PROJECTS.c.internal_id == internal_id)
+def _project(id: str, origins: str, created_s: int, internal_id: str) -> Project:
+    return Project(id, tuple(json.loads(origins)), created_s, internal_id)
 
 
-def _project(row: sa.Row[Any]) -> Project:
-    return Project(row.id, tuple(row.origins), row.created_s, row.internal_id)
-
-
-def _why_taken(engine: sa.Engine, id: str) -> str:
-    with engine.connect() as connection:
-        ending = connection.execute(sa.select(PROJECTS.c.is_ending).where(PROJECTS.c.id == id)).scalar_one_or_none()
-    if ending:
+def _why_taken(connection: Connection, id: str) -> str:
+    row = STATEMENTS.run(connection, "IS_ENDING", {"id": id}).fetchone()
+    if row is not None and row[0]:
         return f"the deletion of project {id!r} is not complete: delete it again if it was interrupted"
     return f"project {id!r} exists already"
 

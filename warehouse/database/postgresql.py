@@ -62,8 +62,12 @@ class PostgresqlConnection:
     transaction opens a new connection.
     """
 
-    def __init__(self, url: str, schema: str, lock: str, lock_timeout_s: float) -> None:
+    def __init__(
+        self, url: str, schema: str | None = None, lock: str | None = None, lock_timeout_s: float | None = None
+    ) -> None:
         """Connect to `url`, a URL of libpq. `lock` is a statement that takes the lock of all write transactions.
+
+        Without a `schema`, the connection has the server's search path and limits: see `open_connection`.
 
         Raises:
             ServerError: the server does not answer or refuses the connection.
@@ -80,6 +84,11 @@ class PostgresqlConnection:
     def is_lost(self) -> bool:
         """Return whether the last statement found that the connection is lost."""
         return self._connection.closed
+
+    @property
+    def password(self) -> str:
+        """Return the password of the connection, which may be one of a file of libpq."""
+        return self._connection.info.password
 
     @property
     def in_transaction(self) -> bool:
@@ -203,7 +212,8 @@ class PostgresqlConnection:
             try:
                 with connection.pipeline():
                     connection.execute(BEGIN)
-                    connection.execute(self._lock.encode())
+                    if self._lock is not None:
+                        connection.execute(self._lock.encode())
                     yield connection
             except BaseException:
                 self._roll_back()

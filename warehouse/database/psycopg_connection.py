@@ -20,7 +20,7 @@ A paused process would otherwise keep its locks. The time is below the lock time
 a paused process and are then stored.
 """
 CLIENT_KEY = 0x6E6F6465
-"""Key of the advisory lock that every connection shares, by which they are counted: `node` in ASCII."""
+"""Key of the advisory lock that every connection to a hot log shares, by which they are counted: `node` in ASCII."""
 COUNT_OTHERS = f"""
 SELECT count(*) FROM pg_locks
 WHERE locktype = 'advisory' AND classid = 0 AND objid = {CLIENT_KEY} AND mode = 'ShareLock' AND pid <> pg_backend_pid()
@@ -34,8 +34,10 @@ SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('sync
 them."""
 
 
-def open_connection(url: str, schema: str, lock_timeout_s: float) -> "psycopg.Connection[Any]":
-    """Open a connection in autocommit mode to a schema of the database at `url`, a URL of libpq.
+def open_connection(url: str, schema: str | None, lock_timeout_s: float | None) -> "psycopg.Connection[Any]":
+    """Open a connection in autocommit mode to the database at `url`, a URL of libpq, whose own parameters prevail.
+
+    A connection to a `schema`, that of a hot log, is counted, and has limits of time for locks and transactions.
 
     Raises:
         psycopg.Error: the server does not answer or refuses the connection.
@@ -43,21 +45,23 @@ def open_connection(url: str, schema: str, lock_timeout_s: float) -> "psycopg.Co
     import psycopg  # noqa: PLC0415  # see the module's docstring
 
     parameters: dict[str, Any] = {
-        "autocommit": True,
         "fallback_application_name": "readership",
         "connect_timeout": CONNECT_TIMEOUT_S,
         "keepalives_idle": LOST_AFTER_S // 2,
         "keepalives_interval": 1,
         "keepalives_count": LOST_AFTER_S // 2,
         "tcp_user_timeout": LOST_AFTER_S * 1000,
-        "options": (
+        **psycopg.conninfo.conninfo_to_dict(url),
+    }
+    if schema is not None and lock_timeout_s is not None:
+        parameters["options"] = (
             f"-c search_path={schema} -c lock_timeout={int(lock_timeout_s * 1000)}"
             f" -c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION_S * 1000}"
-        ),
-    }
-    connection = psycopg.connect(url, **parameters)
+        )
+    connection = psycopg.connect("", autocommit=True, **parameters)
     connection.execute(SYNCHRONOUS_COMMIT)
-    connection.execute(f"SELECT pg_advisory_lock_shared({CLIENT_KEY})")
+    if schema is not None:
+        connection.execute(f"SELECT pg_advisory_lock_shared({CLIENT_KEY})")
     return connection
 
 

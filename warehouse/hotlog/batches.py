@@ -15,6 +15,7 @@ import msgspec
 import pyarrow as pa
 from xxhash import xxh3_64_digest
 
+from warehouse.database.transaction import BUSY_TIMEOUT_S, transaction
 from warehouse.errors import BatchDamaged
 from warehouse.folder import refuse_moved
 from warehouse.hotlog import loads, postgresql, schema_steps
@@ -22,7 +23,6 @@ from warehouse.hotlog.connection import STATEMENTS, HotConnection, HotLogPlace, 
 from warehouse.hotlog.schema_steps import STEPS, Steps
 from warehouse.lake.staging import Staged
 from warehouse.schema import HOT
-from warehouse.transaction import BUSY_TIMEOUT_S, transaction
 
 DELETED_BYTES, DELETED_BATCHES = 1024 * 1024, 2_000
 """Approximate size, in bytes, and maximum number of the batches that one transaction deletes."""

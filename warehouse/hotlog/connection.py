@@ -7,13 +7,15 @@ from typing import TypeAlias
 
 from warehouse.database.postgresql import PostgresqlConnection, ServerError
 from warehouse.database.statements import Statements
+from warehouse.database.url import libpq_url
+from warehouse.database.url import name_of as database_name_of
 
 HotConnection: TypeAlias = sqlite3.Connection | PostgresqlConnection
 """Connection to the hot log, as `warehouse.hotlog.batches.connect` returns it."""
 HOT_LOG_ERRORS = (sqlite3.DatabaseError, ServerError)
 """Errors of a hot log that cannot be read or written."""
-STATEMENTS = Statements("warehouse.hotlog.tables", Path(__file__).with_name("tables.sqlite.sql"))
-"""Statements on the tables of `warehouse.hotlog.tables`."""
+STATEMENTS = Statements(Path(__file__).with_name("tables.sql"))
+"""Statements on the tables of the hot log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +42,6 @@ def name_of(connection: HotConnection) -> str:
 
 
 def server_of(url: str) -> Server | None:
-    """Return the hot log in the database of a SQLAlchemy URL; None if its driver is not psycopg."""
-    if not url.startswith("postgresql"):
-        return None
-    import sqlalchemy as sa  # noqa: PLC0415  # takes 0.2 s to import, and a hot log in a file needs none
-
-    parsed = sa.make_url(url)
-    if parsed.get_driver_name() != "psycopg":
-        return None
-    host = parsed.host or parsed.query.get("host") or "localhost"
-    libpq_url = parsed.set(drivername="postgresql").render_as_string(hide_password=False)
-    return Server(libpq_url, f"the database {parsed.database} on {host}")
+    """Return the hot log in the database of a URL; None if it is not one of PostgreSQL."""
+    server = libpq_url(url)
+    return None if server is None else Server(server, f"the {database_name_of(server)}")

@@ -13,11 +13,12 @@ from contextlib import closing
 from warehouse import migrations
 from warehouse.database.postgresql import PostgresqlConnection
 from warehouse.database.psycopg_connection import COUNT_OTHERS
+from warehouse.database.statements import has_table
+from warehouse.database.transaction import BUSY_TIMEOUT_S
 from warehouse.errors import StoreTooNew
 from warehouse.hotlog import schema_steps
-from warehouse.hotlog.connection import Server
+from warehouse.hotlog.connection import STATEMENTS, Server
 from warehouse.migrations import Step
-from warehouse.transaction import BUSY_TIMEOUT_S
 
 SCHEMA = "hot_log"
 """Name of the schema of PostgreSQL in which the tables are."""
@@ -91,7 +92,7 @@ def _require_known(connection: PostgresqlConnection) -> None:
 
 def _version(connection: PostgresqlConnection) -> int | None:
     """Return the schema version; None for a database without the tables."""
-    if not schema_steps.has_table(connection, "schema_version"):
+    if not has_table(connection, "schema_version"):
         return None
     row = connection.execute("SELECT version FROM schema_version").fetchone()
     return int(row[0]) if row else None
@@ -116,10 +117,8 @@ def create(connection: PostgresqlConnection) -> None:
     """Create the schema and the tables, inside the caller's transaction."""
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
     schema_steps.create_tables(connection)
-    # Arrow batches compress slowly and by little. The size of an uncompressed value is read without the value.
-    connection.execute("ALTER TABLE batches ALTER COLUMN message SET STORAGE EXTERNAL")
+    STATEMENTS.run_script(connection, "CREATE_SEQUENCES")
     connection.execute(_COUNT)
     connection.execute("INSERT INTO sqlite_sequence VALUES (%s, 0)", (COUNTED,))
     connection.execute(f"CREATE TRIGGER next_id BEFORE INSERT ON {COUNTED} FOR EACH ROW EXECUTE FUNCTION next_id()")
-    connection.execute("CREATE TABLE schema_version (version BIGINT NOT NULL)")
     connection.execute("INSERT INTO schema_version VALUES (%s)", (VERSION,))

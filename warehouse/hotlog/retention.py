@@ -6,10 +6,10 @@ the batches are deleted, however often the lake is loaded and compacted meanwhil
 
 from collections.abc import Mapping
 
+from warehouse.database.transaction import transaction
 from warehouse.hotlog import batches, loads, synced
 from warehouse.hotlog.connection import HotConnection
 from warehouse.hotlog.synced import Synced
-from warehouse.transaction import transaction
 
 AS_OF_S = 600
 """Time for which a moment can be read, and for which a batch stays in the hot log after its load, in seconds."""

@@ -7,10 +7,10 @@ from contextlib import closing
 from pathlib import Path
 
 from warehouse import migrations
-from warehouse.database.statements import Statements
+from warehouse.database.statements import Statements, has_table
+from warehouse.database.transaction import BUSY_TIMEOUT_S, transaction
 from warehouse.hotlog.connection import STATEMENTS, HotConnection
 from warehouse.migrations import Step
-from warehouse.transaction import BUSY_TIMEOUT_S, transaction
 
 STORE = "the hot log"
 """Name of the store in messages."""
@@ -47,27 +47,6 @@ def run(*statements: str) -> Callable[[sqlite3.Connection], None]:
     return apply
 
 
-def add_column(table: str, definition: str) -> Callable[[sqlite3.Connection], None]:
-    """Return a step that adds a column, such as `checksum BLOB`.
-
-    The step skips a table that does not exist yet: it is created at the newest version when it is first needed.
-    """
-
-    def apply(connection: sqlite3.Connection) -> None:
-        if has_table(connection, table):
-            connection.execute(f"ALTER TABLE {table} ADD COLUMN {definition}")
-
-    return apply
-
-
-def has_table(connection: HotConnection, name: str) -> bool:
-    """Return whether the hot log has a table."""
-    if not isinstance(connection, sqlite3.Connection):
-        return connection.execute("SELECT to_regclass(%s)", (name,)).fetchone()[0] is not None
-    query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
-    return connection.execute(query, (name,)).fetchone() is not None
-
-
 def rename_unkeyed(connection: HotConnection) -> None:
     """Give the table of imported logs, if it exists, the name UNKEYED_LOGS."""
     if has_table(connection, "read_logs"):
@@ -92,10 +71,10 @@ def drop_recounts(connection: HotConnection) -> None:
 STEPS: Steps = (
     Step(2, run(_SYNCED)),
     Step(3, run(_REFUSALS)),
-    Step(4, add_column("batches", "checksum BLOB")),
+    Step(4, migrations.add_column("batches", "checksum BLOB")),
     Step(5, run(*_LOADS)),
-    Step(6, add_column("node", "first_version INTEGER NOT NULL DEFAULT 0")),
-    Step(7, add_column("batches", "columns INTEGER")),  # null for a batch of an older release
+    Step(6, migrations.add_column("node", "first_version INTEGER NOT NULL DEFAULT 0")),
+    Step(7, migrations.add_column("batches", "columns INTEGER")),  # null for a batch of an older release
     Step(8, rename_unkeyed),
     Step(9, add_bytes),
     Step(10, drop_recounts),
@@ -140,11 +119,13 @@ def create_tables(connection: HotConnection) -> None:
     STATEMENTS.run(connection, "ADD_NODE", {"id": uuid.uuid4().hex})
 
 
-def add_tables(connection: HotConnection, statements: Statements, table: str) -> None:
-    """Create the tables of another room, one of which is `table`, unless they exist."""
+def add_tables(connection: HotConnection, statements: Statements) -> None:
+    """Create the tables of another room, unless they exist."""
     if isinstance(connection, sqlite3.Connection):
         statements.create(connection)
-    elif not has_table(connection, table):  # in PostgreSQL, creating an index locks its table even if the index exists
+    elif not statements.is_complete(
+        connection
+    ):  # in PostgreSQL, creating an index locks its table even if the index exists
         with connection.changing_tables():
             statements.create(connection)
 

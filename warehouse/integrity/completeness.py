@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 from deltalake import DeltaTable
 
+from warehouse.database.statements import has_table
+from warehouse.database.transaction import BUSY_TIMEOUT_S
 from warehouse.database_errors import is_damage
 from warehouse.errors import DataIncomplete, HotLogBehind
 from warehouse.hotlog import batches, postgresql, synced
 from warehouse.hotlog.connection import HotConnection, HotLogPlace, Server
-from warehouse.hotlog.schema_steps import has_table
 from warehouse.lake import delta_table, registry
 from warehouse.lake.registry import ControlRecord, HotLogRecord
 from warehouse.lake.roots import Root
-from warehouse.transaction import BUSY_TIMEOUT_S
 
 if TYPE_CHECKING:
     from warehouse.control.database import ControlIdentity

@@ -12,16 +12,16 @@ from itertools import chain
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
+from warehouse.database.statements import has_table
+from warehouse.database.transaction import transaction
 from warehouse.errors import LakeBusy, TableIncomplete
 from warehouse.hotlog import batches, loads, synced
 from warehouse.hotlog.connection import HotConnection
-from warehouse.hotlog.schema_steps import has_table
 from warehouse.hotlog.synced import Synced
 from warehouse.integrity.lake_lock import lake_lock
 from warehouse.lake import delta_log, delta_table, log_repair, registry, staging
 from warehouse.lake.delta_log import Log
 from warehouse.lake.roots import Root
-from warehouse.transaction import transaction
 
 _NAMES = {spec.name for spec in delta_table.TABLES}
 

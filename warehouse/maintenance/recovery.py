@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from warehouse import daily_count
 from warehouse.control import database as control
+from warehouse.database.transaction import transaction
 from warehouse.hotlog import batches, loads
 from warehouse.hotlog.connection import HotConnection, HotLogPlace
 from warehouse.integrity import completeness, durability
@@ -24,7 +25,6 @@ from warehouse.lake.registry import HotLogRecord
 from warehouse.lake.roots import Root
 from warehouse.query import engine
 from warehouse.schema import HOT
-from warehouse.transaction import transaction
 
 _UNLOADED = """
 SELECT waiting.* FROM waiting ANTI JOIN {hits} AS hits USING (project_id, ts, path, user_agent, received_at)
@@ -177,7 +177,7 @@ def _unloaded(hot: HotConnection, root: Root, database: duckdb.DuckDBPyConnectio
 
 def accept_control(database_url: str, root: Root) -> None:
     """Register the control database as it is, or a new one, with the lake."""
-    control.connect(database_url).dispose()
+    control.connect(database_url).close()
     completeness.register_control(control.read_identity(database_url), root)
 
 

@@ -9,18 +9,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 
-import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import psycopg
-
 from warehouse.control import database as control_database
+from warehouse.database import tables as definitions
 from warehouse.database.postgresql import PostgresqlConnection
-from warehouse.database.statements import Statements, creation
+from warehouse.database.statements import Statements, has_table
+from warehouse.database.tables import Table
+from warehouse.database.transaction import BUSY_TIMEOUT_S
+from warehouse.database.url import libpq_url
 from warehouse.errors import MoveRefused
-from warehouse.hotlog import postgresql, schema_steps
+from warehouse.hotlog import postgresql
 from warehouse.hotlog.connection import STATEMENTS, Server
 from warehouse.move import tables, values
 from warehouse.move.tables import OnRows
-from warehouse.transaction import BUSY_TIMEOUT_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +34,13 @@ class Sources:
     control: sqlite3.Connection | None
     more: Sequence[Statements]
 
-    def hot_tables(self) -> list[sa.Table]:
+    def hot_tables(self) -> list[Table]:
         """Return the tables of the hot log."""
-        every = [table for each in (STATEMENTS, *self.more) for table in each.metadata.sorted_tables]
-        return [table for table in every if "only" not in table.info]
+        return definitions.of((STATEMENTS, *self.more))
 
-    def control_tables(self) -> list[sa.Table]:
+    def control_tables(self) -> list[Table]:
         """Return the tables of the control database: those of all modules that the process has imported."""
-        return [] if self.control is None else control_database.METADATA.sorted_tables
+        return [] if self.control is None else definitions.of(control_database.TABLES)
 
     def require_known(self) -> None:
         """Raise MoveRefused if a file has a table or column that no module defines."""
@@ -72,7 +71,7 @@ def has_hot_log(server: Server, node: str) -> bool:
 
 
 def _has_hot_log(target: PostgresqlConnection, node: str) -> bool:
-    if not schema_steps.has_table(target, "node"):
+    if not has_table(target, "node"):
         return False
     (owner,) = target.execute("SELECT id FROM node").fetchone()
     if owner != node:
@@ -138,8 +137,8 @@ def _creating(target: PostgresqlConnection, sources: Sources, schema: str) -> It
     with target.changing_tables():
         for timeout in ("idle_in_transaction_session_timeout", "statement_timeout"):  # a large table takes longer
             target.execute(f"SET LOCAL {timeout} = 0")
-        target.execute("SELECT pg_advisory_xact_lock(%s)", (control_database.SCHEMA_LOCK_KEY,))
-        if schema_steps.has_table(target, "node"):
+        control_database.STATEMENTS.run(target, "LOCK_SCHEMA")
+        if has_table(target, "node"):
             raise MoveRefused(f"the database {target.database} has a hot log: name an empty database")
         if sources.control is not None:
             _search(target, schema)
@@ -152,12 +151,11 @@ def _creating(target: PostgresqlConnection, sources: Sources, schema: str) -> It
 
 
 def _create_control(target: PostgresqlConnection) -> None:
-    for table in control_database.METADATA.sorted_tables:
-        if schema_steps.has_table(target, table.name):
+    for table in definitions.of(control_database.TABLES):
+        if has_table(target, table.name):
             raise MoveRefused(f"the database {target.database} has a table {table.name}: name an empty database")
-    dialect = psycopg.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy has no annotation
-    for statement in creation(control_database.METADATA, dialect).split(";\n"):
-        target.execute(statement)
+    for each in control_database.TABLES:
+        each.create(target)
 
 
 def _search(target: PostgresqlConnection, schema: str) -> None:
@@ -166,13 +164,13 @@ def _search(target: PostgresqlConnection, schema: str) -> None:
 
 
 def _copy_all(
-    source: sqlite3.Connection, target: PostgresqlConnection, chosen: Sequence[sa.Table], on_rows: OnRows
+    source: sqlite3.Connection, target: PostgresqlConnection, chosen: Sequence[Table], on_rows: OnRows
 ) -> dict[str, int]:
     counts = {}
     for table in chosen:
         counts[table.name] = tables.copy(source, target, table, on_rows)
         id = tables.last_id(source, table)
-        if table.name == postgresql.COUNTED and table.metadata is STATEMENTS.metadata:
+        if table.name == postgresql.COUNTED:
             target.execute("UPDATE sqlite_sequence SET seq = %s WHERE name = %s", (id, table.name))
         elif id is not None:
             tables.continue_above(target, table, id)
@@ -181,10 +179,7 @@ def _copy_all(
 
 def control_schema(url: str) -> str:
     """Return the schema in which a database has the tables of the control database."""
-    engine = sa.create_engine(url, hide_parameters=True)
-    try:
-        with engine.connect() as connection:
-            schema: str = connection.execute(sa.text("SELECT current_schema()")).scalar_one() or "public"
-            return schema
-    finally:
-        engine.dispose()
+    server = libpq_url(url)
+    assert server is not None
+    with closing(PostgresqlConnection(server)) as connection:
+        return connection.execute("SELECT current_schema()").fetchone()[0] or "public"

@@ -1,18 +1,15 @@
 """Rows of SQLite tables, copied to PostgreSQL tables of the same columns.
 
-The columns are those of SQLAlchemy's tables. SQLite stores a boolean as 0 or 1, and JSON as text: the text format of
+SQLite stores a boolean as 0 or 1, and JSON as text: the text format of
 PostgreSQL's COPY takes both, and no value is decoded.
 """
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from warehouse.database.postgresql import PostgresqlConnection, ServerError
+from warehouse.database.tables import Table
 from warehouse.errors import MoveRefused
-
-if TYPE_CHECKING:
-    import sqlalchemy as sa
 
 REPORTED_ROWS = 10_000
 """Number of rows after which `on_rows` is called."""
@@ -22,9 +19,9 @@ _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE
 _COLUMNS = "SELECT name FROM pragma_table_info(?)"
 
 
-def require_known(source: sqlite3.Connection, name: str, tables: Sequence["sa.Table"]) -> None:
+def require_known(source: sqlite3.Connection, name: str, tables: Sequence[Table]) -> None:
     """Raise MoveRefused if a file has a table or column that `tables` lack. `name` is that of the file."""
-    columns = {table.name: set(table.columns.keys()) for table in tables}
+    columns = {table.name: {column.name for column in table.columns} for table in tables}
     for (table,) in source.execute(_TABLES).fetchall():
         actual = {column for (column,) in source.execute(_COLUMNS, (table,))}
         if unknown := sorted(actual - columns.get(table, set())):
@@ -33,12 +30,12 @@ def require_known(source: sqlite3.Connection, name: str, tables: Sequence["sa.Ta
             )
 
 
-def count_rows(source: sqlite3.Connection, tables: Sequence["sa.Table"]) -> int:
+def count_rows(source: sqlite3.Connection, tables: Sequence[Table]) -> int:
     """Return the number of rows in all tables."""
     return sum(_count(source, table) for table in tables)
 
 
-def copy(source: sqlite3.Connection, target: PostgresqlConnection, table: "sa.Table", on_rows: OnRows) -> int:
+def copy(source: sqlite3.Connection, target: PostgresqlConnection, table: Table, on_rows: OnRows) -> int:
     """Replace the rows of a table by those of the source, and return their number.
 
     Raises:
@@ -65,26 +62,24 @@ def copy(source: sqlite3.Connection, target: PostgresqlConnection, table: "sa.Ta
     return rows
 
 
-def last_id(source: sqlite3.Connection, table: "sa.Table") -> int | None:
+def last_id(source: sqlite3.Connection, table: Table) -> int | None:
     """Return the highest generated id that a table ever had; None for a table without generated ids."""
-    column = table.autoincrement_column
+    column = table.generated_id
     if column is None:
         return None
-    (highest,) = source.execute(f'SELECT coalesce(max("{column.name}"), 0) FROM "{table.name}"').fetchone()
-    if not table.dialect_options["sqlite"]["autoincrement"]:
+    (highest,) = source.execute(f'SELECT coalesce(max("{column}"), 0) FROM "{table.name}"').fetchone()
+    if not table.has_lasting_ids:
         return int(highest)
     used = source.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table.name,)).fetchone()
     return max(int(highest), int(used[0]) if used else 0)
 
 
-def continue_above(target: PostgresqlConnection, table: "sa.Table", id: int) -> None:
+def continue_above(target: PostgresqlConnection, table: Table, id: int) -> None:
     """Set the highest used id of a table whose ids are those of a PostgreSQL sequence."""
-    column = table.autoincrement_column
-    assert column is not None
     if id > 0:
         sequence = "SELECT setval(pg_get_serial_sequence(%s, %s), %s)"
-        target.execute(sequence, (f'"{table.name}"', column.name, id))
+        target.execute(sequence, (f'"{table.name}"', table.generated_id, id))
 
 
-def _count(source: sqlite3.Connection, table: "sa.Table") -> int:
+def _count(source: sqlite3.Connection, table: Table) -> int:
     return int(source.execute(f'SELECT count(*) FROM "{table.name}"').fetchone()[0])

@@ -4,7 +4,6 @@ from contextlib import closing
 from datetime import UTC, datetime
 
 import click
-import sqlalchemy as sa
 
 from api import logs
 from api.cli import serve
@@ -18,6 +17,7 @@ from api.server import serve as server
 from api.settings import Settings
 from warehouse.columns.filters import Filters
 from warehouse.control import database
+from warehouse.database.pool import Pool
 from warehouse.query.hits_snapshot import HitsReader
 from warehouse.query.time_range import FIRST
 from warehouse.report.reports import Reports
@@ -73,11 +73,11 @@ def show_demo(settings: Settings, url: str, described_url: str) -> None:
     now = datetime.now(UTC)
     now_s = int(now.timestamp())
     base_url = settings.base_url or url
-    engine = database.connect(settings.database_url)
-    shared = None if sample_projects.exist(engine) else _create(engine, settings, now)
-    token = one_time_links.create(engine, "sign_in", _demo_user(engine, now_s).id, now_s)
-    key = sample_projects.new_key(engine, now_s)
-    engine.dispose()
+    control = database.connect(settings.database_url)
+    shared = None if sample_projects.exist(control) else _create(control, settings, now)
+    token = one_time_links.create(control, "sign_in", _demo_user(control, now_s).id, now_s)
+    key = sample_projects.new_key(control, now_s)
+    control.close()
     _show_export(settings, now)
     ERR.print(
         f"\nReadership listens at {described_url}, data in {settings.data}; API reference: {url}/docs\n"
@@ -102,17 +102,17 @@ def _show_link(text: str, link: str) -> None:
     ERR.print(f"{text}:\n{link}\n", soft_wrap=True)
 
 
-def _create(engine: sa.Engine, settings: Settings, now: datetime) -> str:
+def _create(control: Pool, settings: Settings, now: datetime) -> str:
     ERR.print("Writing the sample projects ...", highlight=False)
-    return sample_projects.create(engine, settings, now)
+    return sample_projects.create(control, settings, now)
 
 
-def _demo_user(engine: sa.Engine, now_s: int) -> User:
+def _demo_user(control: Pool, now_s: int) -> User:
     """Return the owner of the demo, who has no password and signs in by the link of each start."""
     try:
-        return users.find_by_name(engine, OWNER)
+        return users.find_by_name(control, OWNER)
     except UserNotFound:
-        return users.create(engine, OWNER, "owner", None, now_s)
+        return users.create(control, OWNER, "owner", None, now_s)
 
 
 def _show_export(settings: Settings, now: datetime) -> None:

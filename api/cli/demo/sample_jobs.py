@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import sqlalchemy as sa
-
 from agent.jobs import configuration, queue, store
-from agent.jobs.configuration import CONFIGURATIONS, Configuration
+from agent.jobs.configuration import Configuration
 from agent.jobs.queue import Outcome
 from agent.jobs.steps import CheckOutStep, CommitStep, PullRequestStep, PushStep, RunStep, Step
-from warehouse.control.database import transaction
+from warehouse.database.pool import Pool
 
 SAMPLE = "Sample:"
 REPOSITORY = "https://git.example.com/larkspur/website"
@@ -87,41 +85,40 @@ _JOBS = (
 )
 
 
-def create(engine: sa.Engine, project: str, now_us: int) -> None:
+def create(control: Pool, project: str, now_us: int) -> None:
     """Create the sample jobs of a project that has no configuration of agent jobs.
 
     The configuration that the sample jobs need is deleted afterwards, so that the dashboard starts no job for the
     repository of the sample, which does not exist.
     """
-    configuration.store(engine, project, _CONFIGURATION)
+    configuration.store(control, project, _CONFIGURATION)
     for job in _JOBS:
-        _create(engine, project, job, now_us)
-    with transaction(engine) as connection:
-        connection.execute(CONFIGURATIONS.delete().where(CONFIGURATIONS.c.project_id == project))
+        _create(control, project, job, now_us)
+    configuration.remove(control, project)
 
 
-def _create(engine: sa.Engine, project: str, sample: SampleJob, now_us: int) -> None:
+def _create(control: Pool, project: str, sample: SampleJob, now_us: int) -> None:
     created_us = now_us - sample.hours_ago * _HOUR_US
     id = None
     for number, turn in enumerate(sample.turns):
         at_us = created_us + number * _HOUR_US
         if id is None:
-            id = store.create(engine, project, turn.prompt, None, at_us).job.id
+            id = store.create(control, project, turn.prompt, None, at_us).job.id
         else:
-            store.message(engine, project, id, turn.prompt, None, at_us)
-        _perform(engine, turn, at_us)
+            store.message(control, project, id, turn.prompt, None, at_us)
+        _perform(control, turn, at_us)
     if sample.is_archived and id is not None:
-        store.archive(engine, project, id, created_us + _HOUR_US)
+        store.archive(control, project, id, created_us + _HOUR_US)
 
 
-def _perform(engine: sa.Engine, turn: SampleTurn, at_us: int) -> None:
+def _perform(control: Pool, turn: SampleTurn, at_us: int) -> None:
     """Claim the turn, write its log, and end it."""
-    lease = queue.claim(engine, "sample", at_us + 2 * _SECOND_US, _LEASE_US)
+    lease = queue.claim(control, "sample", at_us + 2 * _SECOND_US, _LEASE_US)
     assert lease is not None
     for number, (step, text) in enumerate(turn.steps, start=1):
-        lease = queue.finish_step(engine, lease, step, text, at_us + number * 45 * _SECOND_US)
+        lease = queue.finish_step(control, lease, step, text, at_us + number * 45 * _SECOND_US)
         if isinstance(step, CheckOutStep):
-            queue.renew(engine, lease, at_us + number * 50 * _SECOND_US, _LEASE_US, _NO_AGENT_RAN + turn.output)
+            queue.renew(control, lease, at_us + number * 50 * _SECOND_US, _LEASE_US, _NO_AGENT_RAN + turn.output)
     pull_request = lease.steps.pull_request
     outcome = Outcome(turn.reason, pull_request.url if pull_request else None)
-    queue.finish(engine, lease, outcome, at_us + 240 * _SECOND_US)
+    queue.finish(control, lease, outcome, at_us + 240 * _SECOND_US)

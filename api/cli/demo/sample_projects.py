@@ -5,8 +5,6 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import sqlalchemy as sa
-
 from agent.jobs import store
 from api import keys
 from api.cli.demo import sample_jobs, sample_views
@@ -16,6 +14,7 @@ from api.dashboard.robots import texts
 from api.settings import Settings
 from ingest.imports.importer import Options, import_logs
 from warehouse.control import projects, source_policies, store_secret
+from warehouse.database.pool import Pool
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import batches
 
@@ -29,40 +28,37 @@ _POLICY_FROM = date(2026, 9, 11)
 _DAY_S = 86_400
 
 
-def exist(engine: sa.Engine) -> bool:
+def exist(control: Pool) -> bool:
     """Return whether the demo was filled before."""
     try:
-        projects.find(engine, DEMO)
+        projects.find(control, DEMO)
     except ProjectNotFound:
         return False
     return True
 
 
-def create(engine: sa.Engine, settings: Settings, now: datetime) -> str:
+def create(control: Pool, settings: Settings, now: datetime) -> str:
     """Store the views and create the projects with everything else; return the token of the share link.
 
     A call that was interrupted before the projects were created can be repeated.
     """
     now_s = int(now.timestamp())
-    _store_views(settings, now, store_secret.read(engine))
+    _store_views(settings, now, store_secret.read(control))
     for id, origin in ORIGINS.items():
-        _create_project(engine, id, origin, now_s)
+        _create_project(control, id, origin, now_s)
     from_date = _POLICY_FROM + sample_views.days_moved(now.astimezone(UTC).date())
-    source_policies.put(engine, "forum", "beacon_people_log_machines", from_date)
-    texts.save(engine, DEMO, ROBOTS.read_text(encoding="utf-8"), now_s)
-    _create_keys(engine, now_s)
-    if not store.has_any(engine):
-        sample_jobs.create(engine, DEMO, now_s * 1_000_000)
-    return share_links.create(engine, DEMO, "Sample: the marketing team", now_s)[1]
+    source_policies.put(control, "forum", "beacon_people_log_machines", from_date)
+    texts.save(control, DEMO, ROBOTS.read_text(encoding="utf-8"), now_s)
+    _create_keys(control, now_s)
+    if not store.has_any(control):
+        sample_jobs.create(control, DEMO, now_s * 1_000_000)
+    return share_links.create(control, DEMO, "Sample: the marketing team", now_s)[1]
 
 
-def new_key(engine: sa.Engine, now_s: int) -> str:
+def new_key(control: Pool, now_s: int) -> str:
     """Return the token of a new `write` key that expires after a day, and delete the expired keys of earlier starts."""
-    table = keys.KEYS.c
-    of_demos = sa.and_(table.project_id == DEMO, table.name == DEMO, table.scope == "write")
-    with engine.begin() as connection:
-        connection.execute(keys.KEYS.delete().where(of_demos, table.created_s <= now_s - _DAY_S))
-    return keys.create(engine, DEMO, DEMO, "write", now_s + _DAY_S, now_s)[1]
+    keys.delete_of_demo(control, DEMO, now_s - _DAY_S)
+    return keys.create(control, DEMO, DEMO, "write", now_s + _DAY_S, now_s)[1]
 
 
 def _store_views(settings: Settings, now: datetime, secret: bytes) -> None:
@@ -75,17 +71,17 @@ def _store_views(settings: Settings, now: datetime, secret: bytes) -> None:
         import_logs(hot, settings.lake, DEMO, [str(log)], secret, lambda: now_us / 1_000_000, options)
 
 
-def _create_project(engine: sa.Engine, id: str, origin: str, now_s: int) -> None:
+def _create_project(control: Pool, id: str, origin: str, now_s: int) -> None:
     """Create a project, unless the data folder has one with this id."""
     try:
-        projects.find(engine, id)
+        projects.find(control, id)
     except ProjectNotFound:
-        projects.create(engine, id, (origin, projects.ANY_ORIGIN), now_s)
+        projects.create(control, id, (origin, projects.ANY_ORIGIN), now_s)
 
 
-def _create_keys(engine: sa.Engine, now_s: int) -> None:
+def _create_keys(control: Pool, now_s: int) -> None:
     """Create a valid, an expired and a revoked key. Nobody has their tokens."""
-    keys.create(engine, DEMO, "Sample: server of the reference", "ingest", None, now_s - 20 * _DAY_S)
-    keys.create(engine, DEMO, "Sample: report of September", "read", now_s - 2 * _DAY_S, now_s - 30 * _DAY_S)
-    old, _ = keys.create(engine, DEMO, "Sample: server before the move", "ingest", None, now_s - 29 * _DAY_S)
-    keys.revoke(engine, old.id, now_s - 20 * _DAY_S)
+    keys.create(control, DEMO, "Sample: server of the reference", "ingest", None, now_s - 20 * _DAY_S)
+    keys.create(control, DEMO, "Sample: report of September", "read", now_s - 2 * _DAY_S, now_s - 30 * _DAY_S)
+    old, _ = keys.create(control, DEMO, "Sample: server before the move", "ingest", None, now_s - 29 * _DAY_S)
+    keys.revoke(control, old.id, now_s - 20 * _DAY_S)

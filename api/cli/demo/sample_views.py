@@ -23,10 +23,10 @@ from ingest.hotlog import deduplication
 from ingest.hotlog.deduplication import Post
 from ingest.verification.public_keys import JsonWebKey, usable_keys
 from ingest.verification.verifier import Verifier
+from warehouse.database.transaction import transaction
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import HotConnection
 from warehouse.schema import HOT, Row
-from warehouse.transaction import transaction
 
 FOLDER = Path(__file__).parents[3] / "sample_data"
 LOG, POSTS, SIGNING_KEY = FOLDER / "access.log", FOLDER / "posts.ndjson", FOLDER / "signing_key.json"

@@ -1,6 +1,9 @@
 """Warnings about views by people that are counted from a log and from the site's pages."""
 
+from contextlib import closing
+
 from api.settings import Settings
+from warehouse.control import database, source_policies
 from warehouse.maintenance import double_counting
 
 CHECK_S = 24 * 3600
@@ -11,11 +14,8 @@ def warnings(settings: Settings, project_id: str) -> list[str]:
     """Return the warnings of a project whose policy counts people from its log and from its pages."""
     if not double_counting.has_beacons(settings.lake, project_id):
         return []
-    from warehouse.control import database, source_policies  # noqa: PLC0415  # SQLAlchemy takes 0.2 s to import
-
-    engine = database.connect(settings.database_url)
-    policies = {project_id: source_policies.periods(engine, project_id)}
-    engine.dispose()
+    with closing(database.connect(settings.database_url)) as control:
+        policies = {project_id: source_policies.periods(control, project_id)}
     by_project = double_counting.find(settings.hot_log, settings.lake, settings.run / "spill", policies)
     return [double_counting.advice(project_id, text) for text in by_project.get(project_id, ())]
 

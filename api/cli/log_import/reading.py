@@ -24,7 +24,6 @@ from ingest.imports.importer import Import, Options, import_logs
 from ingest.imports.parser_process import OtherProcess
 from ingest.imports.tail import follow
 from ingest.verification import verifier as verifiers
-from warehouse import folder
 from warehouse.batch.items import OpenWorkers
 from warehouse.control import project_check
 from warehouse.control.project_check import Check
@@ -90,9 +89,7 @@ def _checked(settings: Settings, project_id: str) -> AbstractContextManager[Chec
 
     Deleting a project erases its views and its ledger; an import that continued would store the views again.
     """
-    if settings.database_url == folder.sqlite_url(settings.control):
-        return project_check.sqlite_check(settings.control, project_id)
-    return project_check.engine_check(settings.database_url, project_id)
+    return project_check.opened(settings.database_url, project_id)
 
 
 def ledger_from_us(settings: Settings, project_id: str, secret: bytes) -> int:

@@ -14,14 +14,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import sqlalchemy as sa
-
 from api import app, data_folder  # noqa: F401  # `app` imports all modules that define tables of the control database
 from api.cli.move.places import Places
 from api.server import service_lock
 from ingest.hotlog import deduplication, ledger_store
 from warehouse import folder
 from warehouse.control import database
+from warehouse.database.url import name_of
 from warehouse.errors import MoveRefused, NoData
 from warehouse.folder import HOT_LOG, Moved
 from warehouse.lake import registry
@@ -187,8 +186,7 @@ def _control_file(places: Places) -> Path | None:
                 f"{places.server.database} has the control database of another data folder: name an empty database"
             )
         return None
-    name = sa.make_url(places.before.database_url).database or ""
-    file = Path(name.removeprefix("file:"))  # SQLite also takes a URI
+    file = Path(name_of(places.before.database_url))
     if not file.is_file():
         raise NoData(f"there is no control database at {file}")
     return file

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from api import settings
-from api.environment import POSTGRESQL
 from api.errors import InvalidSetting
 from api.settings import Settings
 from warehouse import folder
+from warehouse.database.url import POSTGRESQL
 from warehouse.errors import MoveRefused
 from warehouse.folder import LAKE, Moved
 from warehouse.hotlog.connection import Server, server_of
@@ -82,7 +82,7 @@ def _variables(to: Sequence[str]) -> dict[str, str]:
     """Return the URLs as values of the variables of a service. No message quotes a URL, which may have a password."""
     named: dict[str, str] = {}
     for url in to:
-        name = DATABASE_URL if url.startswith(("postgresql", *POSTGRESQL)) else LAKE_URI
+        name = DATABASE_URL if url.startswith(POSTGRESQL) else LAKE_URI
         if name == LAKE_URI and not url.startswith(_LAKES):
             raise InvalidSetting(f"--to must be a URL of postgresql:// or of {', '.join(_LAKES)}")
         if name in named:

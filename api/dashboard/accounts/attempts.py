@@ -20,13 +20,13 @@ together, and a start changes nothing.
 
 import hashlib
 import math
-from dataclasses import dataclass
-
-import sqlalchemy as sa
+from dataclasses import asdict, dataclass
 
 from api.dashboard.accounts import users
 from api.http.rate_limit import hashed_address
-from warehouse.control.database import METADATA, transaction
+from warehouse.control.database import statements
+from warehouse.database.pool import Pool
+from warehouse.database.statements import Connection
 
 FREE_FAILURES = 5
 """Number of failures of one account from one address before a wait."""
@@ -47,18 +47,7 @@ USED = ""
 """Address of a turn that was used."""
 EXEMPTION_S = 30 * 86_400
 """Time after a sign-in for which its address is exempt from the limit per account, in seconds."""
-LOCK_KEY = 0x7369676E
-"""Key of the advisory lock under which one attempt at a time is counted on PostgreSQL: `sign` in ASCII."""
-
-ATTEMPTS = sa.Table(
-    "sign_in_attempts",
-    METADATA,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("account", sa.String(32), nullable=False, index=True),
-    sa.Column("address", sa.String(32), nullable=False, index=True),
-    sa.Column("is_success", sa.Boolean, nullable=False),
-    sa.Column("at_s", sa.BigInteger, nullable=False, index=True),
-)
+STATEMENTS = statements(__file__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,97 +74,77 @@ def attempt_key(secret: bytes, address: str, name: str) -> AttemptKey:
     return AttemptKey(account, hashed_address(address, secret, 56).hex())
 
 
-def begin(engine: sa.Engine, key: AttemptKey, now_s: int) -> Attempt:
+def begin(control: Pool, key: AttemptKey, now_s: int) -> Attempt:
     """Count an attempt as failed, or return the seconds until the next attempt without counting."""
-    with transaction(engine) as connection:
-        if engine.dialect.name == "postgresql":
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK_KEY)))
-        _delete_old(connection, now_s)
+    with control.transaction() as connection:
+        STATEMENTS.run(connection, "LOCK")
+        STATEMENTS.run(connection, "DELETE_OLD", {"success_s": now_s - EXEMPTION_S, "failure_s": now_s - MEMORY_S})
         wait_s = _wait_s(connection, key, now_s) or _wait_for_turn_s(connection, key, now_s)
-        if wait_s:
-            return Attempt(None, wait_s)
-        counted = ATTEMPTS.insert().values(_row(key, now_s, is_success=False)).returning(ATTEMPTS.c.id)
-        return Attempt(connection.execute(counted).scalar_one(), 0)
+        return Attempt(None, wait_s) if wait_s else Attempt(_add(connection, key, now_s, is_success=False), 0)
 
 
-def withdraw(engine: sa.Engine, key: AttemptKey, attempt: Attempt) -> None:
+def withdraw(control: Pool, key: AttemptKey, attempt: Attempt) -> None:
     """Delete a counted attempt with this key, because the service could not answer the attempt."""
-    with transaction(engine) as connection:
-        # SQLite may give the id of a deleted row to another attempt.
-        connection.execute(ATTEMPTS.delete().where(ATTEMPTS.c.id == attempt.id, _has_key(key)))
+    with control.transaction() as connection:
+        STATEMENTS.run(connection, "WITHDRAW", {**asdict(key), "id": attempt.id})
 
 
-def passed(engine: sa.Engine, key: AttemptKey, now_s: int) -> None:
+def passed(control: Pool, key: AttemptKey, now_s: int) -> None:
     """Store that an account signed in from an address: delete the failures of both."""
-    with transaction(engine) as connection:
-        connection.execute(ATTEMPTS.delete().where(_has_key(key)))
-        connection.execute(ATTEMPTS.insert().values(_row(key, now_s, is_success=True)))
+    with control.transaction() as connection:
+        STATEMENTS.run(connection, "DELETE_OF_KEY", asdict(key))
+        _add(connection, key, now_s, is_success=True)
 
 
-def _wait_s(connection: sa.Connection, key: AttemptKey, now_s: int) -> int:
+def _add(connection: Connection, key: AttemptKey, at_s: int, *, is_success: bool) -> int:
+    ((id,),) = STATEMENTS.run(connection, "ADD", {**asdict(key), "is_success": is_success, "at_s": at_s}).fetchall()
+    return int(id)
+
+
+def _wait_s(connection: Connection, key: AttemptKey, now_s: int) -> int:
     """Return the longer wait of the first two limits, in seconds."""
     until_s = (
         _end_of_pause_s(connection, key),
-        _end_of_window_s(connection, ATTEMPTS.c.address == key.address, ADDRESS_FAILURES_MAX),
+        _end_of_window_s(connection, "OLDEST_OF_ADDRESS", key, ADDRESS_FAILURES_MAX),
     )
     return max(0, math.ceil(max(until_s) - now_s))
 
 
-def _wait_for_turn_s(connection: sa.Connection, key: AttemptKey, now_s: int) -> int:
+def _wait_for_turn_s(connection: Connection, key: AttemptKey, now_s: int) -> int:
     """Return the time until the address's turn in the slow lane of the account, in seconds; 0 if this is its turn.
 
     The turns of an account are rows of another account, whose `at_s` may be in the future.
     """
-    window = _end_of_window_s(connection, ATTEMPTS.c.account == key.account, ACCOUNT_FAILURES_MAX)
-    if window <= now_s or _is_exempt(connection, key):
+    window = _end_of_window_s(connection, "OLDEST_OF_ACCOUNT", key, ACCOUNT_FAILURES_MAX)
+    if window <= now_s or STATEMENTS.run(connection, "IS_EXEMPT", asdict(key)).fetchone() is not None:
         return 0
     lane = AttemptKey(hashlib.blake2b(key.account.encode(), digest_size=16, person=b"turns").hexdigest(), key.address)
-    own_turn = _has_key(lane) & (ATTEMPTS.c.at_s > now_s - TURN_VALID_S)
-    turn_s = connection.execute(sa.select(ATTEMPTS.c.at_s).where(own_turn)).scalar_one_or_none()
-    if turn_s is None:
-        last_s = sa.select(sa.func.max(ATTEMPTS.c.at_s)).where(ATTEMPTS.c.account == lane.account)
-        turn_s = max(now_s, (connection.execute(last_s).scalar_one() or 0) + TURN_S)
+    own_turn = {**asdict(lane), "since_s": now_s - TURN_VALID_S}
+    row = STATEMENTS.run(connection, "TURN", own_turn).fetchone()
+    if row is None:
+        (last_s,) = STATEMENTS.run(connection, "LAST_TURN", asdict(lane)).fetchone()
+        turn_s = max(now_s, int(last_s) + TURN_S)
         if turn_s > now_s + QUEUE_MAX_S:
             return turn_s - now_s
-        connection.execute(ATTEMPTS.insert().values(_row(lane, turn_s, is_success=False)))
+        _add(connection, lane, turn_s, is_success=False)
+    else:
+        turn_s = int(row[0])
     if turn_s <= now_s:
-        connection.execute(ATTEMPTS.update().where(own_turn).values(address=USED))
+        STATEMENTS.run(connection, "USE_TURN", {**own_turn, "used": USED})
     return max(0, turn_s - now_s)
 
 
-def _end_of_pause_s(connection: sa.Connection, key: AttemptKey) -> int:
+def _end_of_pause_s(connection: Connection, key: AttemptKey) -> int:
     """Return the end of the wait of an account and address, in seconds since 1970; 0 without a wait."""
-    query = sa.select(sa.func.count(), sa.func.max(ATTEMPTS.c.at_s))
-    failures, last_s = connection.execute(query.where(_has_key(key), ~ATTEMPTS.c.is_success)).one()
+    failures, last_s = STATEMENTS.run(connection, "FAILURES", asdict(key)).fetchone()
     if failures < FREE_FAILURES:
         return 0
     wait_s: int = min(WAIT_MAX_S, FIRST_WAIT_S * 2 ** (failures - FREE_FAILURES))
     return int(last_s) + wait_s
 
 
-def _end_of_window_s(connection: sa.Connection, condition: sa.ColumnElement[bool], failures_max: int) -> int:
+def _end_of_window_s(connection: Connection, statement: str, key: AttemptKey, failures_max: int) -> int:
     """Return the time from which the window has fewer than `failures_max` failures, in seconds since 1970; 0 if there
     are fewer failures in all."""
-    query = sa.select(ATTEMPTS.c.at_s).where(condition, ~ATTEMPTS.c.is_success).order_by(ATTEMPTS.c.at_s.desc())
-    oldest_s = connection.execute(query.offset(failures_max - 1).limit(1)).scalar_one_or_none()
-    return 0 if oldest_s is None else oldest_s + WINDOW_S
-
-
-def _is_exempt(connection: sa.Connection, key: AttemptKey) -> bool:
-    """Return whether the account signed in from the address within the last EXEMPTION_S."""
-    query = sa.select(ATTEMPTS.c.id).where(_has_key(key), ATTEMPTS.c.is_success)
-    return connection.execute(query.limit(1)).first() is not None
-
-
-def _delete_old(connection: sa.Connection, now_s: int) -> None:
-    """Delete the rows that no longer count."""
-    age = sa.case((ATTEMPTS.c.is_success, EXEMPTION_S), else_=MEMORY_S)
-    connection.execute(ATTEMPTS.delete().where(ATTEMPTS.c.at_s <= now_s - age))
-
-
-def _has_key(key: AttemptKey) -> sa.ColumnElement[bool]:
-    return (ATTEMPTS.c.account == key.account) & (ATTEMPTS.c.address == key.address)
-
-
-def _row(key: AttemptKey, now_s: int, *, is_success: bool) -> dict[str, object]:
-    return {"account": key.account, "address": key.address, "is_success": is_success, "at_s": now_s}
+    row = STATEMENTS.run(connection, statement, {**asdict(key), "skipped": failures_max - 1}).fetchone()
+    return 0 if row is None else int(row[0]) + WINDOW_S

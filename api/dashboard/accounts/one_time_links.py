@@ -5,13 +5,13 @@ user's links end with the user's epoch. Links for the first owner end when a use
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
-
-import sqlalchemy as sa
+from typing import Literal
 
 from api.dashboard.accounts import tokens, users
-from api.dashboard.accounts.users import USERS, User
-from warehouse.control.database import METADATA, transaction
+from api.dashboard.accounts.users import User
+from warehouse.control.database import statements
+from warehouse.database.pool import Pool
+from warehouse.database.statements import Connection
 
 TTL_S = 30 * 60
 """Time from the creation of a link to its end, in seconds."""
@@ -19,16 +19,7 @@ TTL_S = 30 * 60
 Purpose = Literal["first_owner", "password", "sign_in"]
 """`first_owner` creates a user, `password` sets the password of a user, and `sign_in` starts a session without one."""
 
-ONE_TIME_LINKS = sa.Table(
-    "one_time_links",
-    METADATA,
-    sa.Column("sha256", sa.String(tokens.HASH_CHARACTERS), primary_key=True),
-    sa.Column("purpose", sa.String(20), nullable=False),
-    sa.Column("user_id", sa.ForeignKey(USERS.c.id, ondelete="CASCADE"), index=True),
-    sa.Column("epoch", sa.Integer),
-    sa.Column("expires_s", sa.BigInteger, nullable=False),
-)
-_NO_USER = ~sa.exists(sa.select(USERS.c.id))
+STATEMENTS = statements(__file__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,61 +30,50 @@ class OneTimeLink:
     user: User | None
 
 
-def create_for_first_owner(engine: sa.Engine, now_s: int) -> str | None:
+def create_for_first_owner(control: Pool, now_s: int) -> str | None:
     """Create a link for the first owner and return its token, which is not stored; return None if a user exists."""
-    if users.count(engine):  # without the write lock of a transaction, which a full disk may refuse
+    if users.count(control):  # without the write lock of a transaction, which a full disk may refuse
         return None
-    with transaction(engine) as connection:
+    with control.transaction() as connection:
         return _insert(connection, "first_owner", None, None, now_s)
 
 
-def create(engine: sa.Engine, purpose: Literal["password", "sign_in"], user_id: str, now_s: int) -> str:
+def create(control: Pool, purpose: Literal["password", "sign_in"], user_id: str, now_s: int) -> str:
     """Create a link for a user and return its token, which is not stored.
 
     Raises:
         UserNotFound: the user was removed.
     """
-    with transaction(engine) as connection:
+    with control.transaction() as connection:
         return _insert(connection, purpose, user_id, users.locked_epoch(connection, user_id), now_s)
 
 
-def find(engine: sa.Engine, token: str, now_s: int) -> OneTimeLink | None:
+def find(control: Pool, token: str, now_s: int) -> OneTimeLink | None:
     """Return a valid link without using it, or None."""
-    with engine.connect() as connection:
-        row = connection.execute(_valid(token, now_s)).one_or_none()
-    return None if row is None else _link(row)
+    with control.connect() as connection:
+        return _valid(connection, token, now_s)
 
 
-def redeem(engine: sa.Engine, token: str, now_s: int) -> OneTimeLink | None:
+def redeem(control: Pool, token: str, now_s: int) -> OneTimeLink | None:
     """Use a link and return it, or return None if it is unknown, used or expired. Of several calls one succeeds."""
-    with transaction(engine) as connection:
-        row = connection.execute(_valid(token, now_s)).one_or_none()
-        used = connection.execute(ONE_TIME_LINKS.delete().where(ONE_TIME_LINKS.c.sha256 == tokens.sha256(token)))
-    return None if row is None or used.rowcount == 0 else _link(row)
+    with control.transaction() as connection:
+        link = _valid(connection, token, now_s)
+        used = STATEMENTS.run(connection, "DELETE", {"sha256": tokens.sha256(token)})
+    return None if used.rowcount == 0 else link
 
 
-def _insert(connection: sa.Connection, purpose: Purpose, user_id: str | None, epoch: int | None, now_s: int) -> str:
+def _insert(connection: Connection, purpose: Purpose, user_id: str | None, epoch: int | None, now_s: int) -> str:
     """Insert a link and return its token. Delete expired links, and the earlier links for the same user."""
-    link, token = ONE_TIME_LINKS.c, tokens.new()
-    connection.execute(ONE_TIME_LINKS.delete().where((link.user_id == user_id) | (link.expires_s <= now_s)))
-    values = {
-        "sha256": tokens.sha256(token),
-        "purpose": purpose,
-        "user_id": user_id,
-        "epoch": epoch,
-        "expires_s": now_s + TTL_S,
-    }
-    connection.execute(ONE_TIME_LINKS.insert().values(values))
+    token = tokens.new()
+    STATEMENTS.run(connection, "DELETE_EARLIER", {"user": user_id, "now_s": now_s})
+    values = {"purpose": purpose, "user": user_id, "epoch": epoch, "expires_s": now_s + TTL_S}
+    STATEMENTS.run(connection, "ADD", {"sha256": tokens.sha256(token), **values})
     return token
 
 
-def _valid(token: str, now_s: int) -> sa.Select[Any]:
-    link = ONE_TIME_LINKS.c
-    is_in_epoch = sa.case((link.purpose == "first_owner", _NO_USER), else_=link.epoch == USERS.c.epoch)
-    joined = ONE_TIME_LINKS.outerjoin(USERS)
-    query = sa.select(link.purpose, link.user_id, USERS).select_from(joined)
-    return query.where(link.sha256 == tokens.sha256(token), link.expires_s > now_s, is_in_epoch)
-
-
-def _link(row: sa.Row[Any]) -> OneTimeLink:
-    return OneTimeLink(row.purpose, None if row.user_id is None else users.from_row(row))
+def _valid(connection: Connection, token: str, now_s: int) -> OneTimeLink | None:
+    row = STATEMENTS.run(connection, "VALID", {"sha256": tokens.sha256(token), "now_s": now_s}).fetchone()
+    if row is None:
+        return None
+    purpose, id, *columns = row
+    return OneTimeLink(purpose, None if id is None else users.from_row(id, *columns))

@@ -6,13 +6,12 @@ everywhere, when the password is set, and when the user is removed.
 
 import logging
 
-import sqlalchemy as sa
-
 from api.dashboard.accounts import tokens, users
-from api.dashboard.accounts.users import USERS, User
+from api.dashboard.accounts.users import User
 from warehouse.control import audit
 from warehouse.control.audit import Action
-from warehouse.control.database import METADATA, transaction
+from warehouse.control.database import statements
+from warehouse.database.pool import Pool, PoolError
 from warehouse.database_errors import Cause, cause_of, reason_of
 
 TTL_S = 30 * 86_400
@@ -22,17 +21,10 @@ RENEW_EVERY_S = 3_600
 
 LOG = logging.getLogger("readership.sessions")
 
-SESSIONS = sa.Table(
-    "sessions",
-    METADATA,
-    sa.Column("sha256", sa.String(tokens.HASH_CHARACTERS), primary_key=True),
-    sa.Column("user_id", sa.ForeignKey(USERS.c.id, ondelete="CASCADE"), nullable=False, index=True),
-    sa.Column("epoch", sa.Integer, nullable=False),
-    sa.Column("renewed_s", sa.BigInteger, nullable=False),
-)
+STATEMENTS = statements(__file__)
 
 
-def start(engine: sa.Engine, user_id: str, now_s: int, action: Action | None = "signed in") -> str:
+def start(control: Pool, user_id: str, now_s: int, action: Action | None = "signed in") -> str:
     """Start a session and return its token, which is not stored. Delete expired sessions of all users.
 
     `action` is its name in the audit log; without one, it has no entry.
@@ -41,52 +33,51 @@ def start(engine: sa.Engine, user_id: str, now_s: int, action: Action | None = "
         UserNotFound: the user was removed.
     """
     token = tokens.new()
-    with transaction(engine) as connection:
+    with control.transaction() as connection:
         epoch = users.locked_epoch(connection, user_id)
-        connection.execute(SESSIONS.delete().where(SESSIONS.c.renewed_s <= now_s - TTL_S))
-        values = {"sha256": tokens.sha256(token), "user_id": user_id, "epoch": epoch, "renewed_s": now_s}
-        connection.execute(SESSIONS.insert().values(values))
-        connection.execute(USERS.update().where(USERS.c.id == user_id).values(last_seen_s=now_s))
+        STATEMENTS.run(connection, "DELETE_EXPIRED", {"until_s": now_s - TTL_S})
+        values = {"sha256": tokens.sha256(token), "user": user_id, "epoch": epoch, "now_s": now_s}
+        STATEMENTS.run(connection, "ADD", values)
+        name = users.seen(connection, user_id, now_s)
         if action is not None:
-            name = connection.execute(sa.select(USERS.c.name).where(USERS.c.id == user_id)).scalar_one()
             audit.record(connection, name, action)
     return token
 
 
-def find(engine: sa.Engine, token: str, now_s: int) -> User | None:
+def find(control: Pool, token: str, now_s: int) -> User | None:
     """Return the user of a valid session, or None. Renew the session if its last renewal is RENEW_EVERY_S ago."""
-    query = sa.select(USERS, SESSIONS.c.renewed_s).join(SESSIONS).where(SESSIONS.c.epoch == USERS.c.epoch)
-    with engine.connect() as connection:
-        row = connection.execute(query.where(SESSIONS.c.sha256 == tokens.sha256(token))).one_or_none()
-    if row is None or row.renewed_s <= now_s - TTL_S:
+    with control.connect() as connection:
+        row = STATEMENTS.run(connection, "USER", {"sha256": tokens.sha256(token)}).fetchone()
+    if row is None or row[0] <= now_s - TTL_S:
         return None
-    if now_s - row.renewed_s >= RENEW_EVERY_S:
-        _renew(engine, token, row.id, now_s)
-    return users.from_row(row)
+    renewed_s, *columns = row
+    user = users.from_row(*columns)
+    if now_s - renewed_s >= RENEW_EVERY_S:
+        _renew(control, token, user.id, now_s)
+    return user
 
 
-def end(engine: sa.Engine, token: str) -> None:
+def end(control: Pool, token: str) -> None:
     """End a session. An unknown token is not an error."""
-    with engine.begin() as connection:
-        connection.execute(SESSIONS.delete().where(SESSIONS.c.sha256 == tokens.sha256(token)))
+    with control.transaction() as connection:
+        STATEMENTS.run(connection, "DELETE", {"sha256": tokens.sha256(token)})
 
 
-def end_all(engine: sa.Engine, user_id: str) -> None:
+def end_all(control: Pool, user_id: str) -> None:
     """End all sessions of a user, and the user's one-time links. Raises UserNotFound."""
-    users.end_epoch(engine, user_id)
-    with engine.begin() as connection:
-        connection.execute(SESSIONS.delete().where(SESSIONS.c.user_id == user_id))
+    users.end_epoch(control, user_id)
+    with control.transaction() as connection:
+        STATEMENTS.run(connection, "DELETE_OF_USER", {"user": user_id})
 
 
-def _renew(engine: sa.Engine, token: str, user_id: str, now_s: int) -> None:
+def _renew(control: Pool, token: str, user_id: str, now_s: int) -> None:
     """Store the time of use. If the database is read-only, full or locked, the old time remains, and the page is
     shown."""
     try:
-        with engine.begin() as connection:
-            this = SESSIONS.c.sha256 == tokens.sha256(token)
-            connection.execute(SESSIONS.update().where(this).values(renewed_s=now_s))
-            connection.execute(USERS.update().where(USERS.c.id == user_id).values(last_seen_s=now_s))
-    except sa.exc.DBAPIError as error:
+        with control.transaction() as connection:
+            STATEMENTS.run(connection, "RENEW", {"sha256": tokens.sha256(token), "now_s": now_s})
+            users.seen(connection, user_id, now_s)
+    except PoolError as error:
         if cause_of(error) is Cause.PROGRAM:
             raise
         LOG.warning("cannot store the last use of a session of user %s: %s", user_id, reason_of(error))

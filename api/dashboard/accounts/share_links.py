@@ -2,27 +2,16 @@
 
 import secrets
 from dataclasses import dataclass
-from typing import Any
-
-import sqlalchemy as sa
 
 from api.dashboard.accounts import tokens
 from api.errors import ShareLinkNotFound
 from warehouse.control import audit, projects
-from warehouse.control.database import METADATA, PROJECTS, transaction
+from warehouse.control.database import statements
+from warehouse.database.pool import Pool
 
 NAME_CHARACTERS_MAX = 100
 
-SHARE_LINKS = sa.Table(
-    "share_links",
-    METADATA,
-    sa.Column("id", sa.String(12), primary_key=True),
-    sa.Column("project_id", sa.ForeignKey(PROJECTS.c.id, ondelete="CASCADE"), nullable=False, index=True),
-    sa.Column("name", sa.String(NAME_CHARACTERS_MAX), nullable=False),
-    sa.Column("sha256", sa.String(tokens.HASH_CHARACTERS), nullable=False, unique=True),
-    sa.Column("created_s", sa.BigInteger, nullable=False),
-    sa.Column("revoked_s", sa.BigInteger),
-)
+STATEMENTS = statements(__file__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +25,7 @@ class ShareLink:
     revoked_s: int | None
 
 
-def create(engine: sa.Engine, project: str, name: str, now_s: int, by: str | None = None) -> tuple[ShareLink, str]:
+def create(control: Pool, project: str, name: str, now_s: int, by: str | None = None) -> tuple[ShareLink, str]:
     """Create a share link and return it with its token, which is not stored. The name has at most 100 characters.
 
     `by`: see `who` of `audit.Entry`.
@@ -44,55 +33,40 @@ def create(engine: sa.Engine, project: str, name: str, now_s: int, by: str | Non
     Raises:
         ProjectNotFound
     """
-    projects.find(engine, project)
+    projects.find(control, project)
     token = tokens.new()
     link = ShareLink(secrets.token_hex(6), project, name, now_s, None)
-    values = {
-        "id": link.id,
-        "project_id": project,
-        "name": name,
-        "sha256": tokens.sha256(token),
-        "created_s": now_s,
-    }
-    with engine.begin() as connection:
-        connection.execute(SHARE_LINKS.insert().values(values))
+    values = {"id": link.id, "project": project, "name": name, "sha256": tokens.sha256(token), "now_s": now_s}
+    with control.transaction() as connection:
+        STATEMENTS.run(connection, "ADD", values)
         audit.record(connection, by, "created a share link", project, name)
     return link, token
 
 
-def list_all(engine: sa.Engine, project: str) -> list[ShareLink]:
+def list_all(control: Pool, project: str) -> list[ShareLink]:
     """Return the share links of a project, also the revoked ones, oldest first."""
-    query = SHARE_LINKS.select().where(SHARE_LINKS.c.project_id == project)
-    with engine.connect() as connection:
-        rows = connection.execute(query.order_by(SHARE_LINKS.c.created_s, SHARE_LINKS.c.id)).all()
-    return [_link(row) for row in rows]
+    with control.connect() as connection:
+        return [ShareLink(*row) for row in STATEMENTS.run(connection, "OF_PROJECT", {"project": project}).fetchall()]
 
 
-def find(engine: sa.Engine, token: str) -> ShareLink | None:
+def find(control: Pool, token: str) -> ShareLink | None:
     """Return the share link of a token; None if the link is unknown or revoked, or its project is being deleted."""
-    query = (
-        SHARE_LINKS.select().join(PROJECTS).where(SHARE_LINKS.c.revoked_s.is_(None), PROJECTS.c.is_ending.is_(False))
-    )
-    with engine.connect() as connection:
-        row = connection.execute(query.where(SHARE_LINKS.c.sha256 == tokens.sha256(token))).one_or_none()
-    return None if row is None else _link(row)
+    with control.connect() as connection:
+        row = STATEMENTS.run(connection, "BY_TOKEN", {"sha256": tokens.sha256(token)}).fetchone()
+    return None if row is None else ShareLink(*row)
 
 
-def revoke(engine: sa.Engine, id: str, now_s: int, by: str | None = None) -> None:
+def revoke(control: Pool, id: str, now_s: int, by: str | None = None) -> None:
     """Revoke a share link: its next request is refused. A second revocation does not change the time of the first.
 
     Raises:
         ShareLinkNotFound
     """
-    of_link = SHARE_LINKS.c.id == id
-    with transaction(engine) as connection:
-        row = connection.execute(SHARE_LINKS.select().where(of_link).with_for_update()).one_or_none()
+    with control.transaction() as connection:
+        row = STATEMENTS.run(connection, "LOCK", {"id": id}).fetchone()
         if row is None:
             raise ShareLinkNotFound(f"there is no share link with the id {id!r}")
-        if row.revoked_s is None:
-            connection.execute(SHARE_LINKS.update().where(of_link).values(revoked_s=now_s))
-            audit.record(connection, by, "revoked a share link", row.project_id, row.name)
-
-
-def _link(row: sa.Row[Any]) -> ShareLink:
-    return ShareLink(row.id, row.project_id, row.name, row.created_s, row.revoked_s)
+        link = ShareLink(*row)
+        if link.revoked_s is None:
+            STATEMENTS.run(connection, "REVOKE", {"id": id, "now_s": now_s})
+            audit.record(connection, by, "revoked a share link", link.project, link.name)

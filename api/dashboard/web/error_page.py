@@ -4,7 +4,6 @@ import re
 from dataclasses import replace
 from http import HTTPStatus
 
-import sqlalchemy as sa
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -15,6 +14,7 @@ from api.http import problems
 from api.http.headers import header
 from api.http.problems import KINDS
 from warehouse.control import projects
+from warehouse.database.pool import PoolError
 from warehouse.errors import ProjectNotFound
 
 _PROJECT = re.compile(r"/projects/([^/]+)(?:/|$)")
@@ -48,5 +48,5 @@ def _with_project(visit: Visit) -> Visit:
         if user is None or match is None:
             return visit
         return replace(visit, user=user, project=projects.find(visit.state.control, match[1]))
-    except (ProjectNotFound, sa.exc.SQLAlchemyError):
+    except (ProjectNotFound, PoolError):
         return visit

@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from agent.errors import InvalidConfiguration, NotConfigured
 from agent.jobs import configuration
-from agent.jobs.configuration import CONFIGURATIONS, Changes, Configuration, changed
+from agent.jobs.configuration import Changes, Configuration, changed
 from tests.agent.conftest import PROJECT
+from tests.stores import sql
 from tests.stores.between import at_once
 from tests.stores.postgresql import new_database
 from warehouse.control import database, projects
+from warehouse.database.pool import Pool
 from warehouse.errors import ProjectNotFound
 
 REPOSITORY = "https://git.example/docs"
@@ -54,31 +55,30 @@ CURRENT = Configuration(
 )
 
 
-def content(engine: sa.Engine) -> Any:
-    with engine.connect() as connection:
-        return connection.execute(sa.select(CONFIGURATIONS.c.content)).scalar_one()
+def content(engine: Pool) -> Any:
+    [stored] = sql.column(engine, "SELECT CAST(content AS TEXT) FROM agent_configurations")
+    return json.loads(stored)
 
 
-def load(engine: sa.Engine, project: str = PROJECT) -> Configuration:
+def load(engine: Pool, project: str = PROJECT) -> Configuration:
     with engine.connect() as connection:
         return configuration.load(connection, project)
 
 
 @pytest.mark.long
-def test_configuration_is_stored_as_by_version_0_1_0(engine: sa.Engine) -> None:
+def test_configuration_is_stored_as_by_version_0_1_0(engine: Pool) -> None:
     configuration.store(engine, PROJECT, CURRENT)
     assert content(engine) == STORED_BY_0_1_0 | ADDED_SINCE
     assert load(engine) == CURRENT
 
 
-def test_unknown_field_is_ignored_and_a_missing_one_has_its_default(engine: sa.Engine) -> None:
+def test_unknown_field_is_ignored_and_a_missing_one_has_its_default(engine: Pool) -> None:
     stored = json.dumps({"repository": REPOSITORY, "host": "gitea", "reviewer": "somebody"})
-    with engine.begin() as connection:
-        connection.execute(sa.text("UPDATE agent_configurations SET content = :stored"), {"stored": stored})
+    sql.run(engine, "UPDATE agent_configurations SET content = :stored", stored=stored)
     assert load(engine) == Configuration(REPOSITORY, forge="gitea")
 
 
-def test_project_without_a_configuration_or_a_model_cannot_start_a_job(engine: sa.Engine) -> None:
+def test_project_without_a_configuration_or_a_model_cannot_start_a_job(engine: Pool) -> None:
     projects.create(engine, "bare", (), 0)
     with pytest.raises(NotConfigured, match="readership project agent bare --repository URL"):
         load(engine, "bare")
@@ -90,7 +90,7 @@ def test_project_without_a_configuration_or_a_model_cannot_start_a_job(engine: s
         assert configuration.load_complete(connection, "bare").model == ""
 
 
-def test_configuration_of_an_unknown_project_is_not_stored(engine: sa.Engine) -> None:
+def test_configuration_of_an_unknown_project_is_not_stored(engine: Pool) -> None:
     with pytest.raises(ProjectNotFound):
         configuration.store(engine, "unknown", CURRENT)
 
@@ -100,13 +100,13 @@ def test_changes_at_once_are_both_stored(postgresql: str) -> None:
     projects.create(engine, PROJECT, (), 0)
     changes: list[Changes] = [{"repository": REPOSITORY, "model": "a-model"}, {"repository": REPOSITORY, "ref": "next"}]
     first, second = (partial(configuration.change, engine, PROJECT, each) for each in changes)
-    at_once(engine, "DELETE FROM agent_configurations", first, second)
+    at_once(engine, "INSERT INTO agent_configurations", first, second)
     with engine.connect() as connection:
         assert configuration.load(connection, PROJECT) == Configuration(REPOSITORY, model="a-model", ref="next")
-    engine.dispose()
+    engine.close()
 
 
-def test_invalid_change_leaves_the_configuration_as_it_was(engine: sa.Engine) -> None:
+def test_invalid_change_leaves_the_configuration_as_it_was(engine: Pool) -> None:
     configuration.store(engine, PROJECT, SAVED)
     with pytest.raises(InvalidConfiguration, match="time_limit_s"):
         configuration.change(engine, PROJECT, {"ref": "next", "time_limit_s": 0})

@@ -1,7 +1,6 @@
 """Log of a job: its turns, their summary, plain text, and the tail of a turn's output."""
 
 import pytest
-import sqlalchemy as sa
 
 from agent.jobs import journal, queue, store
 from agent.jobs.journal import OUTPUT_BYTES_MAX, OUTPUT_BYTES_PER_S, Summary, Tail
@@ -9,6 +8,7 @@ from agent.jobs.queue import Outcome
 from tests.agent.clock import SECOND_US, Clock
 from tests.agent.conftest import PROJECT
 from tests.stores.between import after_statement
+from warehouse.database.pool import Pool
 
 LEASE_US = 15 * SECOND_US
 
@@ -28,7 +28,7 @@ def test_escape_sequences_are_removed(text: str, plain: str) -> None:
     assert journal.clean(text) == plain
 
 
-def test_turns_have_their_own_entries_and_times(engine: sa.Engine, clock: Clock) -> None:
+def test_turns_have_their_own_entries_and_times(engine: Pool, clock: Clock) -> None:
     id = store.create(engine, PROJECT, "\n  First \x1b[1mline\x1b[0m  \nSecond line", None, clock()).job.id
     store.create(engine, PROJECT, "Another job", None, clock())
     store.message(engine, PROJECT, id, "Follow-up", None, clock.advance(5))
@@ -54,14 +54,14 @@ def test_turns_have_their_own_entries_and_times(engine: sa.Engine, clock: Clock)
     }
 
 
-def test_log_of_a_job_that_is_removed_while_it_is_read_has_its_entries(engine: sa.Engine, clock: Clock) -> None:
+def test_log_of_a_job_that_is_removed_while_it_is_read_has_its_entries(engine: Pool, clock: Clock) -> None:
     id = store.create(engine, PROJECT, "First", None, clock()).job.id
     store.message(engine, PROJECT, id, "Second", None, clock())
     for _ in range(2):
         lease = queue.claim(engine, "worker", clock(), LEASE_US)
         assert lease is not None
         queue.finish(engine, lease, Outcome(None), clock())
-    with after_statement(engine, "SELECT job_log", lambda: store.remove(engine, PROJECT)):
+    with after_statement(engine, "SELECT at_us", lambda: store.remove(engine, PROJECT)):
         page = journal.read(engine, id)
     assert [(entry.turn, entry.text) for entry in page.entries] == [
         (1, "begins"),
@@ -72,7 +72,7 @@ def test_log_of_a_job_that_is_removed_while_it_is_read_has_its_entries(engine: s
     assert journal.read(engine, id).entries == []
 
 
-def test_summary_of_a_running_turn_counts_the_time_until_now(engine: sa.Engine, clock: Clock) -> None:
+def test_summary_of_a_running_turn_counts_the_time_until_now(engine: Pool, clock: Clock) -> None:
     ids = [store.create(engine, PROJECT, "x" * 300, None, clock()).job.id for _ in range(2)]
     queue.claim(engine, "worker", clock.advance(10), LEASE_US)
     line = "x" * 199 + "…"

@@ -1,45 +1,47 @@
 """Queue of turns: each turn is worked on by one worker at a time, in order, and ends."""
 
+import json
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-import sqlalchemy as sa
 
 from agent.errors import LeaseLost
 from agent.jobs import journal, queue, store
 from agent.jobs.queue import EarlierTurn, Lease, Outcome
 from agent.jobs.steps import CheckOutStep, PullRequestStep, PushStep, RunStep, Steps
-from agent.jobs.tables import TURNS
+from agent.jobs.tables import STATEMENTS
 from tests.agent.clock import SECOND_US, Clock
 from tests.agent.conftest import PROJECT
+from tests.stores import sql
 from warehouse.control import projects
+from warehouse.database.pool import Pool
 
 LEASE_US = 10 * SECOND_US
 
 
-def create(engine: sa.Engine, clock: Clock, prompt: str = "Fix it") -> str:
+def create(engine: Pool, clock: Clock, prompt: str = "Fix it") -> str:
     return store.create(engine, PROJECT, prompt, None, clock.advance(0.001)).job.id
 
 
-def claim(engine: sa.Engine, clock: Clock, owner: str = "worker") -> Lease | None:
+def claim(engine: Pool, clock: Clock, owner: str = "worker") -> Lease | None:
     return queue.claim(engine, owner, clock(), LEASE_US)
 
 
-def claimed(engine: sa.Engine, clock: Clock, owner: str = "worker") -> Lease:
+def claimed(engine: Pool, clock: Clock, owner: str = "worker") -> Lease:
     lease = claim(engine, clock, owner)
     assert lease is not None
     return lease
 
 
-def test_turns_are_claimed_once_and_in_the_order_in_which_they_were_queued(engine: sa.Engine, clock: Clock) -> None:
+def test_turns_are_claimed_once_and_in_the_order_in_which_they_were_queued(engine: Pool, clock: Clock) -> None:
     ids = [create(engine, clock) for _ in range(3)]
     assert [claimed(engine, clock).job.id for _ in range(3)] == ids
     assert claim(engine, clock) is None
 
 
-def test_eight_workers_share_the_turns_and_none_runs_twice(engine: sa.Engine, clock: Clock) -> None:
+def test_eight_workers_share_the_turns_and_none_runs_twice(engine: Pool, clock: Clock) -> None:
     ids = [create(engine, clock) for _ in range(40)]
     begin = threading.Barrier(8)
 
@@ -56,7 +58,7 @@ def test_eight_workers_share_the_turns_and_none_runs_twice(engine: sa.Engine, cl
     assert counts == Counter(ids)
 
 
-def test_follow_up_waits_for_the_earlier_turn_of_its_job(engine: sa.Engine, clock: Clock) -> None:
+def test_follow_up_waits_for_the_earlier_turn_of_its_job(engine: Pool, clock: Clock) -> None:
     id = create(engine, clock)
     store.message(engine, PROJECT, id, "More", None, clock())
     first = claimed(engine, clock)
@@ -69,7 +71,7 @@ def test_follow_up_waits_for_the_earlier_turn_of_its_job(engine: sa.Engine, cloc
     assert store.find(engine, PROJECT, id).status == "completed"
 
 
-def test_follow_up_runs_after_a_failed_turn(engine: sa.Engine, clock: Clock) -> None:
+def test_follow_up_runs_after_a_failed_turn(engine: Pool, clock: Clock) -> None:
     id = create(engine, clock)
     store.message(engine, PROJECT, id, "More", None, clock())
     queue.finish(engine, claimed(engine, clock), Outcome("it broke"), clock())
@@ -79,7 +81,7 @@ def test_follow_up_runs_after_a_failed_turn(engine: sa.Engine, clock: Clock) -> 
     assert store.find(engine, PROJECT, id).reason is None
 
 
-def test_turn_is_claimed_again_once_its_lease_has_expired(engine: sa.Engine, clock: Clock) -> None:
+def test_turn_is_claimed_again_once_its_lease_has_expired(engine: Pool, clock: Clock) -> None:
     create(engine, clock)
     silent = claimed(engine, clock, "silent")
     clock.us += LEASE_US - 1
@@ -89,7 +91,7 @@ def test_turn_is_claimed_again_once_its_lease_has_expired(engine: sa.Engine, clo
     assert (again.turn, again.attempt) == (silent.turn, 2)
 
 
-def test_turn_is_not_claimed_again_while_its_lease_is_renewed(engine: sa.Engine, clock: Clock) -> None:
+def test_turn_is_not_claimed_again_while_its_lease_is_renewed(engine: Pool, clock: Clock) -> None:
     create(engine, clock)
     lease = claimed(engine, clock)
     for _ in range(3):
@@ -99,7 +101,7 @@ def test_turn_is_not_claimed_again_while_its_lease_is_renewed(engine: sa.Engine,
 
 
 @pytest.mark.parametrize("by", ["another claim", "cancel", "deletion"])
-def test_worker_that_has_lost_its_turn_can_change_nothing(engine: sa.Engine, clock: Clock, by: str) -> None:
+def test_worker_that_has_lost_its_turn_can_change_nothing(engine: Pool, clock: Clock, by: str) -> None:
     id = create(engine, clock)
     lost = claimed(engine, clock, "lost")
     if by == "another claim":
@@ -125,7 +127,7 @@ def test_worker_that_has_lost_its_turn_can_change_nothing(engine: sa.Engine, clo
         assert (job.status, job.pull_request, job.session) == ("failed" if by == "cancel" else "active", None, None)
 
 
-def test_worker_that_claims_its_own_lost_turn_again_cannot_use_the_first_lease(engine: sa.Engine, clock: Clock) -> None:
+def test_worker_that_claims_its_own_lost_turn_again_cannot_use_the_first_lease(engine: Pool, clock: Clock) -> None:
     create(engine, clock)
     lost = claimed(engine, clock)
     clock.us += LEASE_US
@@ -135,7 +137,7 @@ def test_worker_that_claims_its_own_lost_turn_again_cannot_use_the_first_lease(e
     queue.renew(engine, again, clock(), LEASE_US)
 
 
-def test_job_fails_after_its_worker_died_three_times(engine: sa.Engine, clock: Clock) -> None:
+def test_job_fails_after_its_worker_died_three_times(engine: Pool, clock: Clock) -> None:
     id = create(engine, clock)
     for attempt in (1, 2, 3):
         assert claimed(engine, clock).attempt == attempt
@@ -146,7 +148,7 @@ def test_job_fails_after_its_worker_died_three_times(engine: sa.Engine, clock: C
     assert "in each of 3 attempts" in str(job.reason)
 
 
-def test_released_turn_does_not_count_as_an_attempt(engine: sa.Engine, clock: Clock) -> None:
+def test_released_turn_does_not_count_as_an_attempt(engine: Pool, clock: Clock) -> None:
     create(engine, clock)
     for _ in range(5):
         lease = claimed(engine, clock)
@@ -154,7 +156,7 @@ def test_released_turn_does_not_count_as_an_attempt(engine: sa.Engine, clock: Cl
         queue.release(engine, lease)
 
 
-def test_finished_steps_are_in_the_lease_of_the_next_worker(engine: sa.Engine, clock: Clock) -> None:
+def test_finished_steps_are_in_the_lease_of_the_next_worker(engine: Pool, clock: Clock) -> None:
     create(engine, clock)
     check_out, run = CheckOutStep("abc", follows_up=False, mark="0123"), RunStep("s-1")
     lease = queue.finish_step(engine, claimed(engine, clock), check_out, "checked out", clock())
@@ -166,7 +168,7 @@ def test_finished_steps_are_in_the_lease_of_the_next_worker(engine: sa.Engine, c
     assert queue.clear_steps(engine, again).steps == Steps()
 
 
-def test_turn_that_version_0_1_0_left_continues_at_its_next_step(engine: sa.Engine, clock: Clock) -> None:
+def test_turn_that_version_0_1_0_left_continues_at_its_next_step(engine: Pool, clock: Clock) -> None:
     """Write the row of a turn whose worker died after the commit, in the form of version 0.1.0."""
     create(engine, clock)
     claimed(engine, clock)
@@ -174,21 +176,20 @@ def test_turn_that_version_0_1_0_left_continues_at_its_next_step(engine: sa.Engi
         '{"check out": {"commit": "abc", "follows_up": true, "mark": "0123"}, '
         '"run": {"session": "opencode x s-1"}, "commit": {"commit": "def"}}'
     )
-    with engine.begin() as connection:
-        connection.execute(sa.text("UPDATE turns SET steps = :steps"), {"steps": stored})
+    sql.run(engine, "UPDATE turns SET steps = :steps", steps=stored)
     clock.us += LEASE_US
     lease = claimed(engine, clock)
     assert lease.steps.check_out == CheckOutStep("abc", follows_up=True, mark="0123")
     assert lease.steps.run == RunStep("opencode x s-1")
     assert (lease.steps.commit is not None and lease.steps.commit.commit, lease.steps.push) == ("def", None)
     queue.finish_step(engine, lease, PushStep(), "pushed", clock())
-    with engine.connect() as connection:
-        steps = connection.execute(sa.select(TURNS.c.steps)).scalar_one()
+    [written] = sql.column(engine, "SELECT CAST(steps AS TEXT) FROM turns")
+    steps = json.loads(written)
     assert steps["commit"] == {"commit": "def"}
     assert steps["push"] == {}
 
 
-def test_step_that_is_stored_twice_because_a_response_was_lost_is_logged_once(engine: sa.Engine, clock: Clock) -> None:
+def test_step_that_is_stored_twice_because_a_response_was_lost_is_logged_once(engine: Pool, clock: Clock) -> None:
     id = create(engine, clock)
     lease = claimed(engine, clock)
     leases = [queue.finish_step(engine, lease, RunStep("s-1"), "ran", clock()) for _ in range(2)]
@@ -199,7 +200,7 @@ def test_step_that_is_stored_twice_because_a_response_was_lost_is_logged_once(en
     assert [entry.text for entry in journal.read(engine, id).entries] == ["begins", "ran", "ran again"]
 
 
-def test_failed_turn_does_not_remove_the_pull_request_of_an_earlier_turn(engine: sa.Engine, clock: Clock) -> None:
+def test_failed_turn_does_not_remove_the_pull_request_of_an_earlier_turn(engine: Pool, clock: Clock) -> None:
     id = create(engine, clock)
     queue.finish(engine, claimed(engine, clock), Outcome(None, "https://git.example/pull/1"), clock())
     store.message(engine, PROJECT, id, "More", None, clock())
@@ -207,7 +208,7 @@ def test_failed_turn_does_not_remove_the_pull_request_of_an_earlier_turn(engine:
     assert store.find(engine, PROJECT, id).pull_request == "https://git.example/pull/1"
 
 
-def test_log_has_the_events_of_two_turns_in_order(engine: sa.Engine, clock: Clock) -> None:
+def test_log_has_the_events_of_two_turns_in_order(engine: Pool, clock: Clock) -> None:
     id = create(engine, clock)
     store.message(engine, PROJECT, id, "More", None, clock())
     lease = claimed(engine, clock)
@@ -228,7 +229,7 @@ def test_log_has_the_events_of_two_turns_in_order(engine: sa.Engine, clock: Cloc
 
 
 def test_queue_stats_count_jobs_by_status_and_return_the_age_of_the_oldest_queued_turn(
-    engine: sa.Engine, clock: Clock
+    engine: Pool, clock: Clock
 ) -> None:
     for _ in range(3):
         create(engine, clock)
@@ -239,7 +240,7 @@ def test_queue_stats_count_jobs_by_status_and_return_the_age_of_the_oldest_queue
     assert stats.waiting_s == pytest.approx(5, abs=0.01)
 
 
-def test_changes_of_a_failed_turn_are_in_the_branch_only_if_they_were_pushed(engine: sa.Engine, clock: Clock) -> None:
+def test_changes_of_a_failed_turn_are_in_the_branch_only_if_they_were_pushed(engine: Pool, clock: Clock) -> None:
     id = create(engine, clock)
     queue.finish(engine, claimed(engine, clock), Outcome("it broke"), clock())
     store.message(engine, PROJECT, id, "Two", None, clock())
@@ -252,13 +253,13 @@ def test_changes_of_a_failed_turn_are_in_the_branch_only_if_they_were_pushed(eng
     ]
 
 
-def test_job_has_its_pull_request_even_if_the_turn_is_cancelled_afterwards(engine: sa.Engine, clock: Clock) -> None:
+def test_job_has_its_pull_request_even_if_the_turn_is_cancelled_afterwards(engine: Pool, clock: Clock) -> None:
     id, url = create(engine, clock), "https://git.example/pull/1"
     queue.finish_step(engine, claimed(engine, clock), PullRequestStep(url), "opened", clock())
     assert store.cancel(engine, PROJECT, id, clock()).pull_request == url
 
 
-def test_any_output_of_an_agent_can_be_stored_and_shown(engine: sa.Engine, clock: Clock) -> None:
+def test_any_output_of_an_agent_can_be_stored_and_shown(engine: Pool, clock: Clock) -> None:
     id = create(engine, clock)
     lease = claimed(engine, clock)
     odd, plain = "a\0b \ud83d \x1b[2J\tc\r\nd \x1b7\x1b", "a\ufffdb \ufffd \tc\nd \ufffd"
@@ -269,12 +270,12 @@ def test_any_output_of_an_agent_can_be_stored_and_shown(engine: sa.Engine, clock
     assert [entry.text for entry in journal.read(engine, id).entries] == ["begins", plain, plain, plain]
 
 
-def test_turn_that_was_renewed_after_it_was_read_is_not_taken(engine: sa.Engine, clock: Clock) -> None:
+def test_turn_that_was_renewed_after_it_was_read_is_not_taken(engine: Pool, clock: Clock) -> None:
     create(engine, clock)
     lease = claimed(engine, clock)
-    with engine.connect() as connection:
-        row = connection.execute(TURNS.select()).one()
     clock.us += LEASE_US
+    with engine.transaction() as connection:
+        row = queue._Waiting(*STATEMENTS.run(connection, "LOCK_WAITING_TURN", {"now_us": clock()}).fetchone())
     queue.renew(engine, lease, clock(), LEASE_US)
-    with engine.begin() as connection:
+    with engine.transaction() as connection:
         assert not queue._take(connection, row, queue._lease(connection, row, "late", clock()), clock() + LEASE_US)

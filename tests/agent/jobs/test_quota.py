@@ -4,7 +4,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-import sqlalchemy as sa
 
 from agent.errors import QuotaExceeded
 from agent.jobs import quota, store
@@ -12,13 +11,14 @@ from agent.jobs.quota import Quota
 from tests.agent.clock import HOUR_S, SECOND_US, Clock
 from tests.agent.conftest import PROJECT
 from warehouse.control import projects
+from warehouse.database.pool import Pool
 
 
-def create(engine: sa.Engine, clock: Clock) -> Quota:
+def create(engine: Pool, clock: Clock) -> Quota:
     return store.create(engine, PROJECT, "Fix it", None, clock()).quota
 
 
-def test_101st_create_is_refused_until_the_first_is_an_hour_old(engine: sa.Engine, clock: Clock) -> None:
+def test_101st_create_is_refused_until_the_first_is_an_hour_old(engine: Pool, clock: Clock) -> None:
     first_us = clock.us + SECOND_US
     remaining = [store.create(engine, PROJECT, "Fix it", None, clock.advance(1)).quota.remaining for _ in range(100)]
     assert remaining == list(range(99, -1, -1))
@@ -34,7 +34,7 @@ def test_101st_create_is_refused_until_the_first_is_an_hour_old(engine: sa.Engin
         create(engine, clock)
 
 
-def test_messages_and_creates_and_projects_have_separate_quotas(engine: sa.Engine, clock: Clock) -> None:
+def test_messages_and_creates_and_projects_have_separate_quotas(engine: Pool, clock: Clock) -> None:
     job = store.create(engine, PROJECT, "Fix it", None, clock()).job
     for _ in range(100):
         store.message(engine, PROJECT, job.id, "More", None, clock())
@@ -46,7 +46,7 @@ def test_messages_and_creates_and_projects_have_separate_quotas(engine: sa.Engin
     assert [each.remaining for each in quota.quotas(engine, PROJECT, clock())] == [98, 0]
 
 
-def test_quota_is_reset_when_the_oldest_use_leaves_the_window(engine: sa.Engine, clock: Clock) -> None:
+def test_quota_is_reset_when_the_oldest_use_leaves_the_window(engine: Pool, clock: Clock) -> None:
     assert [each.reset_s for each in quota.quotas(engine, PROJECT, clock())] == [HOUR_S, HOUR_S]
     create(engine, clock)
     clock.advance(600.5)
@@ -55,7 +55,7 @@ def test_quota_is_reset_when_the_oldest_use_leaves_the_window(engine: sa.Engine,
     assert quota.quotas(engine, PROJECT, clock.advance(3000))[0] == Quota("create", 99, 600)
 
 
-def test_refused_create_is_not_counted(engine: sa.Engine, clock: Clock) -> None:
+def test_refused_create_is_not_counted(engine: Pool, clock: Clock) -> None:
     for _ in range(100):
         create(engine, clock)
     clock.advance(1)
@@ -66,7 +66,7 @@ def test_refused_create_is_not_counted(engine: sa.Engine, clock: Clock) -> None:
     assert create(engine, clock).remaining == 99
 
 
-def test_limit_is_exact_for_concurrent_creates(engine: sa.Engine, clock: Clock) -> None:
+def test_limit_is_exact_for_concurrent_creates(engine: Pool, clock: Clock) -> None:
     begin = threading.Barrier(8)
 
     def ask(_: int) -> int:

@@ -4,7 +4,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
-import sqlalchemy as sa
 
 from agent.jobs import configuration, webhook
 from agent.jobs.configuration import Configuration
@@ -16,11 +15,10 @@ from tests.agent.jobs.ended_job import SECRETS, end_job, set_webhook
 from tests.agent.servers.webhook_receiver import webhook_receiver
 from tests.processes.waiting import until
 from warehouse.control import projects
+from warehouse.database.pool import Pool, PoolError
 
 
-def test_slow_receiver_delays_only_its_own_project_and_gets_one_message_at_a_time(
-    engine: sa.Engine, clock: Clock
-) -> None:
+def test_slow_receiver_delays_only_its_own_project_and_gets_one_message_at_a_time(engine: Pool, clock: Clock) -> None:
     projects.create(engine, "slow", (), 0)
     configuration.store(engine, "slow", Configuration("https://git.example/docs", preset="command", command=("true",)))
     outcomes: list[webhook.Outcome] = []
@@ -47,7 +45,7 @@ def test_slow_receiver_delays_only_its_own_project_and_gets_one_message_at_a_tim
     assert (len(slow.messages), len(quick.messages)) == (2, 4)
 
 
-def test_failed_message_is_reported_once_and_not_repeated_before_it_is_due(engine: sa.Engine, clock: Clock) -> None:
+def test_failed_message_is_reported_once_and_not_repeated_before_it_is_due(engine: Pool, clock: Clock) -> None:
     outcomes: list[webhook.Outcome] = []
     with webhook_receiver(500, 200) as receiver, closing(Sender(engine, SECRETS, clock, outcomes.append)) as sender:
         set_webhook(engine, receiver.url)
@@ -63,7 +61,7 @@ def test_failed_message_is_reported_once_and_not_repeated_before_it_is_due(engin
     assert len(receiver.messages) == 2
 
 
-def test_closed_sender_finishes_the_message_that_it_sends_and_starts_no_other(engine: sa.Engine, clock: Clock) -> None:
+def test_closed_sender_finishes_the_message_that_it_sends_and_starts_no_other(engine: Pool, clock: Clock) -> None:
     outcomes: list[webhook.Outcome] = []
     sender = Sender(engine, SECRETS, clock, outcomes.append)
     with webhook_receiver(200) as receiver, ThreadPoolExecutor(1) as pool:
@@ -82,9 +80,7 @@ def test_closed_sender_finishes_the_message_that_it_sends_and_starts_no_other(en
     assert webhook.due(engine, clock()) == [PROJECT]
 
 
-def test_error_of_a_thread_is_raised_by_the_next_call_and_its_message_is_sent_later(
-    engine: sa.Engine, clock: Clock
-) -> None:
+def test_error_of_a_thread_is_raised_by_the_next_call_and_its_message_is_sent_later(engine: Pool, clock: Clock) -> None:
     with (
         webhook_receiver(200) as receiver,
         closing(Sender(engine, SECRETS, clock, lambda outcome: None)) as sender,
@@ -94,13 +90,13 @@ def test_error_of_a_thread_is_raised_by_the_next_call_and_its_message_is_sent_la
         end_job(engine, clock, Outcome(None))
         sender.send_due()
         until(lambda: receiver.messages)
-        with engine.begin() as connection:
-            connection.execute(sa.text("ALTER TABLE webhook_deliveries RENAME TO renamed"))
+        with engine.transaction() as connection:
+            connection.execute("ALTER TABLE webhook_deliveries RENAME TO renamed")
         receiver.may_respond.set()
         until(lambda: all(future.done() for future in sender._running.values()))
-        with engine.begin() as connection:
-            connection.execute(sa.text("ALTER TABLE renamed RENAME TO webhook_deliveries"))
-        with pytest.raises(sa.exc.DBAPIError):
+        with engine.transaction() as connection:
+            connection.execute("ALTER TABLE renamed RENAME TO webhook_deliveries")
+        with pytest.raises(PoolError):
             sender.send_due()
         clock.advance(webhook.CLAIM_US / SECOND_US)
         sender.send_due()

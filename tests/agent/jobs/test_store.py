@@ -8,7 +8,6 @@ from contextlib import suppress
 from functools import partial
 
 import pytest
-import sqlalchemy as sa
 
 from agent.errors import (
     IdempotencyMismatch,
@@ -24,21 +23,22 @@ from agent.jobs.configuration import Configuration
 from agent.jobs.job import Job, Status
 from agent.jobs.queue import Outcome
 from agent.jobs.store import Position
-from agent.jobs.tables import DELIVERIES, JOBS, LOG, RESPONSES, TURNS
 from tests.agent.clock import HOUR_S, SECOND_US, Clock
 from tests.agent.conftest import PROJECT
+from tests.stores import sql
 from warehouse.control import projects
+from warehouse.database.pool import Pool
 from warehouse.errors import ProjectNotFound
 
 LEASE_US = 10 * SECOND_US
 DAY_S = 24 * HOUR_S
 
 
-def create(engine: sa.Engine, clock: Clock, prompt: str = "Fix it", key: str | None = None) -> Job:
+def create(engine: Pool, clock: Clock, prompt: str = "Fix it", key: str | None = None) -> Job:
     return store.create(engine, PROJECT, prompt, key, clock.advance(1)).job
 
 
-def ended(engine: sa.Engine, clock: Clock, reason: str | None = None) -> Job:
+def ended(engine: Pool, clock: Clock, reason: str | None = None) -> Job:
     """Run the turn that has waited longest, and return its job."""
     lease = queue.claim(engine, "worker", clock(), LEASE_US)
     assert lease is not None
@@ -46,14 +46,14 @@ def ended(engine: sa.Engine, clock: Clock, reason: str | None = None) -> Job:
     return store.find(engine, PROJECT, lease.job.id)
 
 
-def test_new_job_is_active_and_has_the_repository_ref_and_model_of_its_project(engine: sa.Engine, clock: Clock) -> None:
+def test_new_job_is_active_and_has_the_repository_ref_and_model_of_its_project(engine: Pool, clock: Clock) -> None:
     job = create(engine, clock)
     assert store.find(engine, PROJECT, job.id) == job
     assert (job.status, job.repository, job.ref, job.model) == ("active", "https://git.example/docs", "main", "a-model")
     assert (job.pull_request, job.archived_us, job.created_us) == (None, None, clock())
 
 
-def test_project_without_a_repository_or_a_model_refuses_a_job(engine: sa.Engine, clock: Clock) -> None:
+def test_project_without_a_repository_or_a_model_refuses_a_job(engine: Pool, clock: Clock) -> None:
     projects.create(engine, "bare", (), 0)
     with pytest.raises(NotConfigured, match="readership project agent bare --repository"):
         store.create(engine, "bare", "Fix it", None, clock())
@@ -65,7 +65,7 @@ def test_project_without_a_repository_or_a_model_refuses_a_job(engine: sa.Engine
         store.create(engine, "gone", "Fix it", None, clock())
 
 
-def test_job_of_another_project_is_not_found(engine: sa.Engine, clock: Clock) -> None:
+def test_job_of_another_project_is_not_found(engine: Pool, clock: Clock) -> None:
     projects.create(engine, "other", (), 0)
     job = create(engine, clock)
     with pytest.raises(JobNotFound):
@@ -77,7 +77,7 @@ def test_job_of_another_project_is_not_found(engine: sa.Engine, clock: Clock) ->
 
 
 @pytest.mark.parametrize("reason", [None, "it broke"])
-def test_message_makes_an_ended_job_active(engine: sa.Engine, clock: Clock, reason: str | None) -> None:
+def test_message_makes_an_ended_job_active(engine: Pool, clock: Clock, reason: str | None) -> None:
     job = create(engine, clock)
     assert ended(engine, clock, reason).status == ("failed" if reason else "completed")
     assert store.find(engine, PROJECT, job.id).reason == reason
@@ -85,7 +85,7 @@ def test_message_makes_an_ended_job_active(engine: sa.Engine, clock: Clock, reas
     assert store.find(engine, PROJECT, job.id).reason is None
 
 
-def test_repeated_idempotency_key_returns_the_first_job_and_uses_no_quota(engine: sa.Engine, clock: Clock) -> None:
+def test_repeated_idempotency_key_returns_the_first_job_and_uses_no_quota(engine: Pool, clock: Clock) -> None:
     first = store.create(engine, PROJECT, "Fix it", "key", clock())
     ended(engine, clock)
     again = store.create(engine, PROJECT, "Fix it", "key", clock.advance(5))
@@ -95,26 +95,26 @@ def test_repeated_idempotency_key_returns_the_first_job_and_uses_no_quota(engine
     assert len(store.list_page(engine, PROJECT, None, 50, 0)[0]) == 1
 
 
-def test_idempotency_key_with_another_prompt_is_refused(engine: sa.Engine, clock: Clock) -> None:
+def test_idempotency_key_with_another_prompt_is_refused(engine: Pool, clock: Clock) -> None:
     create(engine, clock, key="key")
     with pytest.raises(IdempotencyMismatch):
         create(engine, clock, "Break it", key="key")
 
 
-def test_idempotency_key_of_a_create_can_be_used_for_a_message(engine: sa.Engine, clock: Clock) -> None:
+def test_idempotency_key_of_a_create_can_be_used_for_a_message(engine: Pool, clock: Clock) -> None:
     job = create(engine, clock, key="key")
     for _ in range(2):
         store.message(engine, PROJECT, job.id, "More", "key", clock())
     assert quota.quotas(engine, PROJECT, clock())[1].remaining == 99
 
 
-def test_idempotency_key_expires_after_seven_days(engine: sa.Engine, clock: Clock) -> None:
+def test_idempotency_key_expires_after_seven_days(engine: Pool, clock: Clock) -> None:
     first = create(engine, clock, key="key")
     clock.advance(7 * DAY_S)
     assert create(engine, clock, "Break it", key="key").id != first.id
 
 
-def test_concurrent_creates_with_one_idempotency_key_create_one_job(engine: sa.Engine, clock: Clock) -> None:
+def test_concurrent_creates_with_one_idempotency_key_create_one_job(engine: Pool, clock: Clock) -> None:
     begin = threading.Barrier(8)
 
     def ask(_: int) -> str:
@@ -125,14 +125,14 @@ def test_concurrent_creates_with_one_idempotency_key_create_one_job(engine: sa.E
         assert len(set(pool.map(ask, range(8)))) == 1
 
 
-def test_jobs_are_listed_from_newest_to_oldest_in_pages(engine: sa.Engine, clock: Clock) -> None:
+def test_jobs_are_listed_from_newest_to_oldest_in_pages(engine: Pool, clock: Clock) -> None:
     ids = [create(engine, clock).id for _ in range(5)]
     pages = [store.list_page(engine, PROJECT, None, 2, offset) for offset in (0, 2, 4, 6)]
     assert [job.id for page, _ in pages for job in page] == ids[::-1]
     assert [more for _, more in pages] == [True, True, False, False]
 
 
-def test_list_continues_after_a_position_also_among_jobs_of_one_moment(engine: sa.Engine) -> None:
+def test_list_continues_after_a_position_also_among_jobs_of_one_moment(engine: Pool) -> None:
     ids = sorted(store.create(engine, PROJECT, "Fix it", None, 1).job.id for _ in range(5))
     seen: list[str] = []
     after = None
@@ -145,7 +145,7 @@ def test_list_continues_after_a_position_also_among_jobs_of_one_moment(engine: s
     assert seen == ids
 
 
-def test_jobs_are_listed_by_status(engine: sa.Engine, clock: Clock) -> None:
+def test_jobs_are_listed_by_status(engine: Pool, clock: Clock) -> None:
     ids = [create(engine, clock).id for _ in range(3)]
     ended(engine, clock)
     ended(engine, clock, "it broke")
@@ -158,7 +158,7 @@ def test_jobs_are_listed_by_status(engine: sa.Engine, clock: Clock) -> None:
     }
 
 
-def test_cancelled_job_has_failed_and_none_of_its_turns_waits(engine: sa.Engine, clock: Clock) -> None:
+def test_cancelled_job_has_failed_and_none_of_its_turns_waits(engine: Pool, clock: Clock) -> None:
     job = create(engine, clock)
     store.message(engine, PROJECT, job.id, "More", None, clock())
     cancelled = store.cancel(engine, PROJECT, job.id, clock())
@@ -172,7 +172,7 @@ def test_cancelled_job_has_failed_and_none_of_its_turns_waits(engine: sa.Engine,
     assert (lease.prompt, list(lease.history)) == ("Go on", []), "a turn that was never started is not in the history"
 
 
-def test_archived_job_accepts_no_message_and_no_cancel(engine: sa.Engine, clock: Clock) -> None:
+def test_archived_job_accepts_no_message_and_no_cancel(engine: Pool, clock: Clock) -> None:
     job = create(engine, clock)
     with pytest.raises(JobStillActive):
         store.archive(engine, PROJECT, job.id, clock())
@@ -186,7 +186,7 @@ def test_archived_job_accepts_no_message_and_no_cancel(engine: sa.Engine, clock:
         store.cancel(engine, PROJECT, job.id, clock())
 
 
-def test_job_that_is_idle_for_thirty_days_is_archived(engine: sa.Engine, clock: Clock) -> None:
+def test_job_that_is_idle_for_thirty_days_is_archived(engine: Pool, clock: Clock) -> None:
     idle, busy = create(engine, clock), create(engine, clock)
     ended(engine, clock)
     clock.advance(30 * DAY_S - 1)
@@ -197,9 +197,7 @@ def test_job_that_is_idle_for_thirty_days_is_archived(engine: sa.Engine, clock: 
     assert store.find(engine, PROJECT, busy.id).status == "active"
 
 
-def test_old_archived_job_is_removed_with_its_turns_log_deliveries_and_responses(
-    engine: sa.Engine, clock: Clock
-) -> None:
+def test_old_archived_job_is_removed_with_its_turns_log_deliveries_and_responses(engine: Pool, clock: Clock) -> None:
     with engine.connect() as connection:
         chosen = configuration.load(connection, PROJECT)
     hook = {"webhook": "http://127.0.0.1:1", "webhook_secret": "env:HOOK"}
@@ -215,30 +213,30 @@ def test_old_archived_job_is_removed_with_its_turns_log_deliveries_and_responses
     assert store.remove_archived(engine, archived_us + 1)
     assert not store.remove_archived(engine, archived_us + 1)
     left = {young.id, idle.id}
-    with engine.connect() as connection:
-        assert set(connection.execute(sa.select(JOBS.c.id)).scalars()) == left
-        for table in (TURNS, LOG, DELIVERIES):
-            assert set(connection.execute(sa.select(table.c.job_id)).scalars()) == left, table.name
-        answers = connection.execute(sa.select(RESPONSES.c.operation, RESPONSES.c.key).order_by(RESPONSES.c.key)).all()
-    assert [tuple(answer) for answer in answers] == [("create", "key 1"), ("create", "key 2")]
+    assert {*sql.column(engine, "SELECT id FROM jobs")} == left
+    for table in ("turns", "job_log", "webhook_deliveries"):
+        assert {*sql.column(engine, f"SELECT job_id FROM {table}")} == left, table
+    answers = sql.rows(engine, "SELECT operation, key FROM job_answers ORDER BY key")
+    assert answers == [("create", "key 1"), ("create", "key 2")]
     assert store.remove_archived(engine, clock() + 1)
     assert not store.remove_archived(engine, clock.advance(400 * DAY_S)), "only archived jobs are removed"
 
 
-def test_archiving_idle_jobs_does_not_wait_for_a_locked_job(engine: sa.Engine, clock: Clock) -> None:
+def test_archiving_idle_jobs_does_not_wait_for_a_locked_job(engine: Pool, clock: Clock) -> None:
     locked, free = (create(engine, clock) for _ in range(2))
     for _ in range(2):
         ended(engine, clock)
     clock.advance(30 * DAY_S)
-    with ThreadPoolExecutor(1) as pool, engine.begin() as connection:
-        connection.execute(sa.select(JOBS.c.id).where(JOBS.c.id == locked.id).with_for_update())
+    has_row_locks = engine.url.startswith("postgresql")
+    holding = engine.transaction() if has_row_locks else engine.connect()
+    with ThreadPoolExecutor(1) as pool, holding as connection:
+        store.locked(connection, locked.id)
         pool.submit(store.archive_idle, engine, clock()).result(timeout=60)
-    has_row_locks = engine.dialect.name == "postgresql"
     assert store.find(engine, PROJECT, locked.id).status == ("completed" if has_row_locks else "archived")
     assert store.find(engine, PROJECT, free.id).status == "archived"
 
 
-def test_jobs_of_a_deleted_project_are_removed_and_their_leases_lost(engine: sa.Engine, clock: Clock) -> None:
+def test_jobs_of_a_deleted_project_are_removed_and_their_leases_lost(engine: Pool, clock: Clock) -> None:
     job = create(engine, clock, key="key")
     lease = queue.claim(engine, "worker", clock(), LEASE_US)
     assert lease is not None
@@ -250,7 +248,7 @@ def test_jobs_of_a_deleted_project_are_removed_and_their_leases_lost(engine: sa.
 
 
 @pytest.mark.long
-def test_deleting_a_project_while_its_turns_end_does_not_deadlock(engine: sa.Engine, clock: Clock) -> None:
+def test_deleting_a_project_while_its_turns_end_does_not_deadlock(engine: Pool, clock: Clock) -> None:
     """Run up to 20 rounds in at most 10 s, so that the transactions overlap in many orders."""
     ends_s = time.monotonic() + 10
     with ThreadPoolExecutor(6) as pool:
@@ -260,7 +258,7 @@ def test_deleting_a_project_while_its_turns_end_does_not_deadlock(engine: sa.Eng
             _delete_while_turns_end(engine, clock, f"round-{number}", pool)
 
 
-def _delete_while_turns_end(engine: sa.Engine, clock: Clock, project: str, pool: ThreadPoolExecutor) -> None:
+def _delete_while_turns_end(engine: Pool, clock: Clock, project: str, pool: ThreadPoolExecutor) -> None:
     projects.create(engine, project, (), 0)
     settings = {
         "repository": "https://git.example/docs",

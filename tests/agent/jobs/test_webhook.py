@@ -8,7 +8,6 @@ import socket
 import threading
 
 import pytest
-import sqlalchemy as sa
 
 from agent.jobs import configuration, store, webhook
 from agent.jobs.queue import Outcome
@@ -19,12 +18,13 @@ from tests.agent.jobs.ended_job import SECRETS, end_job, end_turn, set_webhook
 from tests.agent.servers.dripping import dripping
 from tests.agent.servers.webhook_receiver import webhook_receiver
 from warehouse.control import projects
+from warehouse.database.pool import Pool
 
 UNREACHABLE = "http://127.0.0.1:1"
 
 
 @pytest.mark.parametrize("secret", ["env:HOOK", "env:ENCODED"])
-def test_message_about_a_completed_job_has_a_valid_signature(engine: sa.Engine, clock: Clock, secret: str) -> None:
+def test_message_about_a_completed_job_has_a_valid_signature(engine: Pool, clock: Clock, secret: str) -> None:
     with webhook_receiver(204) as receiver:
         set_webhook(engine, receiver.url, secret)
         id = end_job(engine, clock, Outcome(None, "https://git.example/pull/1"))
@@ -62,7 +62,7 @@ def test_signature_equals_the_one_in_the_tests_of_standard_webhooks() -> None:
     assert headers["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
-def test_messages_about_a_failed_and_a_cancelled_job_have_the_reason(engine: sa.Engine, clock: Clock) -> None:
+def test_messages_about_a_failed_and_a_cancelled_job_have_the_reason(engine: Pool, clock: Clock) -> None:
     with webhook_receiver(200) as receiver:
         set_webhook(engine, receiver.url)
         end_job(engine, clock, Outcome("it broke"))
@@ -75,9 +75,7 @@ def test_messages_about_a_failed_and_a_cancelled_job_have_the_reason(engine: sa.
     assert {message["type"] for message in messages} == {"job.failed"}
 
 
-def test_messages_of_one_job_are_delivered_in_order_and_do_not_delay_other_jobs(
-    engine: sa.Engine, clock: Clock
-) -> None:
+def test_messages_of_one_job_are_delivered_in_order_and_do_not_delay_other_jobs(engine: Pool, clock: Clock) -> None:
     with webhook_receiver(500, 200) as receiver:
         set_webhook(engine, receiver.url)
         first = end_job(engine, clock, Outcome("it broke"))
@@ -107,7 +105,7 @@ def test_messages_of_one_job_are_delivered_in_order_and_do_not_delay_other_jobs(
     ids=["headers", "body"],
 )
 def test_attempt_ends_at_its_deadline_and_does_not_wait_for_a_body(
-    engine: sa.Engine,
+    engine: Pool,
     clock: Clock,
     begin: bytes,
     piece: bytes,
@@ -123,7 +121,7 @@ def test_attempt_ends_at_its_deadline_and_does_not_wait_for_a_body(
 
 
 def test_dns_lookup_counts_towards_the_deadline(
-    engine: sa.Engine, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    engine: Pool, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Block the DNS lookup for longer than the deadline; a lookup cannot be interrupted."""
     set_webhook(engine, "http://hook.example/x")
@@ -144,7 +142,7 @@ def test_dns_lookup_counts_towards_the_deadline(
     assert "it did not answer within 0.3 s" in caplog.text
 
 
-def test_job_that_stays_active_has_no_message(engine: sa.Engine, clock: Clock) -> None:
+def test_job_that_stays_active_has_no_message(engine: Pool, clock: Clock) -> None:
     with webhook_receiver(200) as receiver:
         set_webhook(engine, receiver.url)
         id = store.create(engine, PROJECT, "Fix it", None, clock()).job.id
@@ -155,7 +153,7 @@ def test_job_that_stays_active_has_no_message(engine: sa.Engine, clock: Clock) -
 
 
 @pytest.mark.parametrize("status", [500, 404, 302])
-def test_refused_message_is_sent_again_later_with_the_same_id(engine: sa.Engine, clock: Clock, status: int) -> None:
+def test_refused_message_is_sent_again_later_with_the_same_id(engine: Pool, clock: Clock, status: int) -> None:
     with webhook_receiver(status, status, 200) as receiver:
         set_webhook(engine, receiver.url)
         end_job(engine, clock, Outcome(None))
@@ -171,7 +169,7 @@ def test_refused_message_is_sent_again_later_with_the_same_id(engine: sa.Engine,
     assert len({headers["webhook-timestamp"] for headers, _ in receiver.messages}) == 3
 
 
-def test_message_is_given_up_after_the_last_attempt(engine: sa.Engine, clock: Clock) -> None:
+def test_message_is_given_up_after_the_last_attempt(engine: Pool, clock: Clock) -> None:
     with webhook_receiver(500) as receiver:
         set_webhook(engine, receiver.url)
         end_job(engine, clock, Outcome(None))
@@ -183,7 +181,7 @@ def test_message_is_given_up_after_the_last_attempt(engine: sa.Engine, clock: Cl
     assert len(receiver.messages) == len(RETRY_S) + 1
 
 
-def test_message_is_sent_once_receiver_and_secret_are_available(engine: sa.Engine, clock: Clock) -> None:
+def test_message_is_sent_once_receiver_and_secret_are_available(engine: Pool, clock: Clock) -> None:
     with webhook_receiver(200) as receiver:
         set_webhook(engine, UNREACHABLE)
         end_job(engine, clock, Outcome(None))
@@ -197,7 +195,7 @@ def test_message_is_sent_once_receiver_and_secret_are_available(engine: sa.Engin
     assert len(receiver.messages) == 1
 
 
-def test_message_whose_sender_died_is_sent_by_another_after_its_claim_expired(engine: sa.Engine, clock: Clock) -> None:
+def test_message_whose_sender_died_is_sent_by_another_after_its_claim_expired(engine: Pool, clock: Clock) -> None:
     with webhook_receiver(200) as receiver:
         set_webhook(engine, receiver.url)
         end_job(engine, clock, Outcome(None))
@@ -209,9 +207,7 @@ def test_message_whose_sender_died_is_sent_by_another_after_its_claim_expired(en
     assert receiver.messages[0][0]["webhook-id"] == claimed.id
 
 
-def test_project_without_a_webhook_has_no_messages_and_a_deleted_one_loses_them(
-    engine: sa.Engine, clock: Clock
-) -> None:
+def test_project_without_a_webhook_has_no_messages_and_a_deleted_one_loses_them(engine: Pool, clock: Clock) -> None:
     end_job(engine, clock, Outcome(None))
     assert webhook.due(engine, clock()) == []
     set_webhook(engine, UNREACHABLE)
@@ -223,14 +219,13 @@ def test_project_without_a_webhook_has_no_messages_and_a_deleted_one_loses_them(
 
 @pytest.mark.parametrize("removes_all", [False, True])
 def test_message_of_a_removed_webhook_or_configuration_is_given_up(
-    engine: sa.Engine, clock: Clock, caplog: pytest.LogCaptureFixture, *, removes_all: bool
+    engine: Pool, clock: Clock, caplog: pytest.LogCaptureFixture, *, removes_all: bool
 ) -> None:
     set_webhook(engine, UNREACHABLE)
     end_job(engine, clock, Outcome(None))
     assert deliver(engine, PROJECT, SECRETS, clock) == "failed"
     if removes_all:
-        with engine.begin() as connection:
-            connection.execute(configuration.CONFIGURATIONS.delete())
+        configuration.remove(engine, PROJECT)
     else:
         set_webhook(engine, "", "")
     clock.advance(RETRY_S[0])
@@ -249,7 +244,7 @@ def test_message_of_a_removed_webhook_or_configuration_is_given_up(
     ],
     ids=["key", "long host name", "invalid host name"],
 )
-def test_invalid_key_or_host_name_fails_the_attempt(engine: sa.Engine, clock: Clock, url: str, secret: str) -> None:
+def test_invalid_key_or_host_name_fails_the_attempt(engine: Pool, clock: Clock, url: str, secret: str) -> None:
     set_webhook(engine, url)
     end_job(engine, clock, Outcome(None))
     assert deliver(engine, PROJECT, {"HOOK": secret}, clock) == "failed"

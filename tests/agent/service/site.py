@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import sqlalchemy as sa
 
 from agent.jobs import configuration
 from agent.jobs.configuration import Configuration
@@ -19,6 +18,7 @@ from tests.agent.servers.git_server import GitServer, serving
 from tests.processes.running import PROJECT, Running, new_key
 from tests.processes.waiting import until
 from warehouse.control import projects
+from warehouse.database.pool import Pool
 
 SECRETS = {"GIT_TOKEN": "git-token", "MODEL_KEY": "sk-the-real-model-key-0123456789"}
 REPOSITORY = "team/site"
@@ -126,7 +126,7 @@ def command(*argv: str) -> tuple[str, ...]:
     return ("--preset", "command", "--command", shlex.join(argv))
 
 
-def store_configuration(engine: sa.Engine, site: Site, *argv: str, **more: Any) -> None:
+def store_configuration(engine: Pool, site: Site, *argv: str, **more: Any) -> None:
     """Create the project in a database without a service; its coding agent is this command, without a sandbox."""
     projects.create(engine, PROJECT, (), 0)
     settings = {

@@ -10,7 +10,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from agent.jobs.tables import JOBS, TURNS
 from tests.agent.forge_doubles.double import ForgeKind
 from tests.agent.job_folder import processes, sleeper
 from tests.agent.servers.git_server import serving
@@ -21,6 +20,7 @@ from tests.agent.tools import require_sandbox
 from tests.processes.running import Running
 from tests.processes.state import descendants
 from tests.processes.waiting import until
+from tests.stores import sql
 from warehouse.control import database
 from warehouse.folder import sqlite_url
 
@@ -265,13 +265,13 @@ def test_repeated_turn_starts_with_a_clean_work_tree(ready: Site) -> None:
 def reset(ready: Site, *steps: str) -> None:
     """Reset the last turn to the state after these steps, as if its worker had died."""
     engine = database.connect(sqlite_url(ready.running.data / "control.sqlite"))
-    with engine.begin() as connection:
-        turn = connection.execute(TURNS.select().order_by(TURNS.c.id.desc()).limit(1)).one()
-        finished = {name: turn.steps[name] for name in steps}
-        same = TURNS.c.id == turn.id
-        connection.execute(TURNS.update().where(same).values(state="queued", attempt=1, steps=finished))
-        connection.execute(JOBS.update().where(JOBS.c.id == turn.job_id).values(status="active"))
-    engine.dispose()
+    id, job, stored = sql.rows(engine, "SELECT id, job_id, steps FROM turns ORDER BY id DESC LIMIT 1")[0]
+    finished = json.dumps({name: json.loads(stored)[name] for name in steps})
+    sql.run(
+        engine, "UPDATE turns SET state = 'queued', attempt = 1, steps = :steps WHERE id = :id", steps=finished, id=id
+    )
+    sql.run(engine, "UPDATE jobs SET status = 'active' WHERE id = :id", id=job)
+    engine.close()
 
 
 def test_finished_pull_request_step_is_not_repeated_after_the_pull_request_was_closed(ready: Site) -> None:

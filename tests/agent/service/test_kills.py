@@ -8,11 +8,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from agent.jobs import journal, store
 from agent.jobs.queue import TOO_MANY_ATTEMPTS
-from agent.jobs.tables import TURNS
 from tests.agent.service.site import END_S, SECRETS, Site, command, make_site, store_configuration
 from tests.agent.tools import require_sandbox
 from tests.processes import forked
@@ -21,8 +19,10 @@ from tests.processes.running import PROJECT, Running
 from tests.processes.state import children
 from tests.processes.waiting import until
 from tests.rounds import rounds, seeded
+from tests.stores import sql
 from tests.stores.postgresql import new_database
 from warehouse.control import database
+from warehouse.database.pool import Pool
 
 pytestmark = pytest.mark.long
 
@@ -51,13 +51,11 @@ def _kill(process: Forked) -> None:
         process.wait()
 
 
-def _stopped_in_a_turn(engine: sa.Engine, workers: list[Forked]) -> Forked | None:
+def _stopped_in_a_turn(engine: Pool, workers: list[Forked]) -> Forked | None:
     """Stop the processes of a worker that runs a turn, and return it; None if none of the workers does."""
-    running = sa.select(TURNS.c.owner).where(TURNS.c.state == "running")
     for each in workers:
         os.killpg(each.pid, signal.SIGSTOP)
-        with engine.connect() as connection:
-            owners = connection.execute(running).scalars().all()
+        owners = sql.column(engine, "SELECT owner FROM turns WHERE state = 'running'")
         if any(f"-{each.pid}-" in owner for owner in owners):
             return each
         os.killpg(each.pid, signal.SIGCONT)
@@ -82,7 +80,7 @@ def test_kills_of_servers_and_workers_leave_each_job_with_one_pull_request(datab
         workers = [stack.enter_context(worker(site.running)) for _ in range(2)]
         jobs: list[str] = []
         engine = database.connect(database_url)
-        stack.callback(engine.dispose)
+        stack.callback(engine.close)
 
         def stopped_in_a_turn() -> Forked | None:
             _fill_slots(site, jobs)
@@ -113,7 +111,7 @@ def test_job_continues_on_another_machine_and_has_one_pull_request(postgresql: s
     first, second = (Running(tmp_path / name, environ=environ) for name in ("first", "second"))
     engine = database.connect(url)
     with make_site(tmp_path) as site, ExitStack() as stack:
-        stack.callback(engine.dispose)
+        stack.callback(engine.close)
         program = tmp_path / "programs" / "agent"
         program.parent.mkdir()
         program.write_text("echo at work; sleep 1000")

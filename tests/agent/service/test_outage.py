@@ -1,12 +1,11 @@
 """Outage of the control database during a turn: no step is lost, and no two turns of a job run at once."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from agent import retry
 from agent.jobs import journal, store
@@ -15,8 +14,11 @@ from tests.agent.clock import SECOND_US
 from tests.agent.service.site import SECRETS, Site, make_site, store_configuration
 from tests.processes.running import PROJECT
 from tests.processes.waiting import until
+from tests.stores import sql
 from tests.stores.outage import way_to
 from warehouse.control import database as control
+from warehouse.database.pool import Pool, PoolError
+from warehouse.database.postgresql import ServerError
 from warehouse.folder import sqlite_url
 
 WAIT = "while [ ! -e {0}/go ]; do sleep 0.02; done"
@@ -31,8 +33,8 @@ class Database:
     The worker uses `engine`, which `cut` or `silence` break and `repair` restores; `direct` always works.
     """
 
-    engine: sa.Engine
-    direct: sa.Engine
+    engine: Pool
+    direct: Pool
     cut: Callable[[], None]
     repair: Callable[[], None]
     silence: Callable[[], None]
@@ -42,19 +44,18 @@ class Database:
 def sqlite(tmp_path: Path) -> Iterator[Database]:
     """Return a database in SQLite; `cut` locks it for longer than the worker waits."""
     url = sqlite_url(tmp_path / "control.sqlite")
-    engine, direct, other = (control.connect(url) for _ in range(3))
-    engine.dispose()
-    sa.event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA busy_timeout=0"))
+    direct, other = (control.connect(url) for _ in range(2))
+    engine = control.connect(url, busy_timeout_s=0)
     with other.connect() as locker:
         yield Database(
             engine,
             direct,
-            lambda: locker.exec_driver_sql("BEGIN IMMEDIATE") and None,
-            locker.rollback,
+            lambda: locker.execute("BEGIN IMMEDIATE") and None,
+            lambda: locker.execute("ROLLBACK") and None,
             lambda: pytest.fail("a file is never silent"),
         )
     for each in (engine, direct, other):
-        each.dispose()
+        each.close()
 
 
 @pytest.fixture
@@ -63,8 +64,8 @@ def postgresql_way(postgresql: str) -> Iterator[Database]:
         engine, direct = control.connect(url), control.connect(direct_url)
         yield Database(engine, direct, way.cut, way.restore, way.silence)
         way.cut()
-        engine.dispose()
-        direct.dispose()
+        engine.close()
+        direct.close()
 
 
 @pytest.fixture
@@ -72,17 +73,16 @@ def pool(tmp_path: Path) -> Iterator[Database]:
     """Return a database whose `cut` takes all connections of the worker's pool."""
     url = sqlite_url(tmp_path / "control.sqlite")
     direct = control.connect(url)
-    engine = sa.create_engine(url, pool_size=1, max_overflow=0, pool_timeout=0.2)
-    taken: list[sa.Connection] = []
+    engine = Pool(url, sql.opened(url)._open, connections_max=1, wait_s=0.2)
+    taken = ExitStack()
 
     def take_all() -> None:
-        while not taken:
-            with suppress(sa.exc.TimeoutError):
-                taken.append(engine.connect())
+        until(lambda: engine._free.acquire(timeout=1))
+        taken.callback(engine._free.release)
 
-    yield Database(engine, direct, take_all, lambda: taken.pop().close(), lambda: pytest.fail("a pool is never silent"))
-    engine.dispose()
-    direct.dispose()
+    yield Database(engine, direct, take_all, taken.close, lambda: pytest.fail("a pool is never silent"))
+    engine.close()
+    direct.close()
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 @contextmanager
-def working(engine: sa.Engine, folder: Path, lease_s: float) -> Iterator[None]:
+def working(engine: Pool, folder: Path, lease_s: float) -> Iterator[None]:
     threads = WorkerThreads(WorkerConfig(engine, folder / "jobs", SECRETS, 1, lease_s))
     threads.start()
     try:
@@ -101,11 +101,11 @@ def working(engine: sa.Engine, folder: Path, lease_s: float) -> Iterator[None]:
         threads.close()
 
 
-def create(engine: sa.Engine) -> str:
+def create(engine: Pool) -> str:
     return store.create(engine, PROJECT, "Write a page", None, SECOND_US).job.id
 
 
-def status(engine: sa.Engine, id: str) -> str:
+def status(engine: Pool, id: str) -> str:
     return store.find(engine, PROJECT, id).status
 
 
@@ -145,10 +145,10 @@ def test_result_of_the_coding_agent_is_stored_after_the_outage(
 
 def test_permanent_database_error_is_not_retried(sqlite: Database) -> None:
     def write() -> None:
-        with sqlite.engine.begin() as connection:
-            connection.execute(sa.text("UPDATE turns SET no_such_column = 1"))
+        with sqlite.engine.transaction() as connection:
+            connection.execute("UPDATE turns SET no_such_column = 1")
 
-    with pytest.raises(sa.exc.OperationalError, match="no such column"):
+    with pytest.raises(PoolError, match="no such column"):
         retry.database_write(write, lambda: False)
 
 
@@ -171,15 +171,15 @@ def test_worker_that_closes_during_an_outage_logs_no_error(
 def test_turn_that_meets_an_outage_at_its_start_begins_again_and_does_not_fail(
     sqlite: Database, site: Site, tmp_path: Path
 ) -> None:
-    errors = [sa.exc.OperationalError("SELECT 1", {}, Exception("the server is down"))]
+    errors = [ServerError("the server is down", None, is_lost=True)]
 
-    def fail_once(connection: object, cursor: object, statement: str, *arguments: object) -> None:
+    def fail_once(statement: str) -> None:
         if errors and "FROM agent_configurations" in statement:
             raise errors.pop()
 
     store_configuration(sqlite.direct, site, "sh", "-c", "cat > page.md")
     id = create(sqlite.direct)
-    sa.event.listen(sqlite.engine, "before_cursor_execute", fail_once)
+    sql.watch(sqlite.engine, fail_once)
     with working(sqlite.engine, tmp_path, lease_s=2):
         until(lambda: status(sqlite.direct, id) != "active")
     assert (status(sqlite.direct, id), errors) == ("completed", [])

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from agent.jobs import configuration, store
 from agent.jobs.configuration import Configuration
@@ -14,13 +13,14 @@ from agent.worker.child_process import ChildProcess
 from agent.worker.threads import WorkerConfig
 from tests.processes.waiting import until
 from warehouse.control import database, projects
+from warehouse.database.pool import Pool
 from warehouse.folder import sqlite_url
 
 PROJECT = "site"
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[sa.Engine]:
+def engine(tmp_path: Path) -> Iterator[Pool]:
     """Yield a control database with a project whose turns fail at once, because their secret is missing."""
     engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
     projects.create(engine, PROJECT, (), 0)
@@ -28,11 +28,11 @@ def engine(tmp_path: Path) -> Iterator[sa.Engine]:
     chosen = configuration.changed(Configuration(repository=""), {**values, "preset": "command", "command": ("true",)})
     configuration.store(engine, PROJECT, chosen)
     yield engine
-    engine.dispose()
+    engine.close()
 
 
 @pytest.mark.long
-def test_child_reports_its_turns_and_claims_none_after_the_command(engine: sa.Engine, tmp_path: Path) -> None:
+def test_child_reports_its_turns_and_claims_none_after_the_command(engine: Pool, tmp_path: Path) -> None:
     turns: list[bool] = []
     config = WorkerConfig(engine, tmp_path / "jobs", {}, 1, 15, on_turn=lambda _, succeeded: turns.append(succeeded))
     child = ChildProcess(config)

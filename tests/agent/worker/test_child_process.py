@@ -8,15 +8,14 @@ from pathlib import Path
 
 import httpx
 import pytest
-import sqlalchemy as sa
 
-from agent.jobs.tables import TURNS
 from agent.worker.child_process import ChildProcess
 from agent.worker.threads import WorkerConfig
 from tests.agent.service.site import SECRETS, Site, command, make_site
 from tests.processes.running import PROJECT, Running, new_job, new_key
 from tests.processes.state import children, command_line, is_running
 from tests.processes.waiting import until
+from tests.stores import sql
 from warehouse.control import database
 from warehouse.folder import sqlite_url
 
@@ -74,10 +73,8 @@ def test_child_of_a_killed_service_ends_and_puts_its_turn_back(site: Site) -> No
     site.running.process.wait()
     until(lambda: not any(map(command_line, [worker, *agents])))
     engine = database.connect(sqlite_url(site.running.data / "control.sqlite"))
-    with engine.connect() as connection:
-        turn = connection.execute(TURNS.select()).one()
-    engine.dispose()
-    assert (turn.state, turn.attempt) == ("queued", 0)
+    assert sql.rows(engine, "SELECT state, attempt FROM turns") == [("queued", 0)]
+    engine.close()
 
 
 def test_service_counts_the_turns_of_its_worker_and_logs_its_warnings(site: Site) -> None:
@@ -110,7 +107,7 @@ def test_worker_is_started_only_with_slots_and_a_job(start: Start, slots: str, e
 def test_control_database_that_does_not_answer_is_a_warning_without_a_traceback(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    engine = sa.create_engine("postgresql+psycopg://127.0.0.1:1/none")  # nothing listens at this port
+    engine = sql.opened("postgresql://127.0.0.1:1/none")  # nothing listens at this port
     process = ChildProcess(WorkerConfig(engine, tmp_path, {}, 1, 15))
     process.start()
     record = until(lambda: next((each for each in caplog.records if each.name == "readership.agent"), None))
@@ -128,6 +125,6 @@ def test_worker_that_does_not_end_in_time_is_killed(tmp_path: Path, caplog: pyte
     [worker] = until(lambda: [pid for pid in children(os.getpid()) if b"child_main" in command_line(pid)])
     os.kill(worker, signal.SIGSTOP)
     process.close()
-    engine.dispose()
+    engine.close()
     assert not is_running(worker)
     assert "the worker of agent jobs did not end within 0.1 s and is killed" in caplog.messages

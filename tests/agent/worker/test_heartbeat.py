@@ -6,14 +6,14 @@ from contextlib import closing
 from threading import Event
 
 import pytest
-import sqlalchemy as sa
 
 from agent.jobs import journal, queue, store
-from agent.jobs.tables import TURNS
 from agent.worker.heartbeat import LeaseHeartbeat
 from tests.agent.clock import SECOND_US, Clock
 from tests.agent.conftest import PROJECT
 from tests.processes.waiting import until
+from tests.stores import sql
+from warehouse.database.pool import Pool
 
 LEASE_S = 60
 
@@ -21,7 +21,7 @@ Start = Callable[..., LeaseHeartbeat]
 
 
 @pytest.fixture
-def start(engine: sa.Engine, clock: Clock) -> Start:
+def start(engine: Pool, clock: Clock) -> Start:
     """Return a function that claims a new turn and starts its heartbeat."""
 
     def claim(requested_s_ago: float = 0, stopping: Event | None = None) -> LeaseHeartbeat:
@@ -34,9 +34,8 @@ def start(engine: sa.Engine, clock: Clock) -> Start:
     return claim
 
 
-def lease_until_us(engine: sa.Engine) -> int:
-    with engine.connect() as connection:
-        return int(connection.execute(sa.select(TURNS.c.lease_until_us)).scalar_one())
+def lease_until_us(engine: Pool) -> int:
+    return int(sql.column(engine, "SELECT lease_until_us FROM turns")[0])
 
 
 @pytest.mark.parametrize(("requested_s_ago", "is_stopped"), [(40, False), (48, True)])
@@ -47,9 +46,7 @@ def test_turn_stops_after_four_fifths_of_a_lease_that_was_not_renewed(
         assert heartbeat.is_stopped() == is_stopped
 
 
-def test_abandoned_turn_stays_stopped_after_its_lease_was_renewed(
-    engine: sa.Engine, clock: Clock, start: Start
-) -> None:
+def test_abandoned_turn_stays_stopped_after_its_lease_was_renewed(engine: Pool, clock: Clock, start: Start) -> None:
     with closing(start(48)) as heartbeat:
         assert heartbeat.is_stopped()
         clock.advance(1)
@@ -57,16 +54,14 @@ def test_abandoned_turn_stays_stopped_after_its_lease_was_renewed(
     assert heartbeat.is_stopped()
 
 
-def test_lease_is_renewed_while_the_turn_runs(engine: sa.Engine, clock: Clock, start: Start) -> None:
+def test_lease_is_renewed_while_the_turn_runs(engine: Pool, clock: Clock, start: Start) -> None:
     with closing(start()) as heartbeat:
         now_us = clock.advance(10)
         until(lambda: lease_until_us(engine) == now_us + LEASE_S * SECOND_US)
         assert not heartbeat.is_stopped()
 
 
-def test_turn_of_a_cancelled_job_is_stopped_at_the_next_heartbeat(
-    engine: sa.Engine, clock: Clock, start: Start
-) -> None:
+def test_turn_of_a_cancelled_job_is_stopped_at_the_next_heartbeat(engine: Pool, clock: Clock, start: Start) -> None:
     with closing(start()) as heartbeat:
         [job], _ = store.list_page(engine, PROJECT, None, 1, 0)
         store.cancel(engine, PROJECT, job.id, clock())
@@ -82,7 +77,7 @@ def test_turn_of_a_stopping_worker_is_stopped_with_its_lease(start: Start) -> No
     assert not heartbeat.is_lost
 
 
-def test_output_is_written_to_the_log_when_the_heartbeat_closes(engine: sa.Engine, start: Start) -> None:
+def test_output_is_written_to_the_log_when_the_heartbeat_closes(engine: Pool, start: Start) -> None:
     with closing(start()) as heartbeat:
         heartbeat.tail.add(b"one\ntwo\n")
     [job], _ = store.list_page(engine, PROJECT, None, 1, 0)

@@ -5,7 +5,6 @@ import time
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from agent.jobs import journal, queue, store
 from agent.jobs.queue import Outcome
@@ -18,10 +17,11 @@ from tests.processes.running import PROJECT as SITE
 from tests.processes.waiting import until
 from warehouse import clock
 from warehouse.control import database
+from warehouse.database.pool import Pool
 from warehouse.folder import sqlite_url
 
 
-def test_folders_of_archived_and_unknown_jobs_are_removed(engine: sa.Engine, clock: Clock, tmp_path: Path) -> None:
+def test_folders_of_archived_and_unknown_jobs_are_removed(engine: Pool, clock: Clock, tmp_path: Path) -> None:
     jobs = tmp_path / "jobs"
     ids = [store.create(engine, PROJECT, "Fix it", None, clock.advance(1)).job.id for _ in range(2)]
     lease = queue.claim(engine, "worker", clock(), SECOND_US)
@@ -50,7 +50,7 @@ def test_worker_that_closes_does_not_wait_for_a_forge(tmp_path: Path) -> None:
         assert (drip.requests, drip.completed) == (1, 0)
     assert store.find(engine, SITE, id).status == "active", "the turn is back in the queue"
     assert journal.read(engine, id).entries[-1].text == f"pushed to readership/{id}"
-    engine.dispose()
+    engine.close()
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_worker_that_closes_does_not_wait_for_a_forge(tmp_path: Path) -> None:
     ids=["no retention", "retention", "clock that jumped", "no record of the time"],
 )
 def test_worker_archives_idle_jobs_and_removes_old_ones_if_the_clock_is_trusted(
-    engine: sa.Engine, tmp_path: Path, retention_days: int, jump_days: int | None, left: dict[str, list[int]]
+    engine: Pool, tmp_path: Path, retention_days: int, jump_days: int | None, left: dict[str, list[int]]
 ) -> None:
     """Create jobs that were archived 0, 89 and 91 days ago, and one that has been idle for 31 days."""
     now_us = time.time_ns() // 1_000

@@ -1,19 +1,18 @@
 """Turn of a job: sessions and histories of the coding agent on one or two machines, and upgrades of old jobs."""
 
+import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from agent.errors import TurnFailed, TurnStopped
 from agent.git.workspace import discard
 from agent.jobs import configuration, queue, store
 from agent.jobs.job import Job
 from agent.jobs.queue import Outcome
-from agent.jobs.tables import RESPONSES
 from agent.worker import turn
 from agent.worker.job_folders import IDLE_BYTES_MAX
 from agent.worker.turn import TurnContext
@@ -21,7 +20,9 @@ from tests.agent.clock import SECOND_US
 from tests.agent.service.site import REPOSITORY, SECRETS, Site, make_site, store_configuration
 from tests.agent.tools import require_sandbox
 from tests.processes.running import PROJECT
+from tests.stores import sql
 from warehouse.control import database
+from warehouse.database.pool import Pool
 from warehouse.folder import sqlite_url
 
 AGENT = """#!/bin/sh
@@ -41,7 +42,7 @@ echo "{\\"type\\": \\"step_finish\\", \\"sessionID\\": \\"$id\\", \\"part\\": {\
 class Turns:
     """One job whose turns run on several machines; each machine has a folder."""
 
-    engine: sa.Engine
+    engine: Pool
     folder: Path
     job: str = field(init=False)
     idle_bytes_max: int = IDLE_BYTES_MAX
@@ -88,7 +89,7 @@ def turns(tmp_path: Path) -> Iterator[Turns]:
     with make_site(tmp_path) as site:
         store_configuration(engine, site, preset="opencode", model="m", readable=(str(tools),))
         yield Turns(engine, tmp_path)
-    engine.dispose()
+    engine.close()
 
 
 @pytest.mark.long
@@ -151,7 +152,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
         yield site
 
 
-def perform(engine: sa.Engine, folder: Path) -> str | None:
+def perform(engine: Pool, folder: Path) -> str | None:
     """Run the next turn, and return the URL of its pull request."""
     lease = queue.claim(engine, "worker", _now_us(), 60 * SECOND_US)
     assert lease is not None
@@ -165,7 +166,7 @@ def perform(engine: sa.Engine, folder: Path) -> str | None:
     return url
 
 
-def change(engine: sa.Engine, **settings: object) -> None:
+def change(engine: Pool, **settings: object) -> None:
     with engine.connect() as connection:
         config = configuration.load(connection, PROJECT)
     configuration.store(engine, PROJECT, configuration.changed(config, settings))
@@ -184,7 +185,7 @@ def test_job_continues_with_the_coding_agent_that_it_started_with(site: Site, tm
     assert site.git.read(REPOSITORY, f"readership/{id}")["agents.md"][1] == b"first\nfirst\n"
     job = store.find(engine, PROJECT, id)
     assert (job.preset, job.command, job.model) == ("command", ("sh", "-c", "echo first >> agents.md"), "command")
-    engine.dispose()
+    engine.close()
 
 
 def test_model_key_is_not_sent_to_the_model_server_of_another_coding_agent(site: Site, tmp_path: Path) -> None:
@@ -197,7 +198,7 @@ def test_model_key_is_not_sent_to_the_model_server_of_another_coding_agent(site:
         TurnFailed, match="is now claude, and its model key is not sent to the model server of opencode"
     ):
         perform(engine, tmp_path / "jobs")
-    engine.dispose()
+    engine.close()
 
 
 def test_turn_that_changes_ci_configuration_fails_before_its_push_unless_the_owner_allows_it(
@@ -213,7 +214,7 @@ def test_turn_that_changes_ci_configuration_fails_before_its_push_unless_the_own
     store.message(engine, PROJECT, id, "Two", None, 2)
     assert perform(engine, tmp_path / "jobs")
     assert ".forgejo/x.yml" in site.git.read(REPOSITORY, f"readership/{id}")
-    engine.dispose()
+    engine.close()
 
 
 def test_secret_that_became_visible_in_the_sandbox_fails_the_turn(site: Site, tmp_path: Path) -> None:
@@ -225,7 +226,7 @@ def test_secret_that_became_visible_in_the_sandbox_fails_the_turn(site: Site, tm
     (tmp_path / "secrets").symlink_to("/usr/share")
     with pytest.raises(TurnFailed, match="the coding agent could read the file of model_key: move it"):
         perform(engine, tmp_path / "jobs")
-    engine.dispose()
+    engine.close()
 
 
 @pytest.mark.long
@@ -240,7 +241,7 @@ def test_prompts_are_in_the_pull_request_and_commits_only_if_they_are_published(
     store.message(engine, PROJECT, id, "Another secret", None, 2)
     perform(engine, tmp_path / "jobs")
     pull, commits = site.pulls(id)[0], site.pushed(id)
-    engine.dispose()
+    engine.close()
     created = f"Created by a coding agent in the Readership job {id}."
     if publish_prompts:
         assert (pull.title, pull.body) == ("Secret plan", f"> Secret plan\n> with a detail\n\n{created}")
@@ -260,7 +261,7 @@ def test_unreadable_home_does_not_fail_the_next_turn(site: Site, tmp_path: Path)
     store.message(engine, PROJECT, id, "Two", None, 2)
     perform(engine, tmp_path / "jobs")
     assert len(list((tmp_path / "jobs" / id / "home").iterdir())) == 3, "the files of both turns"
-    engine.dispose()
+    engine.close()
 
 
 def test_upgraded_jobs_get_the_current_coding_agent_of_their_project(database_url: str, site: Site) -> None:
@@ -268,15 +269,15 @@ def test_upgraded_jobs_get_the_current_coding_agent_of_their_project(database_ur
     engine = database.connect(database_url)
     store_configuration(engine, site, "my-agent", "--flag")
     job = store.create(engine, PROJECT, "One", "key", 1).job
-    with engine.begin() as connection:
+    with engine.transaction() as connection:
         old = {name: getattr(job, name) for name in Job.__slots__ if name not in ("preset", "command")}
-        connection.execute(RESPONSES.update().values(answer=old))
+        sql.execute(connection, "UPDATE job_answers SET answer = :answer", answer=json.dumps(old))
         for table, column in (("jobs", "preset"), ("jobs", "command"), ("keys", "start")):
-            connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {column}")
-        connection.exec_driver_sql("UPDATE schema_version SET version = 3")
-    engine.dispose()
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+        connection.execute("UPDATE schema_version SET version = 3")
+    engine.close()
     engine = database.connect(database_url)
     assert store.find(engine, PROJECT, job.id) == job
     assert store.create(engine, PROJECT, "One", "key", 2).job == job
     assert job.command == ("my-agent", "--flag")
-    engine.dispose()
+    engine.close()

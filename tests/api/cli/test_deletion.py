@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-import sqlalchemy as sa
 
 from agent.jobs import configuration, store
 from agent.jobs.configuration import Configuration
@@ -22,6 +21,7 @@ from ingest.hotlog import deduplication
 from tests.processes.running import readership
 from tests.warehouse.site import DAY, NOON, view
 from warehouse.control import database, projects
+from warehouse.database.pool import Pool
 from warehouse.errors import LakeBusy, ProjectGone
 from warehouse.hotlog import batches
 from warehouse.schema import HOT
@@ -48,7 +48,7 @@ class Folder:
     """A data folder, whose hot log and control database may be in PostgreSQL, for a project `site` with `WHOLE`."""
 
     settings: Settings
-    control: sa.Engine
+    control: Pool
     environ: dict[str, str]
     log: Path
 
@@ -95,7 +95,7 @@ def folder(database_url: str, tmp_path: Path) -> Iterator[Folder]:
     log = tmp_path / "access.log"
     log.write_text(LINE)
     yield Folder(chosen, control, environ, log)
-    control.dispose()
+    control.close()
 
 
 def test_deletion_leaves_nothing_of_its_project(folder: Folder) -> None:

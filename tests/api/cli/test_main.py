@@ -176,7 +176,7 @@ def test_command_on_a_control_database_without_a_column_ends_with_a_traceback(tm
     done = readership_process("--data", str(tmp_path / "data"), "project", "list")
     assert done.returncode == 1
     assert "Traceback" in done.stderr
-    assert "no such column: projects.origins" in done.stderr
+    assert "no such column: origins" in done.stderr
 
 
 @pytest.mark.parametrize("arguments", USAGE_ERRORS.values(), ids=USAGE_ERRORS)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from api.dashboard.accounts import one_time_links, sessions, users
 from api.dashboard.accounts.one_time_links import OneTimeLink
@@ -14,6 +13,7 @@ from api.server import service_url
 from tests.api.cli.console import Done, call, complaint, result
 from tests.processes.running import Running
 from warehouse.control import database
+from warehouse.database.pool import Pool
 from warehouse.folder import CONTROL, RUN, sqlite_url
 
 LINK = re.compile(r"(?P<url>.*)/welcome/(?P<token>[\w-]{43})\n")
@@ -21,10 +21,10 @@ PASSWORD = "correct horse"
 
 
 @pytest.fixture
-def engine(data: Path) -> Iterator[sa.Engine]:
+def engine(data: Path) -> Iterator[Pool]:
     engine = database.connect(sqlite_url(data / CONTROL))
     yield engine
-    engine.dispose()
+    engine.close()
 
 
 def link(done: Done) -> re.Match[str]:
@@ -39,7 +39,7 @@ def listed(data: Path) -> list[tuple[str, str, bool]]:
     return [(each["name"], each["role"], each["has_password"]) for each in result(call(data, "user", "list"))]
 
 
-def test_added_user_is_listed_and_gets_a_link_that_sets_a_password(data: Path, engine: sa.Engine) -> None:
+def test_added_user_is_listed_and_gets_a_link_that_sets_a_password(data: Path, engine: Pool) -> None:
     token = link(call(data, "user", "add", "Ada", "--role", "owner"))["token"]
     ada = users.find_by_name(engine, "Ada")
     assert one_time_links.find(engine, token, int(time.time())) == OneTimeLink("password", ada)
@@ -81,7 +81,7 @@ def test_running_service_is_known_until_it_ends(start: Callable[..., Running]) -
 
 @pytest.mark.long
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "", "\nanother line\n"])
-def test_password_is_the_first_line_of_standard_input(data: Path, engine: sa.Engine, ending: str) -> None:
+def test_password_is_the_first_line_of_standard_input(data: Path, engine: Pool, ending: str) -> None:
     arguments = ("user", "add", "Ada", "--role", "owner", "--password-stdin")
     done = call(data, *arguments, stdin=f"{PASSWORD}{ending}")
     assert result(done)["has_password"] is True
@@ -96,7 +96,7 @@ def test_short_password_is_refused(data: Path) -> None:
 
 
 @pytest.mark.long
-def test_reset_ends_password_and_sessions_and_prints_a_link(data: Path, engine: sa.Engine) -> None:
+def test_reset_ends_password_and_sessions_and_prints_a_link(data: Path, engine: Pool) -> None:
     call(data, "user", "add", "Ada", "--role", "owner", "--password-stdin", stdin=PASSWORD)
     ada, now_s = users.find_by_name(engine, "Ada"), int(time.time())
     session = sessions.start(engine, ada.id, now_s)
@@ -142,7 +142,7 @@ def test_start_without_users_logs_a_new_link_for_the_first_owner(start: Callable
     token = re.findall(r"/welcome/([\w-]{43})", service.log.read_text())[0]
     assert one_time_links.find(engine, token, int(time.time())) == OneTimeLink("first_owner", None)
     users.create(engine, "Ada", "owner", None, 1)
-    engine.dispose()
+    engine.close()
     service.stop()
     service.start()
     assert "/welcome/" not in service.log.read_text()

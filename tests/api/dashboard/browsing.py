@@ -6,17 +6,17 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 import pytest
-import sqlalchemy as sa
 from playwright.sync_api import Browser, ConsoleMessage, Page
 
 from api.dashboard.accounts import sessions, users
 from tests.processes.running import Running
+from warehouse.database.pool import Pool
 
 BOTH = pytest.mark.parametrize("with_javascript", [True, False], ids=["with JavaScript", "without JavaScript"])
 
 
 @contextmanager
-def opened(browser: Browser, service: Running, engine: sa.Engine, *, with_javascript: bool) -> Iterator[Page]:
+def opened(browser: Browser, service: Running, engine: Pool, *, with_javascript: bool) -> Iterator[Page]:
     """Yield a page with the session of a new owner; fail if it logged an error or requested another host."""
     now_s = int(time.time())
     user = users.create(engine, f"owner {time.time_ns()}", "owner", None, now_s)

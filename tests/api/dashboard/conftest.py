@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import pytest
-import sqlalchemy as sa
 from argon2 import PasswordHasher
 from playwright.sync_api import Browser, sync_playwright
 
@@ -13,6 +12,7 @@ from tests.api.dashboard.site import Dashboard, opened
 from tests.processes.chromium import NOT_AUTOMATED, launch
 from tests.processes.running import Running
 from warehouse.control import database
+from warehouse.database.pool import Pool
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -38,8 +38,8 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def engine(service: Running) -> Iterator[sa.Engine]:
+def engine(service: Running) -> Iterator[Pool]:
     """Yield the control database of the shared service."""
     engine = database.connect(settings.read({}, service.data).database_url)
     yield engine
-    engine.dispose()
+    engine.close()

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import sqlalchemy as sa
 from starlette.testclient import TestClient
 
 from api import app, settings
@@ -16,6 +15,7 @@ from api.dashboard.accounts import sessions, users
 from api.dashboard.accounts.users import Role
 from tests.processes.running import PROJECT, new_key
 from warehouse.control import database
+from warehouse.database.pool import Pool
 
 SAME_SITE = {"Sec-Fetch-Site": "same-origin"}
 """Header of the browser for a form that a page of the dashboard posts."""
@@ -28,7 +28,7 @@ class Dashboard:
 
     data: Path
     client: TestClient
-    engine: sa.Engine
+    engine: Pool
     key: str
 
     def visitor(self, role: Role | None, name: str | None = None) -> TestClient:
@@ -64,7 +64,7 @@ def opened(data: Path, environ: Mapping[str, str] | None = None) -> Iterator[Das
     engine = database.connect(chosen.database_url)
     with TestClient(app.create(chosen), follow_redirects=False) as client:
         yield Dashboard(data, client, engine, key)
-    engine.dispose()
+    engine.close()
 
 
 def post(client: TestClient, path: str, **values: str) -> httpx.Response:

@@ -5,7 +5,6 @@ from typing import Any
 
 import httpx
 import pytest
-import sqlalchemy as sa
 from starlette.testclient import TestClient
 
 from api.dashboard.accounts import passwords
@@ -17,6 +16,8 @@ from api.dashboard.web.routes import Access, Page
 from api.routes.reports import threads
 from tests.api.dashboard.site import SAME_SITE, Dashboard
 from tests.processes.running import PROJECT
+from tests.stores import sql
+from warehouse.database.pool import Pool
 
 IDS = [f"{page.method} {page.path}" for page in PAGES]
 EACH = pytest.mark.parametrize("page", PAGES, ids=IDS)
@@ -44,12 +45,9 @@ def request(client: TestClient, page: Page, **headers: str) -> httpx.Response:
     return response
 
 
-def contents(engine: sa.Engine) -> dict[str, list[sa.Row[Any]]]:
+def contents(engine: Pool) -> dict[str, list[tuple[Any, ...]]]:
     """Return all rows of all tables."""
-    tables = sa.MetaData()
-    tables.reflect(engine)
-    with engine.connect() as connection:
-        return {name: list(connection.execute(sa.select(table))) for name, table in tables.tables.items()}
+    return {name: sql.rows(engine, f"SELECT * FROM {name}") for name in sql.table_names(engine)}
 
 
 @EACH_WITH_SESSION

@@ -1,8 +1,12 @@
 """Lines of the access log have no text that the client chose, except the path, the request id and a refused origin."""
 
+import asyncio
 import json
 import logging
+import socket
+import sys
 from collections.abc import Iterator
+from select import PIPE_BUF
 
 import pytest
 
@@ -19,10 +23,16 @@ def info() -> Iterator[None]:
     access_log.LOG.setLevel(level)
 
 
+async def log(*paths: str, problem: Problem | None = None) -> None:
+    """Log requests that took 1.23456 s and are answered in one iteration of the event loop."""
+    for path in paths:
+        state = {"request_id": "abc", "problem": problem}
+        access_log.write({"type": "http", "method": "GET", "path": path, "state": state}, 200, 1.23456)
+    await asyncio.sleep(0)
+
+
 def line_of(capfd: pytest.CaptureFixture[str], problem: Problem | None = None, path: str = "/a") -> dict[str, object]:
-    """Return the line of a request that took 1.23456 s."""
-    state = {"request_id": "abc", "problem": problem}
-    access_log.write({"type": "http", "method": "GET", "path": path, "state": state}, 200, 1.23456)
+    asyncio.run(log(path, problem=problem))
     line: dict[str, object] = json.loads(capfd.readouterr().err)
     assert line.pop("time")
     return line
@@ -73,6 +83,16 @@ def test_detail_is_logged_only_for_kinds_that_do_not_quote_the_request(capfd: py
 
 def test_level_above_info_writes_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     access_log.LOG.setLevel(logging.WARNING)
-    state = {"request_id": "abc", "problem": None}
-    access_log.write({"type": "http", "method": "GET", "path": "/", "state": state}, 200, 0.1)
+    asyncio.run(log("/"))
     assert capfd.readouterr().err == ""
+
+
+def test_lines_of_requests_that_are_answered_together_are_written_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [f"/{number:02}" + "a" * 900 for number in range(10)]
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs, open(theirs.fileno(), "w", closefd=False) as stderr:
+        monkeypatch.setattr(sys, "stderr", stderr)
+        asyncio.run(log(*paths))
+        writes = [ours.recv(1 << 20) for _ in range(4)]
+    assert [json.loads(line)["path"] for line in b"".join(writes).splitlines()] == paths
+    assert all(len(write) <= PIPE_BUF and write.endswith(b"\n") for write in writes)

@@ -16,6 +16,7 @@ from api import keys, settings
 from tests.api.routes.reports.client import problem
 from tests.processes.running import PROJECT, Running, new_key
 from tests.processes.waiting import until
+from tests.stores import sql
 from warehouse.control import database
 
 NO_TLS = False  # value of `verify`; True reads all certificates, which takes 20 ms
@@ -64,7 +65,7 @@ def expiring(data: Path, project: str, expires_s: float) -> str:
     """Create a key that expires at a time; the command line only supports whole days."""
     engine = database.connect(settings.read({}, data).database_url)
     token = keys.create(engine, project, "expiring", "write", int(expires_s), int(time.time()))[1]
-    engine.dispose()
+    engine.close()
     return token
 
 
@@ -156,10 +157,8 @@ def test_key_is_rejected_once_it_expires(owner: Owner) -> None:
     token = expiring(owner.data, owner.project, time.time() + 1000)
     assert owner.export(f"Bearer {token}").status_code == 200
     engine = database.connect(settings.read({}, owner.data).database_url)
-    with engine.begin() as connection:
-        key = keys.KEYS.c
-        connection.execute(keys.KEYS.update().where(key.project_id == owner.project).values(expires_s=key.created_s))
-    engine.dispose()
+    sql.run(engine, "UPDATE keys SET expires_s = created_s WHERE project_id = :project", project=owner.project)
+    engine.close()
     until(lambda: owner.export(f"Bearer {token}").status_code == 401)
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 from starlette.testclient import TestClient
 
 from api import app, settings
 from api.settings import Settings
 from tests.processes.running import PROJECT, new_key
 from tests.processes.waiting import until
+from tests.stores import sql
 from tests.warehouse.site import Site, view
 from warehouse.lake import delta_table
 from warehouse.report import cells, statements
@@ -105,7 +105,7 @@ def test_requests_share_a_look_up_and_those_for_readiness_its_result_for_a_secon
     with running(chosen, hits=1) as client:
         statements: list[str] = []
         engine = client.app_state["running"].control
-        sa.event.listen(engine, "before_cursor_execute", lambda *event: statements.append(event[2]))
+        sql.watch(engine, statements.append)
         with ThreadPoolExecutor(20) as pool:
             answers = [*pool.map(lambda _: client.get(path).status_code, range(100))]
         assert {*answers} == {200}

@@ -2,26 +2,29 @@
 
 import asyncio
 import json
+import sqlite3
 import ssl
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
-import sqlalchemy as sa
 from starlette.requests import Request
 
 from agent.jobs import configuration, journal, queue, store
 from agent.jobs.configuration import Configuration
 from agent.jobs.queue import Outcome
-from agent.jobs.tables import TURNS
 from api import settings
 from api.http import problems
 from api.logs import Outages
 from tests.processes.running import Running, new_job, new_key
 from tests.processes.waiting import each_alone
+from tests.stores import sql
 from tests.stores.outage import way_to
 from warehouse.control import database, projects
+from warehouse.database.pool import Pool, PoolError
+from warehouse.database.statements import Connection
 
 PROJECT = "jobs"
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -34,19 +37,19 @@ CURSORS = ("cursor=", "cursor=x", "cursor=%00", "cursor=MQ", "cursor=LTEgeA", "c
 
 
 @pytest.fixture(scope="module")
-def engine(service: Running) -> Iterator[sa.Engine]:
+def engine(service: Running) -> Iterator[Pool]:
     engine = database.connect(settings.read({}, service.data).database_url)
     yield engine
-    engine.dispose()
+    engine.close()
 
 
 @pytest.fixture
-def agent(service: Running, engine: sa.Engine) -> Iterator[httpx.Client]:
+def agent(service: Running, engine: Pool) -> Iterator[httpx.Client]:
     """Return a client of a project with a repository and without jobs."""
     key = new_key(service.data, PROJECT)
     new_job(service.data, PROJECT)
-    with engine.begin() as connection:
-        connection.execute(sa.text("DELETE FROM jobs"))
+    with engine.transaction() as connection:
+        connection.execute("DELETE FROM jobs")
     base, headers = f"{service.url}/v2/agent/{PROJECT}", {"Authorization": f"Bearer {key}"}
     with httpx.Client(base_url=base, headers=headers, timeout=60) as client:
         yield client
@@ -59,7 +62,7 @@ def create(agent: httpx.Client, prompt: str = "Fix it") -> str:
     return str(response.json()["id"])
 
 
-def end(engine: sa.Engine, id: str, outcome: Outcome) -> None:
+def end(engine: Pool, id: str, outcome: Outcome) -> None:
     """Finish all queued turns, that of the job with this outcome."""
     while (lease := queue.claim(engine, "test", NOW_US, 1)) is not None:
         queue.finish(engine, lease, outcome if lease.job.id == id else Outcome("another"), NOW_US)
@@ -82,7 +85,7 @@ def test_new_job_has_the_fields_of_the_contract_and_a_location(agent: httpx.Clie
     assert agent.get(f"/job/{job['id']}").json() == job
 
 
-def test_pull_request_is_in_the_job_unless_the_job_is_active(agent: httpx.Client, engine: sa.Engine) -> None:
+def test_pull_request_is_in_the_job_unless_the_job_is_active(agent: httpx.Client, engine: Pool) -> None:
     id, url = create(agent), "https://git.example/docs/pull/1"
     end(engine, id, Outcome(None, url))
     assert [agent.get(f"/job/{id}").json()[name] for name in ("status", "prLink")] == ["completed", url]
@@ -170,7 +173,7 @@ def test_detail_has_the_command_that_sets_the_repository(service: Running) -> No
     assert "readership project agent bare --repository URL" in response.json()["detail"]
 
 
-def test_archived_job_accepts_no_message(agent: httpx.Client, engine: sa.Engine) -> None:
+def test_archived_job_accepts_no_message(agent: httpx.Client, engine: Pool) -> None:
     id = create(agent)
     assert kind(agent.post(f"/job/{id}/archive")) == (409, "job-not-idle")
     end(engine, id, Outcome(None))
@@ -233,7 +236,7 @@ def test_repeated_idempotency_key_gets_the_first_response(agent: httpx.Client) -
     )
 
 
-def test_reason_of_a_failure_is_in_the_job_until_the_next_prompt(agent: httpx.Client, engine: sa.Engine) -> None:
+def test_reason_of_a_failure_is_in_the_job_until_the_next_prompt(agent: httpx.Client, engine: Pool) -> None:
     id = create(agent)
     end(engine, id, Outcome("it broke"))
     assert agent.get(f"/job/{id}").json()["failureReason"] == "it broke"
@@ -243,7 +246,7 @@ def test_reason_of_a_failure_is_in_the_job_until_the_next_prompt(agent: httpx.Cl
     assert agent.get(f"/job/{id}").json()["failureReason"] is None
 
 
-def test_prompts_are_listed_with_their_times(agent: httpx.Client, engine: sa.Engine) -> None:
+def test_prompts_are_listed_with_their_times(agent: httpx.Client, engine: Pool) -> None:
     id = create(agent, "One")
     end(engine, id, Outcome(None))
     agent.post(f"/job/{id}/message", json={"prompt": "Two\n"})
@@ -259,7 +262,7 @@ def test_prompts_are_listed_with_their_times(agent: httpx.Client, engine: sa.Eng
     assert kind(agent.get(f"/job/{id}/prompts?limit=51")) == (400, "invalid-parameter")
 
 
-def test_jobs_are_listed_in_pages_and_by_status(agent: httpx.Client, engine: sa.Engine) -> None:
+def test_jobs_are_listed_in_pages_and_by_status(agent: httpx.Client, engine: Pool) -> None:
     ids = [create(agent) for _ in range(3)]
     agent.post(f"/job/{ids[0]}/cancel")
     page = agent.get("/jobs?limit=2").json()
@@ -278,7 +281,7 @@ def test_invalid_parameter_of_the_list_is_a_fault(agent: httpx.Client, query: st
     assert response.json()["errors"][0]["parameter"] == query.partition("=")[0]
 
 
-def test_log_is_text_or_one_entry_per_line(agent: httpx.Client, engine: sa.Engine) -> None:
+def test_log_is_text_or_one_entry_per_line(agent: httpx.Client, engine: Pool) -> None:
     id = create(agent)
     lease = queue.claim(engine, "test", NOW_US, 1_000_000)
     assert lease is not None
@@ -299,10 +302,10 @@ def test_log_is_text_or_one_entry_per_line(agent: httpx.Client, engine: sa.Engin
     assert kind(agent.get(f"/job/{id}/log", headers={"Accept": "image/png"})) == (406, "not-acceptable")
 
 
-def test_long_log_has_pages(agent: httpx.Client, engine: sa.Engine) -> None:
+def test_long_log_has_pages(agent: httpx.Client, engine: Pool) -> None:
     id = create(agent)
     texts = [f"line {number}" for number in range(251)]
-    with engine.begin() as connection:
+    with engine.transaction() as connection:
         for text in texts:
             journal.append(connection, id, _first_turn(connection, id), "step", text, NOW_US)
     first = agent.get(f"/job/{id}/log", headers={"Accept": "application/json"})
@@ -317,8 +320,8 @@ def test_long_log_has_pages(agent: httpx.Client, engine: sa.Engine) -> None:
     assert agent.get(f"/job/{id}/log?limit=1").text.splitlines()[1:] == ["more entries: ?limit=1&offset=1"]
 
 
-def _first_turn(connection: sa.Connection, id: str) -> int:
-    return int(connection.execute(sa.select(TURNS.c.id).where(TURNS.c.job_id == id)).scalar_one())
+def _first_turn(connection: Connection, id: str) -> int:
+    return int(sql.execute(connection, "SELECT id FROM turns WHERE job_id = :id", id=id).fetchone()[0])
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=251", "offset=-1", "page=2", "offset=1&offset=2"])
@@ -345,7 +348,7 @@ def test_deleted_project_leaves_no_job_and_no_folder(tmp_path: Path) -> None:
     assert not folder.exists()
     engine = database.connect(settings.read({}, running.data).database_url)
     assert store.unarchived_ids(engine) == set()
-    engine.dispose()
+    engine.close()
 
 
 def test_unavailable_database_is_a_503_with_a_delay_and_nothing_is_stored(
@@ -356,7 +359,7 @@ def test_unavailable_database_is_a_503_with_a_delay_and_nothing_is_stored(
         engine = database.connect(past)
         chosen = configuration.changed(Configuration(repository="https://git.example/docs"), {"model": "a-model"})
         configuration.store(engine, "site", chosen)
-        engine.dispose()
+        engine.close()
         base = f"{service.url}/v2/agent/site"
         with httpx.Client(base_url=base, headers=service.auth, timeout=60, verify=NO_TLS) as agent:
             id = create(agent)
@@ -382,10 +385,10 @@ def test_unavailable_database_is_a_503_with_a_delay_and_nothing_is_stored(
 
 
 def test_database_without_a_free_connection_is_unavailable() -> None:
-    engine = sa.create_engine("sqlite://", poolclass=sa.QueuePool, pool_size=1, max_overflow=0, pool_timeout=0)
-    with engine.connect(), pytest.raises(sa.exc.TimeoutError) as raised:
-        engine.connect()
-    engine.dispose()
+    control = Pool("sqlite://", partial(sqlite3.connect, ":memory:"), connections_max=1, wait_s=0)
+    with control.connect(), pytest.raises(PoolError) as raised, control.connect():
+        pass
+    control.close()
     request = Request({"type": "http", "state": {"request_id": "1", "outages": Outages(lambda *_: None)}})
     response = asyncio.run(problems.handle(request, raised.value))
     assert (response.status_code, response.headers["retry-after"]) == (503, "5")

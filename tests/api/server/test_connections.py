@@ -498,6 +498,57 @@ def test_connection_answers_a_few_pipelined_requests_and_closes() -> None:
     asyncio.run(use())
 
 
+def test_head_of_a_response_is_sent_with_the_start_of_its_body() -> None:
+    async def use() -> None:
+        begun, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            begun.set()
+            await go_on.wait()
+            await send({"type": "http.response.body", "body": b"a", "more_body": True})
+            await send({"type": "http.response.body", "body": b"b"})
+
+        async with served(Connection, slow) as connect:
+            _, writer = await connect()
+            with socket.create_connection(writer.get_extra_info("peername")) as client:
+                client.setblocking(False)
+                client.send(GET)
+                await begun.wait()
+                with pytest.raises(BlockingIOError):
+                    client.recv(1)
+                go_on.set()
+                sent = b""
+                while not sent.endswith(b"\r\n0\r\n\r\n"):
+                    sent += await asyncio.get_running_loop().sock_recv(client, 1 << 16)
+                assert sent.startswith(b"HTTP/1.1 200 OK\r\n")
+                assert sent.endswith(b"\r\n\r\n1\r\na\r\n1\r\nb\r\n0\r\n\r\n")
+
+    asyncio.run(use())
+
+
+def test_responses_without_a_body_and_continue_are_sent_at_once() -> None:
+    async def read_all(scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive()).get("more_body"):
+            pass
+        await hello(scope, receive, send)
+
+    async def use() -> None:
+        async with served(Connection, read_all) as connect:
+            reader, writer = await connect()
+            writer.write(GET.replace(b"GET", b"HEAD") * 2)
+            for _ in range(2):
+                assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 OK\r\n")
+            writer.write(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n")
+            assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+            writer.write(b"a")
+            assert (await reader.readuntil(b"hello")).startswith(b"HTTP/1.1 200 OK\r\n")
+            writer.write(b"HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            assert (await rest(reader)).startswith(b"HTTP/1.1 200 OK\r\n")
+
+    asyncio.run(use())
+
+
 HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 FIELD = b"Cookie: %s\r\n"
 

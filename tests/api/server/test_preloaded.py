@@ -23,4 +23,4 @@ def test_preloaded_modules_start_no_thread_open_no_file_and_count_nothing() -> N
     assert len(state["threads"]) == 1
     assert state["opened"] == []
     assert not {"pyarrow", "numpy", "duckdb", "deltalake", "polars", "obstore", "api.metrics"} & set(state["modules"])
-    assert {"sqlalchemy", "jinja2", "uvicorn", "ingest.classification.classifier"} <= set(state["modules"])
+    assert {"jinja2", "uvicorn", "ingest.classification.classifier"} <= set(state["modules"])

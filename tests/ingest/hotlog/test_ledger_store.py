@@ -17,10 +17,10 @@ from ingest.imports.importer import Options, import_logs
 from tests.ingest.hotlog.guessing import ADDRESSES, guess_log, stored
 from tests.processes.running import PROJECT, new_key, readership
 from tests.warehouse.site import DAY, NOON, SECRET, Site
+from warehouse.database.transaction import transaction
 from warehouse.errors import StoreTooNew
 from warehouse.hotlog import batches, postgresql, schema_steps
 from warehouse.hotlog.connection import HotConnection, HotLogPlace, Server
-from warehouse.transaction import transaction
 
 FIRST, SECOND = ADDRESSES[171], ADDRESSES[23]
 LINES = [

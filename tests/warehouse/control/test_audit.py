@@ -8,10 +8,11 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
+from tests.stores import sql
 from warehouse.control import audit, database, projects, source_policies
-from warehouse.control.audit import AUDIT, ENTRIES_MAX, FAILURES_MAX, RETENTION_DAYS
+from warehouse.control.audit import ENTRIES_MAX, FAILURES_MAX, RETENTION_DAYS
+from warehouse.database.pool import Pool
 from warehouse.errors import InvalidProject, ProjectNotFound
 from warehouse.folder import sqlite_url
 
@@ -23,21 +24,22 @@ print(audit.count(database.connect(sys.argv[1])))
 
 
 @pytest.fixture
-def engine(database_url: str) -> Iterator[sa.Engine]:
+def engine(database_url: str) -> Iterator[Pool]:
     engine = database.connect(database_url)
     for id in ("site", "other"):
         projects.create(engine, id, (), 0)
     yield engine
-    engine.dispose()
+    engine.close()
 
 
-def fill(engine: sa.Engine, times_us: list[int]) -> None:
-    rows = [{"id": f"{n}", "at_us": at_us, "action": "signed in", "detail": ""} for n, at_us in enumerate(times_us)]
-    with engine.begin() as connection:
-        connection.execute(AUDIT.insert(), rows)
+def fill(engine: Pool, times_us: list[int]) -> None:
+    values = "(id, at_us, action, detail) VALUES (:id, :at_us, 'signed in', '')"
+    with engine.transaction() as connection:
+        for number, at_us in enumerate(times_us):
+            sql.execute(connection, f"INSERT INTO audit {values}", id=str(number), at_us=at_us)
 
 
-def test_policy_is_recorded_in_the_transaction_that_sets_it_and_deleted_with_its_project(engine: sa.Engine) -> None:
+def test_policy_is_recorded_in_the_transaction_that_sets_it_and_deleted_with_its_project(engine: Pool) -> None:
     before_s = time.time()
     source_policies.put(engine, "site", "log_only", date.min, "ada")
     source_policies.put(engine, "other", "beacon_only", date(2026, 9, 1))
@@ -53,7 +55,7 @@ def test_policy_is_recorded_in_the_transaction_that_sets_it_and_deleted_with_its
     assert audit.entries(engine, 0, 10) == [newest]
 
 
-def test_origins_are_recorded_and_two_owners_who_allow_a_site_each_allow_both(engine: sa.Engine) -> None:
+def test_origins_are_recorded_and_two_owners_who_allow_a_site_each_allow_both(engine: Pool) -> None:
     projects.set_origins(engine, "site", ("https://A.example/",), "ada")
     for by in ("bob", "ada", None):
         projects.allow_origin(engine, "site", "https://b.example" if by else "https://c.example", by)
@@ -69,18 +71,18 @@ def test_origins_are_recorded_and_two_owners_who_allow_a_site_each_allow_both(en
     ]
 
 
-def test_strangers_who_fail_to_sign_in_displace_only_entries_of_failures(engine: sa.Engine) -> None:
+def test_strangers_who_fail_to_sign_in_displace_only_entries_of_failures(engine: Pool) -> None:
     projects.set_origins(engine, "site", ())
-    with database.transaction(engine) as connection:
+    with engine.transaction() as connection:
         for _ in range(FAILURES_MAX + 5):
             audit.record(connection, None, "failed to sign in")
     assert audit.count(engine) == FAILURES_MAX + 1
     assert audit.entries(engine, FAILURES_MAX, 1)[0].detail == "none"
 
 
-def test_failed_change_has_no_entry(engine: sa.Engine) -> None:
+def test_failed_change_has_no_entry(engine: Pool) -> None:
     def change() -> None:
-        with database.transaction(engine) as connection:
+        with engine.transaction() as connection:
             audit.record(connection, "ada", "created an API key", "site", "ci")
             raise RuntimeError
 
@@ -89,18 +91,18 @@ def test_failed_change_has_no_entry(engine: sa.Engine) -> None:
     assert audit.count(engine) == 0
 
 
-def test_entries_of_more_than_a_year_are_deleted(engine: sa.Engine) -> None:
+def test_entries_of_more_than_a_year_are_deleted(engine: Pool) -> None:
     now_us, year_us = time.time_ns() // 1_000, RETENTION_DAYS * 86_400 * 1_000_000
     fill(engine, [now_us - year_us - 1, now_us - year_us + 60_000_000])
-    with database.transaction(engine) as connection:
+    with engine.transaction() as connection:
         audit.record(connection, "ada", "signed in")
     assert [entry.who for entry in audit.entries(engine, 0, 10)] == ["ada", None]
 
 
-def test_oldest_of_too_many_entries_are_deleted(engine: sa.Engine) -> None:
+def test_oldest_of_too_many_entries_are_deleted(engine: Pool) -> None:
     now_us = time.time_ns() // 1_000
     fill(engine, [now_us - n for n in range(ENTRIES_MAX)])
-    with database.transaction(engine) as connection:
+    with engine.transaction() as connection:
         audit.record(connection, "ada", "signed in", detail="x" * 1_000)
     assert audit.count(engine) == ENTRIES_MAX
     assert audit.entries(engine, 0, 1)[0].who == "ada"

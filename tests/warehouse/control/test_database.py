@@ -6,15 +6,20 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
-import sqlalchemy as sa
 
 from api import keys
+from tests.stores import sql
 from tests.stores.postgresql import new_database
 from tests.warehouse.site import ROOT
 from warehouse.control import database, projects
+from warehouse.database.pool import Pool, PoolError
+from warehouse.database.postgresql import PostgresqlConnection
+from warehouse.database.psycopg_connection import CONNECT_TIMEOUT_S, LOST_AFTER_S
 from warehouse.folder import sqlite_url
 
 NOW_S = 1_790_000_000
@@ -26,10 +31,10 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def engine(file: Path) -> Iterator[sa.Engine]:
+def engine(file: Path) -> Iterator[Pool]:
     opened = database.connect(sqlite_url(file))
     yield opened
-    opened.dispose()
+    opened.close()
 
 
 @pytest.mark.parametrize(
@@ -42,28 +47,28 @@ def engine(file: Path) -> Iterator[sa.Engine]:
     ],
 )
 def test_each_connection_syncs_waits_for_locks_and_checks_references(
-    engine: sa.Engine, pragma: str, value: str | int
+    engine: Pool, pragma: str, value: str | int
 ) -> None:
     with engine.connect() as first, engine.connect() as second:
         for connection in (first, second):
-            assert connection.exec_driver_sql(f"PRAGMA {pragma}").scalar_one() == value
+            assert connection.execute(f"PRAGMA {pragma}").fetchone() == (value,)
 
 
-def test_connection_waits_for_locks_as_long_as_its_engine_was_opened_for(file: Path, engine: sa.Engine) -> None:
+def test_connection_waits_for_locks_as_long_as_its_engine_was_opened_for(file: Path, engine: Pool) -> None:
     other = database.connect(sqlite_url(file), busy_timeout_s=0)
-    with database.transaction(engine), pytest.raises(sa.exc.OperationalError, match="locked"):
+    with engine.transaction(), pytest.raises(PoolError, match="locked"):
         projects.create(other, "site", ("*",), NOW_S)
     database.probe(other)
     with other.connect() as connection:
-        assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar_one() == 0
-    other.dispose()
+        assert connection.execute("PRAGMA busy_timeout").fetchone() == (0,)
+    other.close()
 
 
-def test_reopened_database_has_its_rows(engine: sa.Engine, file: Path) -> None:
+def test_reopened_database_has_its_rows(engine: Pool, file: Path) -> None:
     created = projects.create(engine, "site", ("*",), NOW_S)
     again = database.connect(sqlite_url(file))
     assert projects.list_all(again) == [created]
-    again.dispose()
+    again.close()
 
 
 def test_path_may_have_special_characters(tmp_path: Path) -> None:
@@ -71,11 +76,11 @@ def test_path_may_have_special_characters(tmp_path: Path) -> None:
     folder.mkdir()
     engine = database.connect(sqlite_url(folder / "control.sqlite"))
     projects.create(engine, "site", (), NOW_S)
-    engine.dispose()
+    engine.close()
     assert (folder / "control.sqlite").stat().st_size > 0
 
 
-def test_deletion_of_a_project_deletes_its_keys_and_no_others(engine: sa.Engine) -> None:
+def test_deletion_of_a_project_deletes_its_keys_and_no_others(engine: Pool) -> None:
     for project in ("site", "other"):
         projects.create(engine, project, (), NOW_S)
         keys.create(engine, project, "", "read", None, NOW_S)
@@ -83,10 +88,10 @@ def test_deletion_of_a_project_deletes_its_keys_and_no_others(engine: sa.Engine)
     assert [key.project for key in keys.list_all(engine)] == ["other"]
 
 
-def test_row_of_an_unknown_project_is_refused(engine: sa.Engine) -> None:
-    values = {"id": "1", "project_id": "none", "name": "", "scope": "read", "sha256": "", "created_s": 0}
-    with pytest.raises(sa.exc.IntegrityError), engine.begin() as connection:
-        connection.execute(keys.KEYS.insert().values(values))
+def test_row_of_an_unknown_project_is_refused(engine: Pool) -> None:
+    values = "(id, project_id, name, scope, sha256, created_s) VALUES ('1', 'none', '', 'read', '', 0)"
+    with pytest.raises(PoolError, match="FOREIGN KEY constraint failed"):
+        sql.run(engine, f"INSERT INTO keys {values}")
 
 
 def test_eight_threads_create_the_tables_at_once_without_an_error(file: Path) -> None:
@@ -97,8 +102,8 @@ def test_eight_threads_create_the_tables_at_once_without_an_error(file: Path) ->
     def connect() -> None:
         start.wait()
         try:
-            database.connect(sqlite_url(file)).dispose()
-        except sa.exc.SQLAlchemyError as error:
+            database.connect(sqlite_url(file)).close()
+        except PoolError as error:
             errors.append(error)
 
     threads = [threading.Thread(target=connect) for _ in range(8)]
@@ -109,16 +114,16 @@ def test_eight_threads_create_the_tables_at_once_without_an_error(file: Path) ->
     assert errors == []
 
 
-def test_failed_commit_raises_its_cause_and_leaves_a_working_engine(engine: sa.Engine, file: Path) -> None:
+def test_failed_commit_raises_its_cause_and_leaves_a_working_engine(engine: Pool, file: Path) -> None:
     """Limit the size of files, which stops the WAL from growing as a full disk does."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    values = [{"id": f"p-{number}", "origins": ["x" * 10_000], "created_s": 0} for number in range(99)]
+    values = [{"id": f"p-{number}", "origins": "x" * 10_000, "created_s": 0, "internal_id": ""} for number in range(99)]
     with engine.connect() as connection:
-        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size, hard))
     try:
-        with pytest.raises(sa.exc.OperationalError, match="disk I/O error"), database.transaction(engine) as writer:
-            writer.execute(database.PROJECTS.insert(), values)
+        with pytest.raises(PoolError, match="disk I/O error"), engine.transaction() as writer:
+            database.STATEMENTS.run_many(writer, "ADD_PROJECT", values)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert projects.create(engine, "after", (), NOW_S).id == "after"
@@ -127,6 +132,7 @@ def test_failed_commit_raises_its_cause_and_leaves_a_working_engine(engine: sa.E
 
 CREATE_MANY = """
 import sys
+from contextlib import closing
 from pathlib import Path
 from warehouse.control import database, projects
 from warehouse.folder import sqlite_url
@@ -138,7 +144,7 @@ for number in range(25):
 
 
 @pytest.mark.long
-def test_two_processes_write_at_once_without_losing_a_row(engine: sa.Engine, file: Path) -> None:
+def test_two_processes_write_at_once_without_losing_a_row(engine: Pool, file: Path) -> None:
     writers = [subprocess.Popen([sys.executable, "-c", CREATE_MANY, file, name], cwd=ROOT) for name in ("a", "b")]
     assert [writer.wait() for writer in writers] == [0, 0]
     assert len(projects.list_all(engine)) == 50
@@ -146,27 +152,25 @@ def test_two_processes_write_at_once_without_losing_a_row(engine: sa.Engine, fil
 
 @pytest.mark.parametrize(
     ("query", "connect_timeout_s"),
-    [("", database.SERVER_TIMEOUT_S), ("&connect_timeout=3", 3)],
+    [("", CONNECT_TIMEOUT_S), ("&connect_timeout=7", 7)],
     ids=["default", "from the URL"],
 )
 def test_connection_to_a_silent_server_has_timeouts(postgresql: str, query: str, connect_timeout_s: int) -> None:
     engine = database.connect(new_database(postgresql) + query)
     with engine.connect() as connection:
-        parameters = connection.connection.driver_connection.info.get_parameters()  # type: ignore[union-attr]  # psycopg's
-    engine.dispose()
+        assert isinstance(connection, PostgresqlConnection)
+        parameters = connection._connection.info.get_parameters()
+    engine.close()
     assert parameters["connect_timeout"] == str(connect_timeout_s)
-    assert parameters["tcp_user_timeout"] == str(1000 * database.SERVER_TIMEOUT_S)
-    assert parameters["keepalives_idle"] == str(database.SERVER_TIMEOUT_S // 2)
+    assert parameters["tcp_user_timeout"] == str(1000 * LOST_AFTER_S)
+    assert parameters["keepalives_idle"] == str(LOST_AFTER_S // 2)
 
 
 def test_commit_is_synchronous_on_a_server_that_has_turned_it_off(postgresql: str) -> None:
     url = new_database(postgresql)
-    server = sa.create_engine(url, isolation_level="AUTOCOMMIT")
-    with server.connect() as connection:
-        connection.exec_driver_sql(f"ALTER DATABASE {server.url.database} SET synchronous_commit = off")
-    server.dispose()
+    with closing(sql.opened(url)) as server:
+        sql.run(server, f"ALTER DATABASE {urlsplit(url).path.removeprefix('/')} SET synchronous_commit = off")
     engine = database.connect(url)
     with engine.connect() as connection:
-        connection.rollback()
-        assert connection.exec_driver_sql("SHOW synchronous_commit").scalar_one() == "on"
-    engine.dispose()
+        assert connection.execute("SHOW synchronous_commit").fetchone() == ("on",)
+    engine.close()

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from tests.stores import postgresql as postgresql_server
 from tests.stores.between import after_statement
 from warehouse.control import database, projects
 from warehouse.control.projects import Project
+from warehouse.database.pool import Pool
 from warehouse.errors import InvalidProject, ProjectExists, ProjectGone, ProjectNotFound
 from warehouse.folder import sqlite_url
 
@@ -17,39 +17,39 @@ NOW_S = 1_790_000_000
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[sa.Engine]:
+def engine(tmp_path: Path) -> Iterator[Pool]:
     opened = database.connect(sqlite_url(tmp_path / "control.sqlite"))
     yield opened
-    opened.dispose()
+    opened.close()
 
 
-def test_find_returns_the_project_that_was_created(engine: sa.Engine) -> None:
+def test_find_returns_the_project_that_was_created(engine: Pool) -> None:
     created = projects.create(engine, "site", ("https://example.com", "http://localhost:3000"), NOW_S)
     assert created == Project("site", ("https://example.com", "http://localhost:3000"), NOW_S)
     assert projects.find(engine, "site") == created
 
 
-def test_projects_are_listed_by_id(engine: sa.Engine) -> None:
+def test_projects_are_listed_by_id(engine: Pool) -> None:
     for id in ("b", "a-2", "a", "1"):
         projects.create(engine, id, (), NOW_S)
     assert [project.id for project in projects.list_all(engine)] == ["1", "a", "a-2", "b"]
 
 
 @pytest.mark.parametrize("id", ["a", "0", "site-2", "a--", "a" * 63])
-def test_slug_is_accepted_as_an_id(engine: sa.Engine, id: str) -> None:
+def test_slug_is_accepted_as_an_id(engine: Pool, id: str) -> None:
     assert projects.create(engine, id, (), NOW_S).id == id
 
 
 @pytest.mark.parametrize(
     "id", ["", "-a", "A", "a_b", "a.b", "a b", "a/b", "\xe9", "a\n", "a" * 64, "../a", "a'--", "\u0661"]
 )
-def test_other_text_is_refused_as_an_id(engine: sa.Engine, id: str) -> None:
+def test_other_text_is_refused_as_an_id(engine: Pool, id: str) -> None:
     with pytest.raises(InvalidProject):
         projects.create(engine, id, (), NOW_S)
     assert projects.list_all(engine) == []
 
 
-def test_second_project_with_the_same_id_is_refused(engine: sa.Engine) -> None:
+def test_second_project_with_the_same_id_is_refused(engine: Pool) -> None:
     first = projects.create(engine, "site", ("https://one.example",), NOW_S)
     with pytest.raises(ProjectExists, match="^project 'site' exists already$"):
         projects.create(engine, "site", ("https://two.example",), NOW_S)
@@ -60,10 +60,10 @@ def test_id_with_a_nul_character_is_unknown_in_each_database(database_url: str) 
     engine = database.connect(database_url)
     with pytest.raises(ProjectNotFound):
         projects.find(engine, "a\0b")
-    engine.dispose()
+    engine.close()
 
 
-def test_unknown_project_is_an_error_of_each_function(engine: sa.Engine) -> None:
+def test_unknown_project_is_an_error_of_each_function(engine: Pool) -> None:
     projects.create(engine, "site", (), NOW_S)
     with pytest.raises(ProjectNotFound, match="'other'"):
         projects.find(engine, "other")
@@ -74,7 +74,7 @@ def test_unknown_project_is_an_error_of_each_function(engine: sa.Engine) -> None
     assert [project.id for project in projects.list_all(engine)] == ["site"]
 
 
-def test_project_that_is_being_deleted_is_not_found_and_its_id_stays_in_use(engine: sa.Engine) -> None:
+def test_project_that_is_being_deleted_is_not_found_and_its_id_stays_in_use(engine: Pool) -> None:
     projects.create(engine, "site", ("*",), NOW_S)
     projects.begin_deletion(engine, "site")
     projects.begin_deletion(engine, "site")
@@ -85,7 +85,7 @@ def test_project_that_is_being_deleted_is_not_found_and_its_id_stays_in_use(engi
     assert projects.list_all(engine) == []
 
 
-def test_id_of_a_deleted_project_can_be_used_again(engine: sa.Engine) -> None:
+def test_id_of_a_deleted_project_can_be_used_again(engine: Pool) -> None:
     projects.create(engine, "site", ("*",), NOW_S)
     projects.delete(engine, "site")
     with pytest.raises(ProjectNotFound):
@@ -93,7 +93,7 @@ def test_id_of_a_deleted_project_can_be_used_again(engine: sa.Engine) -> None:
     assert projects.create(engine, "site", (), NOW_S + 1).origins == ()
 
 
-def test_second_deletion_of_a_project_leaves_the_next_project_with_its_id(engine: sa.Engine) -> None:
+def test_second_deletion_of_a_project_leaves_the_next_project_with_its_id(engine: Pool) -> None:
     projects.create(engine, "site", (), NOW_S)
     internal_id = projects.begin_deletion(engine, "site")
     projects.delete(engine, "site", internal_id)
@@ -118,7 +118,7 @@ def test_deletion_that_begins_after_the_project_was_deleted_leaves_the_next_proj
     with pytest.raises(ProjectGone):
         projects.require_same(engine, "site", first)
     assert projects.find(engine, "site") == second
-    engine.dispose()
+    engine.close()
 
 
 def test_deletion_of_a_missing_project_finds_none_that_is_created_meanwhile(postgresql: str) -> None:
@@ -129,10 +129,10 @@ def test_deletion_of_a_missing_project_finds_none_that_is_created_meanwhile(post
     ):
         projects.begin_deletion(engine, "site")
     assert projects.find(engine, "site").created_s == NOW_S
-    engine.dispose()
+    engine.close()
 
 
-def test_one_malformed_origin_leaves_all_origins_as_they_were(engine: sa.Engine) -> None:
+def test_one_malformed_origin_leaves_all_origins_as_they_were(engine: Pool) -> None:
     projects.create(engine, "site", ("https://one.example",), NOW_S)
     projects.set_origins(engine, "site", ("https://two.example", "https://three.example"))
     assert projects.find(engine, "site").origins == ("https://two.example", "https://three.example")
@@ -157,7 +157,7 @@ def test_one_malformed_origin_leaves_all_origins_as_they_were(engine: sa.Engine)
         ("*", "*"),
     ],
 )
-def test_origin_is_stored_as_browsers_send_it(engine: sa.Engine, sent: str, stored: str) -> None:
+def test_origin_is_stored_as_browsers_send_it(engine: Pool, sent: str, stored: str) -> None:
     project = projects.create(engine, "site", (sent,), NOW_S)
     assert project.origins == (stored,)
     assert project.allows(stored)
@@ -187,7 +187,7 @@ def test_origin_is_stored_as_browsers_send_it(engine: sa.Engine, sent: str, stor
         "https://b\xfccher.example",
     ],
 )
-def test_text_that_no_browser_sends_is_refused_as_an_origin(engine: sa.Engine, origin: str) -> None:
+def test_text_that_no_browser_sends_is_refused_as_an_origin(engine: Pool, origin: str) -> None:
     with pytest.raises(InvalidProject):
         projects.create(engine, "site", (origin,), NOW_S)
 

@@ -34,7 +34,7 @@ def test_policy_from_a_day_on_replaces_later_ones(tmp_path: Path) -> None:
     assert source_policies.periods(engine, "other") == (Period(date.min, "beacon_only"),)
     with pytest.raises(ProjectNotFound):
         source_policies.put(engine, "none", "all", date.min)
-    engine.dispose()
+    engine.close()
 
 
 def test_policies_that_are_set_at_once_are_both_accepted(postgresql: str) -> None:
@@ -44,4 +44,4 @@ def test_policies_that_are_set_at_once_are_both_accepted(postgresql: str) -> Non
     first, second = (partial(source_policies.put, engine, "site", each, date(2026, 9, 10)) for each in policies)
     at_once(engine, "DELETE FROM source_policies", first, second)
     assert source_policies.periods(engine, "site") == (Period(date(2026, 9, 10), "log_only"),)
-    engine.dispose()
+    engine.close()

@@ -23,11 +23,11 @@ def test_processes_that_start_at_once_read_one_secret(tmp_path: Path) -> None:
     assert {len(each) for each in secrets} == {store_secret.SECRET_BYTES}
     assert {*secrets, store_secret.read(engines[0])} == {secrets[0]}
     for engine in engines:
-        engine.dispose()
+        engine.close()
 
 
 def test_stores_have_different_secrets(tmp_path: Path) -> None:
     engines = [database.connect(f"sqlite:///{tmp_path / name}") for name in ("one.sqlite", "two.sqlite")]
     assert store_secret.read(engines[0]) != store_secret.read(engines[1])
     for engine in engines:
-        engine.dispose()
+        engine.close()

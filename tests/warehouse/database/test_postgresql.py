@@ -11,8 +11,8 @@ from tests.stores.postgresql import LOCKS, new_database
 from warehouse.database import postgresql as module
 from warehouse.database.postgresql import PostgresqlConnection, ServerError
 from warehouse.database.psycopg_connection import COUNT_OTHERS, IDLE_IN_TRANSACTION_S
+from warehouse.database.transaction import joined_transaction, transaction
 from warehouse.database_errors import Cause, cause_of
-from warehouse.transaction import joined_transaction, transaction
 
 LOCK = "SELECT 1 FROM locked FOR UPDATE"
 

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 from tests.warehouse.site import view
+from warehouse.database.transaction import BUSY_TIMEOUT_S, transaction
 from warehouse.errors import BatchDamaged
 from warehouse.hotlog import batches, refusals, wal
 from warehouse.hotlog.connection import STATEMENTS, HotConnection
 from warehouse.schema import HOT
-from warehouse.transaction import BUSY_TIMEOUT_S, transaction
 
 INSERT = "INSERT INTO batches (rows, committed_s, message, bytes) VALUES"
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from tests.warehouse.site import view
+from warehouse.database.transaction import BUSY_TIMEOUT_S, transaction
 from warehouse.hotlog import batches, wal
 from warehouse.hotlog.connection import HotLogPlace
 from warehouse.schema import HOT
-from warehouse.transaction import BUSY_TIMEOUT_S, transaction
 
 SECRET = b"an-event-id-to-be-erased"
 

@@ -8,11 +8,11 @@ import pytest
 
 from tests.stores.postgresql import new_database
 from warehouse.database.postgresql import PostgresqlConnection
+from warehouse.database.transaction import transaction
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import Server, server_of
 from warehouse.integrity import server_check
 from warehouse.schema import HOT
-from warehouse.transaction import transaction
 
 NOW_S = 1_790_000_000.0
 

@@ -1,26 +1,27 @@
 """Each table of both databases is copied with all rows, and generated ids continue above those ever used."""
 
+import json
 import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-import sqlalchemy as sa
 
-from agent.jobs.tables import LOG
+from agent.jobs import tables as jobs
 from api import app  # noqa: F401  # imports all modules that define tables of the control database
-from api.dashboard.accounts.attempts import ATTEMPTS
+from api.dashboard.accounts import attempts
 from ingest.hotlog import deduplication, ledger_store
+from tests.stores import sql
 from tests.stores.postgresql import new_database
 from warehouse.control import database
-from warehouse.control.database import METADATA
-from warehouse.database.postgresql import ServerError
+from warehouse.database import tables as definitions
+from warehouse.database.postgresql import PostgresqlConnection, ServerError
+from warehouse.database.tables import Column, Table
 from warehouse.errors import MoveRefused
 from warehouse.folder import sqlite_url
 from warehouse.hotlog import batches, postgresql, refusals
@@ -42,45 +43,51 @@ MORE = (deduplication.STATEMENTS, ledger_store.STATEMENTS)
 Rows = list[tuple[Any, ...]]
 
 
-def value(column: sa.Column[Any], number: int) -> Any:
+SAMPLES = {
+    "BOOLEAN": lambda number: number % 2 == 0,
+    "DATE": lambda number: f"2026-01-0{1 + number}",
+    "JSON": lambda number: json.dumps({"é\\n\t": [number, None, True]}),
+    "BYTEA": lambda number: bytes((number, 0, 255, 92, 10)),
+    "DOUBLE PRECISION": lambda number: number + 0.1,
+}
+REFERENCES = {"project_id", "job_id", "user_id"}
+
+
+def value(column: Column, number: int, *, is_null: bool) -> Any:
     """Return a value of the column's type, which differs from row to row."""
-    if column.foreign_keys:
-        [key] = column.foreign_keys
-        return value(key.column, number)
-    if column.nullable and number == 0:
+    if is_null and column.name not in REFERENCES:
         return None
-    values = {
-        sa.Boolean: number % 2 == 0,
-        sa.Date: date(2026, 1, 1 + number),
-        sa.JSON: {"é\\n\t": [number, None, True]},
-        sa.LargeBinary: bytes((number, 0, 255, 92, 10)),
-        sa.REAL: number + 0.1,
-        sa.Double: number + 0.1,
-        sa.Integer: number + 10,
-        sa.String: f'{number}\\."\t',
-    }
-    return next(sample for kind, sample in values.items() if isinstance(column.type, kind))
+    if column.name in REFERENCES or column.type not in {*SAMPLES, "BIGSERIAL", "SERIAL", "BIGINT", "INTEGER"}:
+        return f'{number}\\."\t'
+    return SAMPLES[column.type](number) if column.type in SAMPLES else number + 10
 
 
-def fill(path: Path, tables: list[sa.Table]) -> dict[str, Rows]:
+def fill(path: Path, tables: list[Table]) -> dict[str, Rows]:
     """Add rows to each table, delete those of LAST, and return the rows of each table."""
-    engine = sa.create_engine(sqlite_url(path))
-    with engine.begin() as connection:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for table in tables:
             if table.name in ONE_ROW:
                 continue
-            values = [{column.name: value(column, number) for column in table.columns} for number in range(ROWS)]
-            connection.execute(table.insert(), values)
+            names = ", ".join(f'"{column.name}"' for column in table.columns)
+            required = dict(connection.execute('SELECT name, "notnull" FROM pragma_table_info(?)', (table.name,)))
+            for number in range(ROWS):
+                values = [
+                    value(column, number, is_null=number == 0 and not required[column.name]) for column in table.columns
+                ]
+                marks = ", ".join("?" * len(values))
+                connection.execute(f"INSERT INTO {table.name} ({names}) VALUES ({marks})", values)
             if table.name in LAST:
-                connection.execute(table.delete().where(table.c.id == HIGHEST))
-    rows_by_table = {table.name: rows(engine, table) for table in tables}
-    engine.dispose()
-    return rows_by_table
+                connection.execute(f"DELETE FROM {table.name} WHERE id = ?", (HIGHEST,))
+        return {table.name: rows(connection, table) for table in tables}
 
 
-def rows(engine: sa.Engine, table: sa.Table) -> Rows:
-    with engine.connect() as connection:
-        return sorted((tuple(row) for row in connection.execute(table.select())), key=repr)
+def rows(connection: sqlite3.Connection | PostgresqlConnection, table: Table) -> Rows:
+    """Return the rows of a table, with dates and JSON as texts."""
+    names = ", ".join(
+        f'CAST("{column.name}" AS TEXT)' if column.type in {"DATE", "JSON"} else f'"{column.name}"'
+        for column in table.columns
+    )
+    return sorted((tuple(row) for row in connection.execute(f"SELECT {names} FROM {table.name}")), key=repr)
 
 
 @dataclass(frozen=True)
@@ -101,8 +108,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Filled:
         for each in MORE:
             each.create(connection)
         tables = Sources(connection, None, MORE).hot_tables()
-    database.connect(sqlite_url(control)).dispose()
-    return Filled(hot, control, fill(hot, tables), fill(control, METADATA.sorted_tables))
+    database.connect(sqlite_url(control)).close()
+    return Filled(hot, control, fill(hot, tables), fill(control, definitions.of(database.TABLES)))
 
 
 @pytest.fixture
@@ -138,12 +145,10 @@ def test_each_row_of_each_table_is_copied(filled: Filled, sources: Sources, url:
     counts = copy(url, sources)
     assert counts.keys() == tables_of(sources.hot) | tables_of(sources.control)
     assert sources.count_rows() == sum(counts.values()) > 2 * len(counts)
-    hot = sa.create_engine(url, connect_args={"options": f"-c search_path={postgresql.SCHEMA}"})
-    assert {table.name: rows(hot, table) for table in sources.hot_tables()} == filled.hot_rows
-    hot.dispose()
-    control = database.connect(url)  # creates and changes nothing
-    assert {table.name: rows(control, table) for table in METADATA.sorted_tables} == filled.control_rows
-    control.dispose()
+    with closing(postgresql.open_only(server(url))) as hot:
+        assert {table.name: rows(hot, table) for table in sources.hot_tables()} == filled.hot_rows
+    with closing(database.connect(url)) as control, control.connect() as connection:  # creates and changes nothing
+        assert {table.name: rows(connection, table) for table in sources.control_tables()} == filled.control_rows
     assert databases.has_hot_log(server(url), filled.hot_rows["node"][0][0])
     with pytest.raises(MoveRefused, match="has the hot log of another data folder"):
         databases.has_hot_log(server(url), "other")
@@ -159,13 +164,12 @@ def test_generated_ids_continue_above_those_ever_used(sources: Sources, url: str
         assert batches.last_id(hot) == HIGHEST + 1
         refusals.add(hot, "project")
         assert refusals.last(hot) == HIGHEST + 1
-    engine = database.connect(url)
-    with engine.begin() as connection:
-        for table, highest in ((LOG, HIGHEST), (ATTEMPTS, HIGHEST)):
-            values = {c.name: value(c, 1) for c in table.columns if c.name != "id"}
-            added = connection.execute(table.insert().values(values)).inserted_primary_key
-            assert added == (highest + 1,)
-    engine.dispose()
+    with closing(database.connect(url)) as control, control.transaction() as connection:
+        entry = {"job": value(Column("job_id", "TEXT", None), 1, is_null=False), "turn": 1, "now_us": 1}
+        jobs.STATEMENTS.run(connection, "ADD_ENTRY", {**entry, "kind": "turn", "text": ""})
+        assert connection.execute("SELECT max(id) FROM job_log").fetchone() == (HIGHEST + 1,)
+        attempt = {"account": "a", "address": "b", "is_success": False, "at_s": 1}
+        assert attempts.STATEMENTS.run(connection, "ADD", attempt).fetchone() == (HIGHEST + 1,)
 
 
 def test_failed_copy_leaves_the_database_empty(sources: Sources, url: str) -> None:
@@ -174,10 +178,9 @@ def test_failed_copy_leaves_the_database_empty(sources: Sources, url: str) -> No
 
     with pytest.raises(MemoryError):
         databases.copy(server(url), sources, "public", lambda count: None, fail)
-    engine = sa.create_engine(url)
-    schemas = sa.inspect(engine).get_schema_names()
-    assert (sa.inspect(engine).get_table_names(), postgresql.SCHEMA in schemas) == ([], False)
-    engine.dispose()
+    with closing(sql.opened(url)) as control:
+        assert sql.table_names(control) == []
+        assert postgresql.SCHEMA not in sql.column(control, "SELECT nspname FROM pg_namespace")
 
 
 @pytest.mark.parametrize("text", ["'z' || char(0)", "CAST(x'7aff' AS TEXT)"])
@@ -235,10 +238,8 @@ def test_value_that_postgresql_refuses_is_named(filled: Filled, tmp_path: Path, 
 
 
 def test_database_with_a_table_of_the_same_name_is_refused(sources: Sources, url: str) -> None:
-    engine = sa.create_engine(url)
-    with engine.begin() as connection:
-        connection.execute(sa.text("CREATE TABLE keys (a INTEGER)"))
-    engine.dispose()
+    with closing(sql.opened(url)) as control:
+        sql.run(control, "CREATE TABLE keys (a INTEGER)")
     with pytest.raises(MoveRefused, match="has a table keys: name an empty database"):
         databases.rehearse(server(url), sources, "public")
 

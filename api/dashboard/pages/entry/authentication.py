@@ -3,14 +3,13 @@
 import logging
 from dataclasses import dataclass
 
-import sqlalchemy as sa
-
 from api.dashboard.accounts import attempts, users
 from api.dashboard.accounts.attempts import Attempt, AttemptKey
 from api.dashboard.accounts.users import User
 from api.dashboard.web.visit import Visit
 from ingest.errors import Overloaded
 from warehouse.control.audit import Failure
+from warehouse.database.pool import Pool, PoolError
 from warehouse.database_errors import Cause, cause_of, reason_of
 
 LOG = logging.getLogger("readership.accounts")
@@ -53,7 +52,7 @@ def authenticate(visit: Visit, name: str, password: str, failure: Failure = "fai
             users.record_failure(control, name, failure)
         else:
             attempts.passed(control, key, now_s)
-    except (Overloaded, sa.exc.DBAPIError):
+    except (Overloaded, PoolError):
         _withdraw(control, key, attempt)
         raise
     return user
@@ -65,11 +64,11 @@ def key_of(visit: Visit, name: str) -> AttemptKey:
     return attempts.attempt_key(visit.state.limits_key, client.host if client else "", name)
 
 
-def _withdraw(control: sa.Engine, key: AttemptKey, attempt: Attempt) -> None:
+def _withdraw(control: Pool, key: AttemptKey, attempt: Attempt) -> None:
     """Delete the count of an attempt that is answered with 503. A database that is still locked leaves the count."""
     try:
         attempts.withdraw(control, key, attempt)
-    except sa.exc.DBAPIError as error:
+    except PoolError as error:
         if cause_of(error) is Cause.PROGRAM:
             raise
         LOG.warning("an attempt to sign in that was answered with 503 counts as failed: %s", reason_of(error))

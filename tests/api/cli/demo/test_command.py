@@ -44,7 +44,7 @@ def test_second_demo_on_a_folder_leaves_the_first_key_valid(tmp_path: Path, caps
     assert len(set(tokens)) == 2
     engine = database.connect(chosen.database_url)
     assert [keys.Keyring(engine).look_up(token).project for token in tokens] == ["demo", "demo"]
-    engine.dispose()
+    engine.close()
 
 
 @pytest.mark.long
@@ -67,7 +67,7 @@ def test_key_of_a_demo_expires_after_a_day_and_is_removed_by_a_later_start(
     second = keys.Keyring(engine).look_up(start())
     assert {key.id for key in keys.list_all(engine)} == others | {first.id, own.id, second.id}
     assert of_an_older_release.id not in {key.id for key in keys.list_all(engine)}
-    engine.dispose()
+    engine.close()
 
 
 @pytest.mark.long
@@ -89,7 +89,7 @@ def test_each_start_prints_a_new_link_that_signs_in_the_owner_of_the_demo(
     assert redeemed.purpose == "sign_in"
     assert redeemed.user is not None
     assert (redeemed.user.name, redeemed.user.role, redeemed.user.has_password) == ("owner", "owner", False)
-    engine.dispose()
+    engine.close()
 
 
 def test_demo_has_its_own_data_folder_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from agent.errors import NotConfigured
 from agent.jobs import configuration, journal, store
@@ -21,6 +20,7 @@ from api.dashboard.robots import texts
 from api.dashboard.robots.rules import parse
 from api.settings import Settings
 from warehouse.control import database, projects, source_policies
+from warehouse.database.pool import Pool
 from warehouse.query.hits_snapshot import HitsReader
 from warehouse.report.reports import Reports
 from warehouse.report.source_coverage import SourceCoverage
@@ -36,21 +36,21 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 
 @pytest.fixture(scope="module")
-def engine(demo: Settings) -> Iterator[sa.Engine]:
+def engine(demo: Settings) -> Iterator[Pool]:
     engine = database.connect(demo.database_url)
     yield engine
-    engine.dispose()
+    engine.close()
 
 
 @pytest.fixture(scope="module")
-def share(demo: Settings, engine: sa.Engine) -> str:
+def share(demo: Settings, engine: Pool) -> str:
     """Create the projects, and return the token of the share link."""
     assert not sample_projects.exist(engine)
     return sample_projects.create(engine, demo, NOW)
 
 
 @pytest.fixture(scope="module")
-def coverage(demo: Settings, engine: sa.Engine, share: str) -> dict[str, SourceCoverage]:
+def coverage(demo: Settings, engine: Pool, share: str) -> dict[str, SourceCoverage]:
     reader, policy_of = HitsReader(demo.hot_log, demo.lake, NOW.timestamp), partial(source_policies.periods, engine)
     with closing(Reports(reader, demo.lake, demo.run / "spill", demo.cache_bytes, policy_of)) as reports:
         return {id: reports.source_coverage(reports.take(), id) for id in sample_projects.ORIGINS}
@@ -80,7 +80,7 @@ def test_forum_counts_people_from_beacons_since_a_day(coverage: dict[str, Source
     assert forum.unbeaconed > 5
 
 
-def test_jobs_have_ended_and_no_worker_runs_one(engine: sa.Engine, share: str) -> None:
+def test_jobs_have_ended_and_no_worker_runs_one(engine: Pool, share: str) -> None:
     jobs, _ = store.list_page(engine, "demo", None, 10, 0)
     assert [job.status for job in jobs] == [Status.COMPLETED, Status.FAILED, Status.ARCHIVED]
     assert [job.pull_request is not None for job in jobs] == [True, False, False]
@@ -93,7 +93,7 @@ def test_jobs_have_ended_and_no_worker_runs_one(engine: sa.Engine, share: str) -
         configuration.load(connection, "demo")
 
 
-def test_demo_has_a_valid_an_expired_and_a_revoked_key(engine: sa.Engine, share: str) -> None:
+def test_demo_has_a_valid_an_expired_and_a_revoked_key(engine: Pool, share: str) -> None:
     listed = keys.list_all(engine, "demo")
     now_s = NOW.timestamp()
     assert sorted((key.is_valid(now_s), key.revoked_s is not None) for key in listed) == [
@@ -103,13 +103,13 @@ def test_demo_has_a_valid_an_expired_and_a_revoked_key(engine: sa.Engine, share:
     ]
 
 
-def test_share_link_opens_the_demo(engine: sa.Engine, share: str) -> None:
+def test_share_link_opens_the_demo(engine: Pool, share: str) -> None:
     link = share_links.find(engine, share)
     assert link is not None
     assert link.project == "demo"
 
 
-def test_demo_has_the_robots_txt_of_the_sample_site(engine: sa.Engine, share: str) -> None:
+def test_demo_has_the_robots_txt_of_the_sample_site(engine: Pool, share: str) -> None:
     text = texts.find(engine, "demo")
     assert text is not None
     rules = parse(text.content)
@@ -137,4 +137,4 @@ def test_interrupted_start_is_repeated_without_counting_twice(tmp_path: Path) ->
         projects.delete(engine, id)
     sample_projects.create(engine, demo, NOW)
     assert views() == before > 2_000
-    engine.dispose()
+    engine.close()

@@ -12,9 +12,9 @@ import pytest
 from api import data_folder, settings
 from tests.processes.running import new_key, readership
 from tests.warehouse.site import NOON, ROOT, view
+from warehouse.database.transaction import transaction
 from warehouse.hotlog import batches
 from warehouse.schema import HOT
-from warehouse.transaction import transaction
 
 LOG = str(ROOT / "sample_data" / "access.log")
 VIEWS = json.loads((ROOT / "sample_data" / "expected_views.json").read_text())["page_views"]

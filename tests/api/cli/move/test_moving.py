@@ -88,7 +88,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     folder.export, folder.as_of = export.json()["views"], export.headers["X-As-Of"]
     engine = database.connect(sqlite_url(folder.data / "control.sqlite"))
     users.create(engine, "owner", "owner", PASSWORD, 0)
-    engine.dispose()
+    engine.close()
     folder.cookies = sign_in(running)
     running.kill()
     return folder

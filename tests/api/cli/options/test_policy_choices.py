@@ -11,9 +11,9 @@ from api import data_folder, settings
 from tests.api.cli.console import call, result
 from tests.processes.running import PROJECT
 from tests.warehouse.site import view
+from warehouse.database.transaction import transaction
 from warehouse.hotlog import batches
 from warehouse.schema import HOT
-from warehouse.transaction import transaction
 
 
 def test_policy_begins_with_the_first_day_of_the_source_that_it_prefers(data: Path) -> None:

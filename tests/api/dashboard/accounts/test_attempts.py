@@ -4,28 +4,29 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from api.dashboard.accounts import attempts
 from tests.api.dashboard.accounts.conftest import NOW_S
+from tests.stores import sql
 from warehouse.control import database
+from warehouse.database.pool import Pool
 from warehouse.folder import sqlite_url
 
 SECRET = b"s" * 32
 MINUTE_S = 60
 
 
-def begin(engine: sa.Engine, now_s: int, address: str = "192.0.2.1", name: str = "Ada") -> int:
+def begin(engine: Pool, now_s: int, address: str = "192.0.2.1", name: str = "Ada") -> int:
     return attempts.begin(engine, attempts.attempt_key(SECRET, address, name), now_s).wait_s
 
 
-def sign_in(engine: sa.Engine, now_s: int, address: str = "192.0.2.1", name: str = "Ada") -> None:
+def sign_in(engine: Pool, now_s: int, address: str = "192.0.2.1", name: str = "Ada") -> None:
     key = attempts.attempt_key(SECRET, address, name)
     assert attempts.begin(engine, key, now_s).wait_s == 0
     attempts.passed(engine, key, now_s)
 
 
-def test_failures_after_the_fifth_wait_twice_as_long_each_time(engine: sa.Engine) -> None:
+def test_failures_after_the_fifth_wait_twice_as_long_each_time(engine: Pool) -> None:
     assert [begin(engine, NOW_S) for _ in range(6)] == [0, 0, 0, 0, 0, 30]
     now_s = NOW_S
     for wait_s in (30, 60, 120, 240, 480, 900, 900):
@@ -34,13 +35,13 @@ def test_failures_after_the_fifth_wait_twice_as_long_each_time(engine: sa.Engine
         assert begin(engine, now_s) == 0
 
 
-def test_name_in_other_case_is_the_same_account(engine: sa.Engine) -> None:
+def test_name_in_other_case_is_the_same_account(engine: Pool) -> None:
     for name in ("Ada", "ada", "ADA", " aDA", "adA "):
         assert begin(engine, NOW_S, name=name) == 0
     assert begin(engine, NOW_S, name="ada") == 30
 
 
-def test_other_account_and_other_address_do_not_wait(engine: sa.Engine) -> None:
+def test_other_account_and_other_address_do_not_wait(engine: Pool) -> None:
     for _ in range(5):
         begin(engine, NOW_S)
     assert begin(engine, NOW_S) == 30
@@ -48,14 +49,14 @@ def test_other_account_and_other_address_do_not_wait(engine: sa.Engine) -> None:
     assert begin(engine, NOW_S, address="192.0.2.2") == 0
 
 
-def test_right_password_ends_the_count_of_its_account_and_address(engine: sa.Engine) -> None:
+def test_right_password_ends_the_count_of_its_account_and_address(engine: Pool) -> None:
     for _ in range(4):
         begin(engine, NOW_S)
     sign_in(engine, NOW_S)
     assert [begin(engine, NOW_S) for _ in range(6)] == [0, 0, 0, 0, 0, 30]
 
 
-def test_withdrawn_attempt_does_not_count(engine: sa.Engine) -> None:
+def test_withdrawn_attempt_does_not_count(engine: Pool) -> None:
     key = attempts.attempt_key(SECRET, "192.0.2.1", "Ada")
     for _ in range(4):
         begin(engine, NOW_S)
@@ -63,14 +64,14 @@ def test_withdrawn_attempt_does_not_count(engine: sa.Engine) -> None:
     assert [begin(engine, NOW_S) for _ in range(2)] == [0, 30]
 
 
-def test_failures_are_forgotten_after_an_hour(engine: sa.Engine) -> None:
+def test_failures_are_forgotten_after_an_hour(engine: Pool) -> None:
     for minute in range(5):
         begin(engine, NOW_S + minute * MINUTE_S)
     assert begin(engine, NOW_S + 4 * MINUTE_S + 29) == 1
     assert [begin(engine, NOW_S + 64 * MINUTE_S) for _ in range(6)] == [0, 0, 0, 0, 0, 30]
 
 
-def test_address_that_tries_many_accounts_waits_until_a_failure_leaves_the_window(engine: sa.Engine) -> None:
+def test_address_that_tries_many_accounts_waits_until_a_failure_leaves_the_window(engine: Pool) -> None:
     for number in range(20):
         assert begin(engine, NOW_S + number, name=f"user{number}") == 0
     assert begin(engine, NOW_S + 20, name="another") == 15 * MINUTE_S - 20
@@ -79,7 +80,7 @@ def test_address_that_tries_many_accounts_waits_until_a_failure_leaves_the_windo
     assert begin(engine, NOW_S + 15 * MINUTE_S, name="one more") == 1
 
 
-def test_address_with_a_right_password_for_one_account_has_the_same_limit_for_others(engine: sa.Engine) -> None:
+def test_address_with_a_right_password_for_one_account_has_the_same_limit_for_others(engine: Pool) -> None:
     for number in range(20):
         begin(engine, NOW_S, name=f"user{number}")
         if number < 19:
@@ -87,7 +88,7 @@ def test_address_with_a_right_password_for_one_account_has_the_same_limit_for_ot
     assert begin(engine, NOW_S, name="attacker") == 15 * MINUTE_S
 
 
-def test_addresses_of_one_ipv6_network_are_one_client(engine: sa.Engine) -> None:
+def test_addresses_of_one_ipv6_network_are_one_client(engine: Pool) -> None:
     for number in range(20):
         assert begin(engine, NOW_S, f"2001:db8::{number:x}", f"user{number}") == 0
     assert begin(engine, NOW_S, "2001:db8::ffff", "another") > 0
@@ -95,12 +96,12 @@ def test_addresses_of_one_ipv6_network_are_one_client(engine: sa.Engine) -> None
     assert begin(engine, NOW_S, "2001:db8:0:100::1", "another") == 0
 
 
-def attack(engine: sa.Engine, now_s: int) -> None:
+def attack(engine: Pool, now_s: int) -> None:
     for number in range(20):
         assert begin(engine, now_s, f"192.0.2.{number}") == 0
 
 
-def test_account_that_many_addresses_try_has_a_slow_lane_except_where_it_signed_in_before(engine: sa.Engine) -> None:
+def test_account_that_many_addresses_try_has_a_slow_lane_except_where_it_signed_in_before(engine: Pool) -> None:
     sign_in(engine, NOW_S, "198.51.100.1")
     attack(engine, NOW_S)
     assert begin(engine, NOW_S, "192.0.2.200") == 0
@@ -110,7 +111,7 @@ def test_account_that_many_addresses_try_has_a_slow_lane_except_where_it_signed_
 
 
 @pytest.mark.long
-def test_owner_signs_in_after_as_many_turns_as_strangers_have_addresses(engine: sa.Engine) -> None:
+def test_owner_signs_in_after_as_many_turns_as_strangers_have_addresses(engine: Pool) -> None:
     attack(engine, NOW_S)
     strangers = [f"198.51.100.{number}" for number in range(30)]
     assert [begin(engine, NOW_S, each) for each in strangers] == list(range(0, 300, 10))
@@ -125,7 +126,7 @@ def test_owner_signs_in_after_as_many_turns_as_strangers_have_addresses(engine: 
 
 @pytest.mark.long
 def test_strangers_guess_no_more_than_a_password_in_ten_seconds_with_any_number_of_addresses(
-    engine: sa.Engine,
+    engine: Pool,
 ) -> None:
     attack(engine, NOW_S)
     guesses = [
@@ -135,7 +136,7 @@ def test_strangers_guess_no_more_than_a_password_in_ten_seconds_with_any_number_
     assert begin(engine, NOW_S, "203.0.113.7") > 240
 
 
-def test_unused_turn_expires_and_a_used_one_is_used_once(engine: sa.Engine) -> None:
+def test_unused_turn_expires_and_a_used_one_is_used_once(engine: Pool) -> None:
     attack(engine, NOW_S)
     for address in ("198.51.100.1", "198.51.100.2", "198.51.100.3"):
         begin(engine, NOW_S, address)
@@ -146,30 +147,27 @@ def test_unused_turn_expires_and_a_used_one_is_used_once(engine: sa.Engine) -> N
 
 
 @pytest.mark.long
-def test_slow_lane_has_turns_for_an_hour(engine: sa.Engine) -> None:
+def test_slow_lane_has_turns_for_an_hour(engine: Pool) -> None:
     attack(engine, NOW_S)
     waits = [begin(engine, NOW_S, f"198.51.{number}.1") for number in range(256)]
     waits += [begin(engine, NOW_S, f"203.0.{number}.1") for number in range(256)]
     assert waits == [min(10 * number, 3_610) for number in range(512)]
-    with engine.connect() as connection:
-        assert (
-            connection.execute(sa.select(sa.func.count()).select_from(attempts.ATTEMPTS)).scalar_one() == 20 + 1 + 361
-        )
+    assert sql.column(engine, "SELECT count(*) FROM sign_in_attempts") == [20 + 1 + 361]
 
 
-def test_refused_attempt_does_not_prolong_the_wait(engine: sa.Engine) -> None:
+def test_refused_attempt_does_not_prolong_the_wait(engine: Pool) -> None:
     for _ in range(5):
         begin(engine, NOW_S)
     assert [begin(engine, NOW_S + second) for second in range(31)] == [*range(30, 0, -1), 0]
 
 
-def test_parallel_attempts_are_counted_before_their_passwords_are_checked(engine: sa.Engine) -> None:
+def test_parallel_attempts_are_counted_before_their_passwords_are_checked(engine: Pool) -> None:
     with ThreadPoolExecutor(4) as pool:
         waits = list(pool.map(lambda _: begin(engine, NOW_S), range(12)))
     assert sorted(waits) == [0] * 5 + [30] * 7
 
 
-def test_exemption_ends_thirty_days_after_the_last_sign_in(engine: sa.Engine) -> None:
+def test_exemption_ends_thirty_days_after_the_last_sign_in(engine: Pool) -> None:
     for now_s, address in ((NOW_S, "198.51.100.1"), (NOW_S + 86_400, "198.51.100.2")):
         sign_in(engine, now_s, address)
     now_s = NOW_S + 30 * 86_400
@@ -183,7 +181,7 @@ def test_exemption_ends_thirty_days_after_the_last_sign_in(engine: sa.Engine) ->
 def test_neither_address_nor_name_is_in_the_database(tmp_path: Path) -> None:
     engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
     begin(engine, NOW_S, "198.51.100.77", "my password in the wrong field")
-    engine.dispose()
+    engine.close()
     stored = b"".join(each.read_bytes() for each in tmp_path.iterdir())
     assert b"198.51.100.77" not in stored
     assert b"my password" not in stored

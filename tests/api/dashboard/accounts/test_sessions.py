@@ -3,23 +3,24 @@
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from api.dashboard.accounts import sessions, users
-from api.dashboard.accounts.sessions import RENEW_EVERY_S, SESSIONS, TTL_S
+from api.dashboard.accounts.sessions import RENEW_EVERY_S, TTL_S
 from api.dashboard.accounts.users import User
 from api.errors import UserNotFound
 from tests.api.dashboard.accounts.conftest import NOW_S, PASSWORD
+from tests.stores import sql
 from warehouse.control import database
+from warehouse.database.pool import Pool
 from warehouse.folder import sqlite_url
 
 
-def name_of(engine: sa.Engine, token: str, now_s: int = NOW_S) -> str | None:
+def name_of(engine: Pool, token: str, now_s: int = NOW_S) -> str | None:
     user = sessions.find(engine, token, now_s)
     return None if user is None else user.name
 
 
-def test_session_belongs_to_its_user(engine: sa.Engine, ada: User) -> None:
+def test_session_belongs_to_its_user(engine: Pool, ada: User) -> None:
     bob = users.create(engine, "Bob", "viewer", None, NOW_S)
     for user in (ada, bob):
         assert name_of(engine, sessions.start(engine, user.id, NOW_S)) == user.name
@@ -27,48 +28,45 @@ def test_session_belongs_to_its_user(engine: sa.Engine, ada: User) -> None:
         assert sessions.find(engine, token, NOW_S) is None
 
 
-def test_session_of_an_unknown_user_is_not_started(engine: sa.Engine, ada: User) -> None:
+def test_session_of_an_unknown_user_is_not_started(engine: Pool, ada: User) -> None:
     with pytest.raises(UserNotFound):
         sessions.start(engine, "nobody", NOW_S)
-    with engine.connect() as connection:
-        assert connection.execute(SESSIONS.select()).all() == []
+    assert sql.rows(engine, "SELECT * FROM sessions") == []
 
 
-def test_unused_session_ends_after_thirty_days(engine: sa.Engine, ada: User) -> None:
+def test_unused_session_ends_after_thirty_days(engine: Pool, ada: User) -> None:
     token = sessions.start(engine, ada.id, NOW_S)
     assert sessions.find(engine, token, NOW_S + TTL_S) is None
     assert name_of(engine, token, NOW_S + TTL_S - 1) == "Ada"
 
 
-def test_session_that_is_used_does_not_end(engine: sa.Engine, ada: User) -> None:
+def test_session_that_is_used_does_not_end(engine: Pool, ada: User) -> None:
     token = sessions.start(engine, ada.id, NOW_S)
     for day in (20, 40, 60):
         assert name_of(engine, token, NOW_S + day * 86_400) == "Ada"
 
 
-def test_use_is_stored_once_an_hour(engine: sa.Engine, ada: User) -> None:
+def test_use_is_stored_once_an_hour(engine: Pool, ada: User) -> None:
     token = sessions.start(engine, ada.id, NOW_S)
     for later_s, seen_s in ((RENEW_EVERY_S - 1, 0), (RENEW_EVERY_S, RENEW_EVERY_S), (5_000, RENEW_EVERY_S)):
         assert name_of(engine, token, NOW_S + later_s) == "Ada"
         assert users.find_by_name(engine, "Ada").last_seen_s == NOW_S + seen_s
 
 
-def test_start_deletes_expired_sessions(engine: sa.Engine, ada: User) -> None:
+def test_start_deletes_expired_sessions(engine: Pool, ada: User) -> None:
     for now_s in (NOW_S, NOW_S + 1, NOW_S + TTL_S):
         sessions.start(engine, ada.id, now_s)
-    with engine.connect() as connection:
-        renewed = connection.execute(sa.select(SESSIONS.c.renewed_s).order_by(SESSIONS.c.renewed_s)).scalars().all()
-    assert renewed == [NOW_S + 1, NOW_S + TTL_S]
+    assert sql.column(engine, "SELECT renewed_s FROM sessions ORDER BY renewed_s") == [NOW_S + 1, NOW_S + TTL_S]
 
 
-def test_sign_out_ends_one_session(engine: sa.Engine, ada: User) -> None:
+def test_sign_out_ends_one_session(engine: Pool, ada: User) -> None:
     first, second = (sessions.start(engine, ada.id, NOW_S) for _ in range(2))
     sessions.end(engine, first)
     sessions.end(engine, first)
     assert [name_of(engine, token) for token in (first, second)] == [None, "Ada"]
 
 
-def test_sign_out_everywhere_ends_all_sessions_of_one_user(engine: sa.Engine, ada: User) -> None:
+def test_sign_out_everywhere_ends_all_sessions_of_one_user(engine: Pool, ada: User) -> None:
     bob = users.create(engine, "Bob", "viewer", None, NOW_S)
     of_ada = [sessions.start(engine, ada.id, NOW_S) for _ in range(2)]
     of_bob = sessions.start(engine, bob.id, NOW_S)
@@ -78,21 +76,21 @@ def test_sign_out_everywhere_ends_all_sessions_of_one_user(engine: sa.Engine, ad
 
 
 @pytest.mark.parametrize("password", ["battery staple", None])
-def test_new_password_ends_all_sessions(engine: sa.Engine, ada: User, password: str | None) -> None:
+def test_new_password_ends_all_sessions(engine: Pool, ada: User, password: str | None) -> None:
     token = sessions.start(engine, ada.id, NOW_S)
     users.set_password(engine, ada.id, password)
     assert sessions.find(engine, token, NOW_S) is None
     assert name_of(engine, sessions.start(engine, ada.id, NOW_S)) == "Ada"
 
 
-def test_removed_user_has_no_session(engine: sa.Engine, ada: User) -> None:
+def test_removed_user_has_no_session(engine: Pool, ada: User) -> None:
     bob = users.create(engine, "Bob", "owner", PASSWORD, NOW_S)
     token = sessions.start(engine, bob.id, NOW_S)
     users.remove(engine, bob.id)
     assert sessions.find(engine, token, NOW_S) is None
 
 
-def test_session_has_the_changed_role(engine: sa.Engine, ada: User) -> None:
+def test_session_has_the_changed_role(engine: Pool, ada: User) -> None:
     bob = users.create(engine, "Bob", "viewer", PASSWORD, NOW_S)
     token = sessions.start(engine, bob.id, NOW_S)
     users.set_role(engine, bob.id, "owner")
@@ -106,15 +104,16 @@ def test_session_works_on_a_database_that_cannot_be_written(tmp_path: Path) -> N
     engine = database.connect(url)
     user = users.create(engine, "Ada", "owner", None, NOW_S)
     token = sessions.start(engine, user.id, NOW_S)
-    sa.event.listen(engine, "checkout", lambda connection, *_: connection.execute("PRAGMA query_only = ON"))
+    with engine.connect() as connection:  # the pool has no other connection
+        connection.execute("PRAGMA query_only = ON")
     assert name_of(engine, token, NOW_S + RENEW_EVERY_S) == "Ada"
     assert users.find_by_name(engine, "Ada").last_seen_s == NOW_S
-    engine.dispose()
+    engine.close()
 
 
 def test_token_is_not_in_the_database(tmp_path: Path) -> None:
     engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
     token = sessions.start(engine, users.create(engine, "Ada", "owner", None, NOW_S).id, NOW_S)
-    engine.dispose()
+    engine.close()
     assert len(token) == 43
     assert token.encode() not in b"".join(each.read_bytes() for each in tmp_path.iterdir())

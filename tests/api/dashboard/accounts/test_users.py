@@ -4,23 +4,23 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 from argon2 import PasswordHasher
 
 from api.dashboard.accounts import users
-from api.dashboard.accounts.users import USERS, User
+from api.dashboard.accounts.users import User
 from api.errors import InvalidName, InvalidPassword, InvalidRole, LastOwner, UserExists, UserNotFound
 from tests.api.dashboard.accounts.conftest import NOW_S, PASSWORD
+from tests.stores import sql
 from warehouse.control import database
+from warehouse.database.pool import Pool
 from warehouse.folder import sqlite_url
 
 
-def stored_hash(engine: sa.Engine) -> str:
-    with engine.connect() as connection:
-        return str(connection.execute(sa.select(USERS.c.password_hash)).scalar_one())
+def stored_hash(engine: Pool) -> str:
+    return str(sql.column(engine, "SELECT password_hash FROM users")[0])
 
 
-def test_created_user_is_found_by_name_without_regard_to_case(engine: sa.Engine, ada: User) -> None:
+def test_created_user_is_found_by_name_without_regard_to_case(engine: Pool, ada: User) -> None:
     assert (ada.name, ada.role, ada.created_s, ada.last_seen_s, ada.has_password) == ("Ada", "owner", NOW_S, None, True)
     for name in ("Ada", "ada", " ADA "):
         assert users.find_by_name(engine, name) == ada
@@ -30,32 +30,32 @@ def test_created_user_is_found_by_name_without_regard_to_case(engine: sa.Engine,
 
 
 @pytest.mark.parametrize("name", ["Ada", "ada", " ADA\n"])
-def test_second_user_of_the_same_name_is_refused(engine: sa.Engine, ada: User, name: str) -> None:
+def test_second_user_of_the_same_name_is_refused(engine: Pool, ada: User, name: str) -> None:
     with pytest.raises(UserExists):
         users.create(engine, name, "viewer", None, NOW_S)
     assert users.list_all(engine) == [ada]
 
 
-def test_names_that_differ_only_in_composition_are_the_same(engine: sa.Engine) -> None:
+def test_names_that_differ_only_in_composition_are_the_same(engine: Pool) -> None:
     users.create(engine, "Zo\xeb", "owner", None, NOW_S)
     with pytest.raises(UserExists):
         users.create(engine, "zoe\u0308", "owner", None, NOW_S)
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a" * 101, "a\nb", "a\u202eb", "a\x00", "\udcff"])
-def test_name_that_is_empty_too_long_or_invisible_is_refused(engine: sa.Engine, name: str) -> None:
+def test_name_that_is_empty_too_long_or_invisible_is_refused(engine: Pool, name: str) -> None:
     with pytest.raises(InvalidName, match="1 to 100 characters"):
         users.create(engine, name, "owner", None, NOW_S)
     assert users.count(engine) == 0
 
 
-def test_longest_name_is_stored(engine: sa.Engine) -> None:
+def test_longest_name_is_stored(engine: Pool) -> None:
     longest = "\u0390" * 100  # each folds to three characters
     users.create(engine, longest, "owner", None, NOW_S)
     assert users.find_by_name(engine, longest).name == longest
 
 
-def test_unknown_role_and_short_password_are_refused(engine: sa.Engine) -> None:
+def test_unknown_role_and_short_password_are_refused(engine: Pool) -> None:
     with pytest.raises(InvalidRole, match="owner or viewer"):
         users.create(engine, "Ada", "admin", None, NOW_S)  # type: ignore[arg-type]
     with pytest.raises(InvalidPassword):
@@ -63,29 +63,28 @@ def test_unknown_role_and_short_password_are_refused(engine: sa.Engine) -> None:
     assert users.count(engine) == 0
 
 
-def test_users_are_listed_by_name_and_counted(engine: sa.Engine, ada: User) -> None:
+def test_users_are_listed_by_name_and_counted(engine: Pool, ada: User) -> None:
     bob, zoe = (users.create(engine, name, "viewer", None, NOW_S) for name in ("bob", "Zoe"))
     assert users.list_all(engine) == [ada, bob, zoe]
     assert users.count(engine) == 3
     assert not bob.has_password
 
 
-def test_name_and_password_return_the_user(engine: sa.Engine, ada: User) -> None:
+def test_name_and_password_return_the_user(engine: Pool, ada: User) -> None:
     assert users.authenticate(engine, "ADA", PASSWORD) == ada
     for name, password in (("Ada", "wrong horse"), ("Bob", PASSWORD), ("", ""), ("Ada", ""), ("Ada\x00", PASSWORD)):
         assert users.authenticate(engine, name, password) is None
 
 
-def test_user_without_password_cannot_sign_in_with_one(engine: sa.Engine) -> None:
+def test_user_without_password_cannot_sign_in_with_one(engine: Pool) -> None:
     users.create(engine, "Bob", "viewer", None, NOW_S)
     for password in ("", "None", "the password of no user"):
         assert users.authenticate(engine, "Bob", password) is None
 
 
-def test_hash_with_old_parameters_is_replaced_at_sign_in(engine: sa.Engine, ada: User) -> None:
+def test_hash_with_old_parameters_is_replaced_at_sign_in(engine: Pool, ada: User) -> None:
     old = PasswordHasher(time_cost=1, memory_cost=1024).hash(PASSWORD)
-    with engine.begin() as connection:
-        connection.execute(USERS.update().values(password_hash=old))
+    sql.run(engine, "UPDATE users SET password_hash = :old", old=old)
     assert users.authenticate(engine, "Ada", "wrong horse") is None
     assert stored_hash(engine) == old
     assert users.authenticate(engine, "Ada", PASSWORD) == ada
@@ -95,7 +94,7 @@ def test_hash_with_old_parameters_is_replaced_at_sign_in(engine: sa.Engine, ada:
     assert stored_hash(engine) == new
 
 
-def test_new_password_replaces_the_old_one(engine: sa.Engine, ada: User) -> None:
+def test_new_password_replaces_the_old_one(engine: Pool, ada: User) -> None:
     users.set_password(engine, ada.id, "battery staple")
     assert users.authenticate(engine, "Ada", PASSWORD) is None
     assert users.authenticate(engine, "Ada", "battery staple") == ada
@@ -105,7 +104,7 @@ def test_new_password_replaces_the_old_one(engine: sa.Engine, ada: User) -> None
         users.set_password(engine, "nobody", "battery staple")
 
 
-def test_last_owner_is_neither_removed_nor_demoted(engine: sa.Engine, ada: User) -> None:
+def test_last_owner_is_neither_removed_nor_demoted(engine: Pool, ada: User) -> None:
     users.create(engine, "Bob", "viewer", None, NOW_S)
     with pytest.raises(LastOwner, match="add another owner first"):
         users.remove(engine, ada.id)
@@ -115,7 +114,7 @@ def test_last_owner_is_neither_removed_nor_demoted(engine: sa.Engine, ada: User)
     assert users.find_by_name(engine, "Ada") == ada
 
 
-def test_one_of_two_owners_is_demoted_and_removed(engine: sa.Engine, ada: User) -> None:
+def test_one_of_two_owners_is_demoted_and_removed(engine: Pool, ada: User) -> None:
     bob = users.create(engine, "Bob", "viewer", None, NOW_S)
     users.set_role(engine, bob.id, "owner")
     users.set_role(engine, ada.id, "viewer")
@@ -127,7 +126,7 @@ def test_one_of_two_owners_is_demoted_and_removed(engine: sa.Engine, ada: User) 
             change()
 
 
-def test_two_owners_who_are_removed_at_once_leave_one(engine: sa.Engine, ada: User) -> None:
+def test_two_owners_who_are_removed_at_once_leave_one(engine: Pool, ada: User) -> None:
     bob = users.create(engine, "Bob", "owner", None, NOW_S)
 
     def remove(user: User) -> bool:
@@ -145,5 +144,5 @@ def test_two_owners_who_are_removed_at_once_leave_one(engine: sa.Engine, ada: Us
 def test_password_is_not_in_the_database(tmp_path: Path) -> None:
     engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
     users.create(engine, "Ada", "owner", PASSWORD, NOW_S)
-    engine.dispose()
+    engine.close()
     assert PASSWORD.encode() not in b"".join(each.read_bytes() for each in tmp_path.iterdir())

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
-import sqlalchemy as sa
 
 from agent.jobs import configuration, journal, queue, store
 from agent.jobs.configuration import Configuration
@@ -17,7 +16,7 @@ from api.dashboard.accounts import one_time_links, sessions, share_links, users
 from api.dashboard.web.routes import Access, Page
 from tests.processes.running import PROJECT, Running
 from warehouse.control import database, projects
-from warehouse.control.database import transaction
+from warehouse.database.pool import Pool
 
 PERSON = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
 PHONE = (
@@ -105,7 +104,7 @@ def create(running: Running) -> Sample:
     share_links.create(engine, PROJECT, LONG, now_s)
     projects.create(engine, EMPTY, (), now_s)
     session = sessions.start(engine, owner.id, now_s)
-    engine.dispose()
+    engine.close()
     return Sample(running.url, running.data, session, parameters)
 
 
@@ -130,7 +129,7 @@ def _post_views(running: Running) -> None:
     assert beacon.status_code == 202
 
 
-def _add_jobs(engine: sa.Engine) -> str:
+def _add_jobs(engine: Pool) -> str:
     """Add a failed, an active and a completed job; return the id of the completed one."""
     config = {"repository": "https://git.example/docs", "preset": "command", "command": ("true",)}
     configuration.store(engine, PROJECT, configuration.changed(Configuration(repository=""), config))  # type: ignore[arg-type]
@@ -143,7 +142,7 @@ def _add_jobs(engine: sa.Engine) -> str:
         ids.append(store.create(engine, PROJECT, f"Explain the retry settings {ATTACK}\n{ATTACK}", None, now_us).job.id)
         lease = queue.claim(engine, "test", now_us, MINUTE_US)
         assert lease is not None
-        with transaction(engine) as connection:
+        with engine.transaction() as connection:
             journal.append(connection, ids[-1], lease.turn, "step", f"checked out main {ATTACK}", now_us)
         queue.renew(engine, lease, now_us, MINUTE_US, f"{ATTACK} a long line of output " * 100)
         queue.finish(engine, lease, outcome, now_us + MINUTE_US)

@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterator
 
 import pytest
-import sqlalchemy as sa
 from playwright.sync_api import Browser, expect
 
 from agent.jobs import queue, store
@@ -14,22 +13,23 @@ from tests.api.dashboard.browser.sample import ATTACK, MINUTE_US, Sample
 from tests.api.dashboard.browser.visiting import visiting
 from tests.processes.running import PROJECT
 from warehouse.control import database
+from warehouse.database.pool import Pool
 
 UPDATE_MS = 2_000
 
 
 @pytest.fixture
-def engine(filled: Sample) -> Iterator[sa.Engine]:
+def engine(filled: Sample) -> Iterator[Pool]:
     engine = database.connect(settings.read({}, filled.data).database_url)
     yield engine
-    engine.dispose()
+    engine.close()
 
 
 def now_us() -> int:
     return time.time_ns() // 1_000
 
 
-def claim(engine: sa.Engine, id: str) -> Lease:
+def claim(engine: Pool, id: str) -> Lease:
     """Claim the turn of a job. Turns of other jobs that wait are claimed, too."""
     while True:
         lease = queue.claim(engine, "test", now_us(), MINUTE_US)
@@ -38,7 +38,7 @@ def claim(engine: sa.Engine, id: str) -> Lease:
             return lease
 
 
-def test_log_grows_while_a_follow_up_is_written(browser: Browser, filled: Sample, engine: sa.Engine) -> None:
+def test_log_grows_while_a_follow_up_is_written(browser: Browser, filled: Sample, engine: Pool) -> None:
     id = store.create(engine, PROJECT, "Fix it", None, now_us()).job.id
     with visiting(browser, filled.url, filled.session) as visit:
         page = visit.page
@@ -67,7 +67,7 @@ def test_log_grows_while_a_follow_up_is_written(browser: Browser, filled: Sample
         assert (visit.errors, visit.foreign) == ([], [])
 
 
-def test_log_without_javascript_is_reloaded_by_links(browser: Browser, filled: Sample, engine: sa.Engine) -> None:
+def test_log_without_javascript_is_reloaded_by_links(browser: Browser, filled: Sample, engine: Pool) -> None:
     id = store.create(engine, PROJECT, "Fix it", None, now_us()).job.id
     with visiting(browser, filled.url, filled.session, java_script_enabled=False) as visit:
         page = visit.page

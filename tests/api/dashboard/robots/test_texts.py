@@ -4,26 +4,26 @@ from collections.abc import Iterator
 from functools import partial
 
 import pytest
-import sqlalchemy as sa
 
 from api.dashboard.robots import texts
 from api.dashboard.robots.texts import RobotsText
 from tests.stores.between import at_once
 from tests.stores.postgresql import new_database
 from warehouse.control import database, projects
+from warehouse.database.pool import Pool
 from warehouse.errors import ProjectNotFound
 
 
 @pytest.fixture
-def engine(database_url: str) -> Iterator[sa.Engine]:
+def engine(database_url: str) -> Iterator[Pool]:
     engine = database.connect(database_url)
     for project in ("site", "other"):
         projects.create(engine, project, (), 1)
     yield engine
-    engine.dispose()
+    engine.close()
 
 
-def test_newer_text_of_a_project_replaces_the_older_one(engine: sa.Engine) -> None:
+def test_newer_text_of_a_project_replaces_the_older_one(engine: Pool) -> None:
     assert texts.find(engine, "site") is None
     texts.save(engine, "site", "User-agent: *\nDisallow: /", 10)
     texts.save(engine, "site", "User-agent: *\nAllow: /ü", 20)
@@ -31,21 +31,21 @@ def test_newer_text_of_a_project_replaces_the_older_one(engine: sa.Engine) -> No
     assert texts.find(engine, "other") is None
 
 
-def test_removed_text_is_not_found_and_may_be_removed_again(engine: sa.Engine) -> None:
+def test_removed_text_is_not_found_and_may_be_removed_again(engine: Pool) -> None:
     texts.save(engine, "site", "User-agent: *", 10)
     texts.remove(engine, "site")
     texts.remove(engine, "site")
     assert texts.find(engine, "site") is None
 
 
-def test_text_is_deleted_with_its_project(engine: sa.Engine) -> None:
+def test_text_is_deleted_with_its_project(engine: Pool) -> None:
     texts.save(engine, "site", "User-agent: *", 10)
     projects.delete(engine, "site")
     projects.create(engine, "site", (), 20)
     assert texts.find(engine, "site") is None
 
 
-def test_unknown_project_has_no_text(engine: sa.Engine) -> None:
+def test_unknown_project_has_no_text(engine: Pool) -> None:
     with pytest.raises(ProjectNotFound):
         texts.save(engine, "nowhere", "User-agent: *", 10)
 
@@ -54,6 +54,6 @@ def test_texts_that_are_saved_at_once_are_one_text(postgresql: str) -> None:
     engine = database.connect(new_database(postgresql))
     projects.create(engine, "site", (), 1)
     first, second = (partial(texts.save, engine, "site", f"User-agent: *\nAllow: /{n}", n) for n in (1, 2))
-    at_once(engine, "UPDATE robots_texts", first, second)
+    at_once(engine, "INSERT INTO robots_texts", first, second)
     assert texts.find(engine, "site") == RobotsText("User-agent: *\nAllow: /2", 2)
-    engine.dispose()
+    engine.close()

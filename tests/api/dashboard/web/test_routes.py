@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse, Response
 from starlette.testclient import TestClient
@@ -20,6 +19,7 @@ from api.dashboard.web.visit import Visit
 from api.http.problems import Problem
 from tests.api.dashboard.site import SAME_SITE
 from warehouse.control import database, projects
+from warehouse.database.pool import Pool
 from warehouse.errors import ProjectNotFound
 from warehouse.folder import sqlite_url
 
@@ -37,7 +37,7 @@ PATHS = {
 class Pages:
     """An app with a page for each right, whose functions record the visits that they get."""
 
-    engine: sa.Engine
+    engine: Pool
     visits: list[Visit]
     client: TestClient
 
@@ -71,7 +71,7 @@ def pages(tmp_path: Path) -> Iterator[Pages]:
     with TestClient(app, follow_redirects=False) as client:
         client.app_state["running"] = state
         yield Pages(engine, visits, client)
-    engine.dispose()
+    engine.close()
 
 
 def _status(request: Any, error: Exception) -> Response:

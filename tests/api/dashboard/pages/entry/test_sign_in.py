@@ -44,7 +44,7 @@ def test_attempts_that_are_answered_with_503_do_not_count(dashboard: Dashboard) 
 def test_request_waits_for_a_lock_of_the_control_database_for_less_than_five_seconds(dashboard: Dashboard) -> None:
     control = dashboard.client.app_state["running"].control
     with control.connect() as connection:
-        assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar_one() == 4_000
+        assert connection.execute("PRAGMA busy_timeout").fetchone() == (4_000,)
 
 
 def test_name_and_password_start_a_session(dashboard: Dashboard) -> None:

@@ -11,7 +11,7 @@ from api.dashboard.pages.jobs.job_page import PAGE_TURNS
 from api.dashboard.pages.jobs.job_view import OUTPUT_CHARACTERS, PROMPT_CHARACTERS
 from tests.api.dashboard.pages.jobs.jobs import LEASE_US, REPOSITORY, Jobs, now_us, text_of
 from tests.api.dashboard.site import post
-from warehouse.control.database import transaction
+from tests.stores import sql
 
 SCRIPT = "<script>alert(1)</script>"
 ESCAPED = "&lt;script&gt;alert(1)&lt;/script&gt;"
@@ -20,8 +20,8 @@ HTMX = {"HX-Request": "true"}
 
 def log(jobs: Jobs, id: str, kind: journal.EntryKind, text: str) -> None:
     """Append an entry to the log of the last turn of a job."""
-    with transaction(jobs.dashboard.engine) as connection:
-        latest = connection.exec_driver_sql("SELECT max(id) FROM turns WHERE job_id = ?", (id,)).scalar_one()
+    with jobs.dashboard.engine.transaction() as connection:
+        (latest,) = sql.execute(connection, "SELECT max(id) FROM turns WHERE job_id = :id", id=id).fetchone()
         journal.append(connection, id, latest, kind, text, now_us())
 
 

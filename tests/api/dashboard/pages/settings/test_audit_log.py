@@ -125,7 +125,7 @@ def test_pages_have_each_entry_once(own: Dashboard) -> None:
     for number in range(PAGE_ENTRIES):
         with database.transaction(other) as connection:
             audit.record(connection, f"user {number}", "signed in")
-    other.dispose()
+    other.close()
     first, second = log(owner), log(owner, "?page=2")
     assert [row[0] for row in first] == [f"user {number}" for number in reversed(range(PAGE_ENTRIES))]
     assert len(second) == audit.count(own.engine) - PAGE_ENTRIES

@@ -15,6 +15,7 @@ from tests.api.dashboard.html import Html
 from tests.api.dashboard.site import Dashboard, post
 from tests.processes.running import PROJECT, new_key
 from tests.processes.waiting import until
+from tests.stores import sql
 from warehouse.control import projects
 
 PATH = f"/projects/{PROJECT}/keys"
@@ -169,8 +170,7 @@ def test_project_without_keys_and_key_of_an_older_release_are_shown(dashboard: D
     owner = dashboard.visitor("owner")
     assert "The project has no valid key." in owner.get("/projects/no-keys/keys").text
     key, token = keys.create(dashboard.engine, "no-keys", "old", "read", None, int(time.time()))
-    with dashboard.engine.begin() as connection:
-        connection.execute(keys.KEYS.update().where(keys.KEYS.c.id == key.id).values(start=""))
+    sql.run(dashboard.engine, "UPDATE keys SET start = '' WHERE id = :id", id=key.id)
     text = owner.get("/projects/no-keys/keys").text
     assert key.id in text
     assert token[:14] not in text

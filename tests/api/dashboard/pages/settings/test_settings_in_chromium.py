@@ -4,20 +4,20 @@ import re
 import time
 
 import httpx
-import sqlalchemy as sa
 from playwright.sync_api import Browser, expect
 
 from tests.api.dashboard.browser.page_server import page_server
 from tests.api.dashboard.browsing import BOTH, opened
 from tests.processes.running import PROJECT, Running
 from warehouse.control import projects
+from warehouse.database.pool import Pool
 
 UPDATE_MS = 5_000
 
 
 @BOTH
 def test_key_is_created_used_and_revoked(
-    browser: Browser, service: Running, engine: sa.Engine, with_javascript: bool
+    browser: Browser, service: Running, engine: Pool, with_javascript: bool
 ) -> None:
     name = f"browser {with_javascript} <b>"
     with opened(browser, service, engine, with_javascript=with_javascript) as page:
@@ -42,7 +42,7 @@ def test_key_is_created_used_and_revoked(
         assert "notice=revoked" in page.url
 
 
-def test_copy_button_copies_the_key(browser: Browser, service: Running, engine: sa.Engine) -> None:
+def test_copy_button_copies_the_key(browser: Browser, service: Running, engine: Pool) -> None:
     with opened(browser, service, engine, with_javascript=True) as page:
         page.goto(f"{service.url}/projects/{PROJECT}/keys")
         page.get_by_label("Name").fill("copied")
@@ -53,9 +53,7 @@ def test_copy_button_copies_the_key(browser: Browser, service: Running, engine: 
 
 
 @BOTH
-def test_test_view_is_sent_and_shown(
-    browser: Browser, service: Running, engine: sa.Engine, with_javascript: bool
-) -> None:
+def test_test_view_is_sent_and_shown(browser: Browser, service: Running, engine: Pool, with_javascript: bool) -> None:
     def views() -> int:
         totals = httpx.get(f"{service.url}/v1/analytics/{PROJECT}/breakdown?by=path", headers=service.auth).json()
         return sum(row["bot"] for row in totals["rows"] if row["value"] == "/readership-test")
@@ -71,7 +69,7 @@ def test_test_view_is_sent_and_shown(
 
 
 def test_view_of_a_site_with_the_copied_line_appears_without_a_reload(
-    browser: Browser, service: Running, engine: sa.Engine
+    browser: Browser, service: Running, engine: Pool
 ) -> None:
     projects.create(engine, "new-site", (), int(time.time()))
     with opened(browser, service, engine, with_javascript=True) as page:
@@ -98,7 +96,7 @@ def test_view_of_a_site_with_the_copied_line_appears_without_a_reload(
 
 @BOTH
 def test_user_agent_is_explained_and_its_address_can_be_shared(
-    browser: Browser, service: Running, engine: sa.Engine, with_javascript: bool
+    browser: Browser, service: Running, engine: Pool, with_javascript: bool
 ) -> None:
     with opened(browser, service, engine, with_javascript=with_javascript) as page:
         page.goto(f"{service.url}/projects/{PROJECT}/why")

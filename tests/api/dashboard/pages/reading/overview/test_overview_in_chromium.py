@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-import sqlalchemy as sa
 from playwright.sync_api import Browser, Page, expect
 
 from tests.api.dashboard.browsing import BOTH, opened
 from tests.processes.running import Running, new_key
+from warehouse.database.pool import Pool
 
 PROJECT = "overview"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
@@ -31,9 +31,7 @@ def send(service: Running, key: str, *hits: dict[str, str]) -> None:
 
 
 @pytest.fixture
-def overview(
-    browser: Browser, service: Running, engine: sa.Engine, key: str, *, with_javascript: bool
-) -> Iterator[Page]:
+def overview(browser: Browser, service: Running, engine: Pool, key: str, *, with_javascript: bool) -> Iterator[Page]:
     with opened(browser, service, engine, with_javascript=with_javascript) as page:
         page.goto(f"{service.url}/projects/{PROJECT}")
         yield page
@@ -97,7 +95,7 @@ def test_file_of_the_pages_is_downloaded(overview: Page, with_javascript: bool) 
 
 @pytest.mark.parametrize("with_javascript", [True])
 def test_live_count_is_refreshed_without_a_reload(
-    browser: Browser, service: Running, engine: sa.Engine, key: str, with_javascript: bool
+    browser: Browser, service: Running, engine: Pool, key: str, with_javascript: bool
 ) -> None:
     with opened(browser, service, engine, with_javascript=True) as page:
         page.clock.install()
@@ -135,7 +133,7 @@ def test_menu_closes_with_escape_and_a_click_elsewhere(overview: Page, with_java
 
 @pytest.mark.parametrize("query", ["compare=previous", "period=7d"])
 def test_page_with_an_open_menu_is_not_wider_than_the_window(
-    browser: Browser, service: Running, engine: sa.Engine, key: str, query: str
+    browser: Browser, service: Running, engine: Pool, key: str, query: str
 ) -> None:
     with opened(browser, service, engine, with_javascript=True) as page:
         page.goto(f"{service.url}/projects/{PROJECT}?{query}")

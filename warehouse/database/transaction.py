@@ -1,8 +1,9 @@
-"""Write transactions of the hot log, with one rollback policy.
+"""Write transactions, with one rollback policy.
 
 A transaction waits at its start for the lock of all write transactions: on SQLite by `BEGIN IMMEDIATE`, as long as the
-connection's `busy_timeout`, and on PostgreSQL by the lock of a row, as long as the connection's `lock_timeout`. A
-deferred transaction of SQLite that has read fails at once on its first write if another process has written since.
+connection's `busy_timeout`, and in a hot log on PostgreSQL by the lock of a row, as long as the connection's
+`lock_timeout`. A deferred transaction of SQLite that has read fails at once on its first write if another process has
+written since.
 
 Rollback policy: any exception rolls back, `KeyboardInterrupt` and a failed COMMIT included, and is raised unchanged.
 SQLite may roll back by itself after a full disk or an I/O error

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from warehouse.transaction import transaction
+from warehouse.database.transaction import transaction
 
 
 @pytest.fixture
