@@ -29,7 +29,7 @@ from warehouse.integrity.lake_lock import rollups_lock
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
 from warehouse.lake.roots import Root
-from warehouse.maintenance import compact, rollups
+from warehouse.maintenance import compact, rollup_vacuum, rollups
 from warehouse.maintenance.erase import erase_before, first_trusted_s
 from warehouse.maintenance.load import is_due, load
 from warehouse.query import engine, result_cache
@@ -238,7 +238,7 @@ class Maintenance:
             write = partial(
                 rollups.write_due, root, self._database, now.date(), wait_s=0, on_step=self._between_queries
             )
-            removal = partial(rollups.vacuum, root, wait_s=0)
+            removal = partial(rollup_vacuum.vacuum, root, wait_s=0)
             steps.run_all([("the new rollups", write), ("the removal of unused rollups", removal)])
             return True
         return False

@@ -7,7 +7,7 @@ How an import runs. The numbers of a chunk are those of ordinary lines of 218 by
                   | blocks of 12 MiB, whole lines
                   v
     prefetch: threads parse the blocks of the next chunk while the importer stores one: 2 threads for formats of the
-              combined family, 2 for JSON logs of which one waits for parser_process, 1 for all other formats
+              combined family, 1 for all others
         chunk.parse
           plain lines:  columns ---> request_cache         many lines at once; each distinct value is parsed once
           other lines:  ingest.formats                     the reference parser, line by line
@@ -35,7 +35,6 @@ Modules, in the order data passes through them:
 - `prefetch`: Threads that parse blocks and prepare the next chunk while the importer stores one.
 - `chunk`: Parsing of the blocks of a log into page views, and counts of skipped lines.
 - `columns`: Parsers of whole blocks by columns, for the formats of the combined family and for JSON logs.
-- `parser_process`: Parsing of the blocks of a JSON log in a child process, beside the threads.
 - `request_cache`: Cache of parsed request lines, shared by the chunks of an import.
 - `dictionary`: Dictionary-encoded columns of texts: each distinct text is processed once.
 - `rows`: Page views of a chunk as rows of the lake, with dictionary-encoded texts.
@@ -62,6 +61,4 @@ Code that exists only for speed, and what it gains in processor time, measured o
     jemalloc          Arrow's allocator in an import: 2.7 s of processor time instead of 3.1 s for the whole import
                       (`api.server.memory.choose_allocators`). Arrow then returns freed memory after 10 s and not 1 s: a
                       quarter fewer page faults, and 0.15 s less in the kernel at a load average of 30.
-    parser_process    Uses the second core for JSON logs, whose decoder holds the GIL: 187,900 lines/s of Caddy's log
-                      instead of 140,500.
 """

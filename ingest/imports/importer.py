@@ -20,7 +20,6 @@ from ingest.hotlog import ledger_store
 from ingest.imports import files, ledger, prefetch
 from ingest.imports.chunk import MALFORMED_SHOWN, Block, MalformedLine, ParseResult, Summary, parse, split
 from ingest.imports.fingerprint import Fingerprint, fingerprint
-from ingest.imports.parser_process import OtherProcess
 from ingest.imports.prepared import in_workers, preparation
 from ingest.imports.prepared.preparation import Prepared, Target
 from ingest.imports.request_cache import request_cache
@@ -79,7 +78,6 @@ class Import:
     options: Options = DEFAULTS
     user_agents: UserAgentCache = field(default_factory=UserAgentCache)
     verifier: Verifier = field(default_factory=Verifier)
-    other_process: OtherProcess | None = None
     summary: Summary = field(default_factory=Summary)
     check: Callable[[], str] = lambda: ""
     workers: Sequence[Worker] = ()
@@ -217,15 +215,14 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
     classifier: Classifier = classify_many,
     check: Callable[[], str] = lambda: "",
     verifier: Verifier | None = None,
-    other_process: OtherProcess | None = None,
     workers: Sequence[Worker] = (),
 ) -> Summary:
     """Read files (`-` is standard input), store the page views that are new, and load the lake.
 
     An import that was interrupted can be run again. `on_read` is called with the number of bytes of each read, before
     decompression, and with the number of lines of each chunk. `secret` and `check`: see `Import`. Without a `verifier`,
-    agents are verified by the lists of the release. `other_process` parses blocks of JSON logs, beside this process.
-    `workers` parse the chunks of logs whose lines can be parsed in any order: see `prepared.in_workers`.
+    agents are verified by the lists of the release. `workers` parse the chunks of logs whose lines can be parsed in any
+    order: see `prepared.in_workers`.
 
     Raises:
         OSError: a file cannot be opened; then nothing is read.
@@ -238,7 +235,7 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
     """
     cache = UserAgentCache(classifier)
     verifier = verifier or Verifier()
-    run = Import(hot, root, project, secret, now, options, cache, verifier, other_process, check=check, workers=workers)
+    run = Import(hot, root, project, secret, now, options, cache, verifier, check=check, workers=workers)
     ledger_store.prepare(hot, secret, now)
     paths = files.expand(names)
     files.require_readable(paths)
@@ -274,7 +271,7 @@ def import_source(
     if run.workers and not is_stream and in_workers.is_possible(format):
         parsed = reader.chunks_of_workers(blocks)
     else:
-        parsed = prefetch.chunks(blocks, format, run.options.pages, reader.prepare, is_stream, run.other_process)
+        parsed = prefetch.chunks(blocks, format, run.options.pages, reader.prepare, is_stream)
     with closing(parsed) as chunks:
         reader.store(chunks, max(judged_lines_min, JUDGED_LINES_MIN if reader.known else 1), on_lines)
     return reader

@@ -12,7 +12,6 @@ from ingest.formats.detect import Format
 from ingest.formats.page_filter import Pages
 from ingest.imports.chunk import Block, ParseResult, is_parallel, join, parse
 from ingest.imports.fingerprint import Fingerprint
-from ingest.imports.parser_process import OtherProcess
 from ingest.imports.request_cache import request_cache
 
 CHUNK_BLOCKS, JSON_CHUNK_BLOCKS = 8, 24
@@ -33,21 +32,19 @@ def chunks(
     pages: Pages,
     prepare: Callable[[ParseResult, Fingerprint], Prepared],
     is_stream: bool,
-    other_process: OtherProcess | None = None,
 ) -> Generator[Prepared, None, None]:
     """Yield what `prepare` returns for each chunk, in order. Closing the generator waits for the threads.
 
-    Blocks of a JSON log are parsed by one thread and, unless the parser of the format remembers earlier lines, by
-    `other_process`. While the caller stores a chunk, the next one is prepared, unless the log is a stream: a stream may
-    pause for so long that a vacuum deletes the files of the prepared chunk, which no transaction names yet.
+    While the caller stores a chunk, the next one is prepared, unless the log is a stream: a stream may pause for so
+    long that a vacuum deletes the files of the prepared chunk, which no transaction names yet.
     """
     ahead_max = 0 if is_stream else 1
-    parse = partial(_parse, format, pages, other_process)
+    parse_block = partial(parse, format=format, requests=request_cache(pages))
     size = CHUNK_BLOCKS if format.json is None else JSON_CHUNK_BLOCKS
-    pool = ThreadPoolExecutor(THREADS if is_parallel(format, other_process is not None) else 1, "import")
+    pool = ThreadPoolExecutor(THREADS if is_parallel(format) else 1, "import")
     ahead: deque[Future[Prepared]] = deque()
     try:
-        while chunk := _parse_chunk(islice(blocks, size), parse, pool):
+        while chunk := _parse_chunk(islice(blocks, size), parse_block, pool):
             ahead.append(pool.submit(chunk.prepare, prepare))
             if len(ahead) > ahead_max:
                 yield ahead.popleft().result()
@@ -70,12 +67,6 @@ class _Chunk:
     def prepare(self, prepare: Callable[[ParseResult, Fingerprint], Prepared]) -> Prepared:
         """Wait for the blocks and prepare the chunk. Runs in a thread of the pool, after the tasks of its blocks."""
         return prepare(join([result.result() for result in self.results]), self.fingerprint)
-
-
-def _parse(format: Format, pages: Pages, other_process: OtherProcess | None, block: Block) -> ParseResult:
-    """Parse a block in the other process, or in this one if the other process does not take the block."""
-    elsewhere = other_process(block, format, pages) if other_process is not None else None
-    return parse(block, format, request_cache(pages)) if elsewhere is None else elsewhere
 
 
 def _parse_chunk(blocks: Iterator[Block], parse: Callable[[Block], ParseResult], pool: ThreadPoolExecutor) -> _Chunk:

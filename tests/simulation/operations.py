@@ -17,7 +17,7 @@ from warehouse.hotlog import retention, wal
 from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.lake_lock import rollups_lock
 from warehouse.lake import delta_table
-from warehouse.maintenance import compact, erase, load, rollups
+from warehouse.maintenance import compact, erase, load, rollup_vacuum, rollups
 from warehouse.maintenance.erase import Chosen
 from warehouse.rollups import writer
 
@@ -105,7 +105,7 @@ def vacuum(episode: "Episode", node: Node, hot: HotConnection) -> Begun:
         compact.vacuum(hot, node.lake, 0)
         deduplication.delete_expired(hot, episode.clock.now_s)
         with rollups_lock(hot, 0):
-            rollups.vacuum(node.lake, 0)
+            rollup_vacuum.vacuum(node.lake, 0)
 
     return "vacuum", call, ignore
 

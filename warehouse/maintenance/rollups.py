@@ -7,7 +7,7 @@ of their own: one process at a time writes them.
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -21,7 +21,7 @@ from warehouse.batch.items import OpenWorkers
 from warehouse.batch.processes import this_process
 from warehouse.hotlog import disk_space
 from warehouse.lake import delta_table, roots
-from warehouse.lake.delta_table import GRACE_H, HITS_TABLE, File
+from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.lake.lock import write_lock
 from warehouse.lake.roots import Root
 from warehouse.query import engine
@@ -122,11 +122,11 @@ def rebuild(
         WorkerDied: workers died with the same month again and again.
     """
     done = Written(0, 0)
-    months = sorted({*_files_by_month(root), *coverage.list_months(root)})
+    months = sorted({*files_by_month(root), *coverage.list_months(root)})
     with open_workers(len(months)) as workers:
         for start in range(0, len(months), len(workers)):
             batch = {month: Month(root, month, spill, len(workers)) for month in months[start : start + len(workers)]}
-            with _lock(root, wait_s):
+            with lock(root, wait_s):
                 for number, (month, prepared) in enumerate(items.run(workers, prepare, batch.items()), start=start + 1):
                     rows = _replace(root, month, prepared)
                     done = Written(done.rollups + (prepared is not None), done.rows + rows)
@@ -148,7 +148,7 @@ class Month:
 
 def prepare(task: Month) -> Prepared | None:
     """Write the files of a rollup of a month from the newest version of `hits`; return None if it has no hits."""
-    files = _files_by_month(task.root).get(task.month, ())
+    files = files_by_month(task.root).get(task.month, ())
     if not files:
         return None
     with engine.share(task.spill, task.workers) as database:
@@ -186,31 +186,6 @@ def is_due(chosen: Coverage, files: Sequence[File], *, current_month: str, settl
     )
 
 
-def vacuum(root: Root, wait_s: float) -> None:
-    """Remove rollups that no reader uses any more.
-
-    These are rollups that a newer one replaced more than GRACE_H hours ago, folders without `coverage.json` of the same
-    age, and rollups whose files have left the disk.
-
-    Raises:
-        LakeBusy: another process wrote rollups for `wait_s` seconds.
-    """
-    months = coverage.list_months(root)
-    if not months:
-        return
-    with _lock(root, wait_s):
-        by_month = _files_by_month(root)
-        for month in months:
-            chosen = coverage.choose(root, by_month.get(month, ()))
-            in_use = {part.rollup.folder for part in chosen.parts}
-            for folder in _unused(root, month) - in_use:
-                folder.remove_folder()
-            with suppress(OSError):  # not empty, or in an object store
-                coverage.month_folder(root, month).local.rmdir()
-        for folder in ranked.list_unused(root, time.time() - GRACE_H * 3600):
-            folder.remove_folder()
-
-
 def _write(
     root: Root,
     database: duckdb.DuckDBPyConnection,
@@ -229,8 +204,8 @@ def _write(
 
     def write(number: int, month: str) -> None:
         nonlocal done
-        with _lock(root, wait_s):
-            files = choose_files(_files_by_month(root).get(month, []))
+        with lock(root, wait_s):
+            files = choose_files(files_by_month(root).get(month, []))
             if files and is_chosen(coverage.choose(root, files), files):  # still, after the wait for the lock
                 rollup = writer.write(root, database, month, files, on_step)
                 done = Written(done.rollups + 1, done.rows + rollup.rows)
@@ -238,7 +213,7 @@ def _write(
 
     months = [
         month
-        for month, of_month in sorted(_files_by_month(root).items())
+        for month, of_month in sorted(files_by_month(root).items())
         if (files := choose_files(of_month))
         and is_chosen(coverage.choose(root, files), files)
         and _has_space(root, files)
@@ -251,8 +226,8 @@ def _write(
 def _rank(root: Root, database: duckdb.DuckDBPyConnection, wait_s: float) -> None:
     """Write the ranking of the rollups that readers use now."""
     if coverage.list_months(root):
-        with _lock(root, wait_s):
-            files = chain.from_iterable(_files_by_month(root).values())
+        with lock(root, wait_s):
+            files = chain.from_iterable(files_by_month(root).values())
             ranked.write(root, database, coverage.choose(root, [*files]).parts)
 
 
@@ -262,14 +237,14 @@ def _has_space(root: Root, files: Sequence[File]) -> bool:
 
 
 @contextmanager
-def _lock(root: Root, wait_s: float) -> Iterator[None]:
+def lock(root: Root, wait_s: float) -> Iterator[None]:
     folder = root / coverage.FOLDER
     folder.make_folder()
     with write_lock(folder.local, wait_s):
         yield
 
 
-def _files_by_month(root: Root) -> Mapping[str, Sequence[File]]:
+def files_by_month(root: Root) -> Mapping[str, Sequence[File]]:
     """Return the files of the newest version of `hits`."""
     by_month: defaultdict[str, list[File]] = defaultdict(list)
     for file in delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE):
@@ -286,29 +261,3 @@ def _take_out_of_use(folder: Root) -> None:
     """Make a rollup garbage, so that no reader chooses it from now on."""
     (folder / coverage.COVERAGE).unlink(missing_ok=True)
     folder.sync()
-
-
-def _unused(root: Root, month: str) -> set[Root]:
-    """Return the folders of a month that may be removed unless the rollup is in use now."""
-    old_s = time.time() - GRACE_H * 3600
-    readable = {rollup.folder: rollup for rollup in coverage.list_rollups(root, month)}
-    committed_s = {folder: roots.modified_s(folder / coverage.COVERAGE) for folder in readable}
-    newest_old_s = max((seconds for seconds in committed_s.values() if seconds <= old_s), default=0)
-    unused = set()
-    for folder in coverage.list_folders(root, month):
-        if folder not in readable:
-            is_unused = max([roots.modified_s(folder), *(stat.st_mtime for _, stat in folder.files())]) <= old_s
-        else:
-            is_unused = committed_s[folder] < newest_old_s or not _has_files(root, readable[folder])
-        if is_unused:
-            unused.add(folder)
-    return unused
-
-
-def _has_files(root: Root, rollup: coverage.Rollup) -> bool:
-    """Return whether the disk has all files of at least one day that the rollup counts."""
-    table = root / HITS_TABLE.name
-    return any(
-        all((table / f"{HITS_TABLE.partition}={day}" / name).exists() for name in names)
-        for day, names in rollup.files.items()
-    )

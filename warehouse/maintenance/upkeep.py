@@ -9,7 +9,7 @@ from warehouse.errors import ClusterUnusable
 from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.lake_lock import rollups_lock
 from warehouse.lake.roots import Root
-from warehouse.maintenance import compact, rollups
+from warehouse.maintenance import compact, rollup_vacuum
 from warehouse.maintenance.compact import Compacted
 from warehouse.maintenance.rollups import OnMonth, Written
 
@@ -47,7 +47,7 @@ def run(
 
     def remove_rollups() -> None:
         with rollups_lock(hot, wait_s):
-            rollups.vacuum(root, wait_s)
+            rollup_vacuum.vacuum(root, wait_s)
 
     tasks: list[steps.Step] = [
         ("the compaction", lambda: done.append(compact_all())),

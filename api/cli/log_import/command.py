@@ -13,7 +13,6 @@ from ingest.classification.pool import classifier_processes, classify_many
 from ingest.formats.detect import NAMES
 from ingest.formats.page_filter import Pages
 from ingest.imports.files import STDIN
-from ingest.imports.parser_process import parser_process
 from warehouse.batch.items import OpenWorkers
 
 AUTO = "auto"
@@ -78,7 +77,6 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
     if not is_followed:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's idle thread takes 20 ms of processor time
     with (
-        nullcontext() if is_followed or workers else parser_process(files) as other_process,
         nullcontext(classify_many) if is_followed or workers else classifier_processes() as classifier,
     ):
         gc.disable()  # imports create no garbage, and the collector takes a sixth of their time
@@ -88,7 +86,7 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
         gc.freeze()
         gc.enable()
         options = Options(None if form == AUTO else form, Pages(include, exclude), dry_run, is_followed)
-        parsers = reading.Parsers(classifier, other_process, workers)
+        parsers = reading.Parsers(classifier, workers)
         reading.run(settings, project_id, files, options, parsers, despite_loss)
 
 

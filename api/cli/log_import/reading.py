@@ -21,7 +21,6 @@ from ingest.hotlog import ledger_store
 from ingest.imports import files
 from ingest.imports.chunk import Summary
 from ingest.imports.importer import Import, Options, import_logs
-from ingest.imports.parser_process import OtherProcess
 from ingest.imports.tail import follow
 from ingest.verification import verifier as verifiers
 from warehouse.batch.items import OpenWorkers
@@ -37,10 +36,9 @@ LOG = logging.getLogger("readership.import")
 
 @dataclass(frozen=True, slots=True)
 class Parsers:
-    """Processes beside this one: for user agents, for the blocks of JSON logs, and for whole chunks."""
+    """Processes beside this one: for user agents, and for whole chunks."""
 
     classifier: Classifier
-    other_process: OtherProcess | None
     workers: OpenWorkers | None
 
 
@@ -132,7 +130,6 @@ def _import(
             parsers.classifier,
             check,
             verifier,
-            parsers.other_process,
             workers,
         )
 

@@ -20,7 +20,7 @@ from warehouse.lake import agents_file, delta_log, delta_table, log_repair, rewr
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.lake.remote import file_cache
 from warehouse.lake.remote.object_path import ObjectPath
-from warehouse.maintenance import compact, erase, rollups
+from warehouse.maintenance import compact, erase, rollup_vacuum, rollups
 from warehouse.query import sql
 from warehouse.rollups import coverage
 from warehouse.schema import HOT
@@ -82,7 +82,7 @@ def test_answers_equal_those_of_a_local_lake(local: Site, remote: Site) -> None:
         site.load()
         assert erase.erase_project(site.hot, site.root, site.database, "site-2", 0) == 1
         rollups.write_stale(site.root, site.database, 0)
-        rollups.vacuum(site.root, 0)
+        rollup_vacuum.vacuum(site.root, 0)
     result = answers(remote)
     assert result == answers(local)
     assert (result[-1], len(result[3])) == ([], 12)

@@ -24,7 +24,7 @@ from warehouse.lake import delta_table
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.lake.lock import write_lock
 from warehouse.lake.roots import LocalPath
-from warehouse.maintenance import compact, rollups
+from warehouse.maintenance import compact, rollup_vacuum, rollups
 from warehouse.maintenance.erase import erase_before, erase_project
 from warehouse.maintenance.rollups import Written
 from warehouse.rollups import coverage, ranked, writer
@@ -173,11 +173,11 @@ def test_deleted_project_leaves_no_trace_an_hour_later(site: Site) -> None:
     assert rollups.write_stale(site.root, site.database, 0) == Written(rollups=1, rows=20)
     check(site, some_rows(0, 20))
     old = folders(site) - in_use(site)
-    rollups.vacuum(site.root, 0)
+    rollup_vacuum.vacuum(site.root, 0)
     assert folders(site) > old
     site.age()
     compact.vacuum(site.hot, site.root, 0)
-    rollups.vacuum(site.root, 0)
+    rollup_vacuum.vacuum(site.root, 0)
     assert folders(site) == in_use(site)
     contents = [path.read_bytes() for path in site.root.rglob("*.parquet")]
     assert contents
@@ -200,11 +200,11 @@ def test_rollup_of_a_deleted_month_is_removed_with_its_files(site: Site) -> None
     write_due(site)
     erase_before(site.hot, site.root, NOON.date() + timedelta(days=365), 10, 0)
     rollups.write_stale(site.root, site.database, 0)
-    rollups.vacuum(site.root, 0)
+    rollup_vacuum.vacuum(site.root, 0)
     assert len(folders(site)) == 2
     site.age()
     compact.vacuum(site.hot, site.root, 0)
-    rollups.vacuum(site.root, 0)
+    rollup_vacuum.vacuum(site.root, 0)
     assert folders(site) == set()
     assert coverage.list_months(site.root) == []
 
@@ -216,7 +216,7 @@ def test_reader_of_an_older_snapshot_can_use_the_older_rollup_for_an_hour(site: 
     add(site, view())
     site.compact()
     write_due(site)
-    rollups.vacuum(site.root, 0)
+    rollup_vacuum.vacuum(site.root, 0)
     (older,) = coverage.choose(site.root, before).parts
     assert older.is_whole
     assert stored(older.rollup) == cells(some_rows(0, 20))
@@ -226,7 +226,7 @@ def test_rollup_in_use_is_never_removed(site: Site) -> None:
     add(site, *some_rows(0, 20))
     write_due(site)
     site.age()
-    rollups.vacuum(site.root, 0)
+    rollup_vacuum.vacuum(site.root, 0)
     check(site, some_rows(0, 20))
 
 
@@ -240,10 +240,10 @@ def test_garbage_of_a_killed_writer_is_removed_an_hour_later(site: Site) -> None
     month = part(site).rollup.folder.parent
     (month / "empty").make_folder()
     assert len(month.folders()) == 3
-    rollups.vacuum(site.root, 0)
+    rollup_vacuum.vacuum(site.root, 0)
     assert len(month.folders()) == 3
     site.age()
-    rollups.vacuum(site.root, 0)
+    rollup_vacuum.vacuum(site.root, 0)
     assert month.folders() == [part(site).rollup.folder.name]
 
 
@@ -278,7 +278,7 @@ def test_rebuild_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(site: S
     assert site.faults() == []
     assert len(folders(site)) == 5
     site.age()
-    rollups.vacuum(site.root, 0)
+    rollup_vacuum.vacuum(site.root, 0)
     assert folders(site) == in_use(site)
 
 
@@ -303,7 +303,7 @@ def test_one_process_writes_at_a_time(site: Site) -> None:
     write_due(site)
     add(site, view())
     with write_lock(site.root / "rollups", 0):
-        for call in (lambda: write_due(site), lambda: rollups.vacuum(site.root, 0)):
+        for call in (lambda: write_due(site), lambda: rollup_vacuum.vacuum(site.root, 0)):
             with pytest.raises(LakeBusy):
                 call()
 
@@ -323,7 +323,7 @@ def test_lake_is_not_locked_while_a_rollup_is_written(site: Site) -> None:
 
 def test_empty_lake_has_no_rollup_and_no_folder_of_them(site: Site) -> None:
     assert write_due(site) == NOTHING
-    rollups.vacuum(site.root, 0)
+    rollup_vacuum.vacuum(site.root, 0)
     assert not (site.root / "rollups").exists()
 
 
@@ -350,7 +350,7 @@ def test_valid_days_equal_hits_after_any_maintenance(steps: list[tuple[str, int]
                 delta_table.delete(site.table(HITS_TABLE), f"date = '{day}'")
             else:
                 compact.vacuum(site.hot, site.root, 0)
-                rollups.vacuum(site.root, 0)
+                rollup_vacuum.vacuum(site.root, 0)
         assert site.faults() == []
         write_due(site)
         assert chosen(site).uncovered == ()
