@@ -47,3 +47,8 @@ def of_policy(policy: Policy) -> str:
     """Return the SQL expression of the mask of a policy."""
     human, machines = MASKS[policy]["human"], MASKS[policy]["ai"]
     return str(human) if human == machines else f"CASE WHEN traffic = 'human' THEN {human} ELSE {machines} END"
+
+
+def counts(policy: Policy, source: str, traffic: str) -> bool:
+    """Return whether a policy counts the page views of a source and a kind of traffic, without Markdown."""
+    return bool(MASKS[policy][traffic] & (1 << SOURCES.index(source)))

@@ -41,3 +41,8 @@ def test_policy_is_the_mask_of_the_sources_that_it_counts(policy: Policy) -> Non
 def test_unknown_source_is_an_error() -> None:
     with pytest.raises(duckdb.ConversionException, match="telepathy"):
         duckdb.execute(f"SELECT {sources.BITS} FROM (SELECT 'telepathy' AS source, NULL AS format)").fetchall()
+
+
+def test_policy_counts_a_source_as_it_counts_its_page_views_without_markdown() -> None:
+    for policy, traffic, source in product(POLICIES, ("human", "ai", "bot"), ("beacon", "server", "log")):
+        assert sources.counts(policy, source, traffic) == counts(policy, traffic, source, "html")

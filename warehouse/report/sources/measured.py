@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal
 
+from warehouse.columns import sources
 from warehouse.columns.sources import SOURCES, TRAFFIC
 from warehouse.control import policy
 from warehouse.control.policy import Periods
@@ -90,7 +91,7 @@ def _counted(of_sources: Mapping[str, Spans], periods: Periods, kind: str) -> It
     for each in policy.spans(periods, date.min, date.max):
         end = None if each.end == date.max else _midnight(each.end)
         for source in SEEING[kind]:
-            if policy.counts(each.policy, source, kind):
+            if sources.counts(each.policy, source, kind):
                 yield from clipped(of_sources.get(source, ()), Span(_midnight(each.start), end))
 
 

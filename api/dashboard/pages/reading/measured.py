@@ -12,6 +12,7 @@ from api.dashboard.pages.reading.warnings import readable
 from api.dashboard.web import locale
 from api.dashboard.web.period import Period
 from api.dashboard.web.view import SOURCES, View
+from warehouse.columns import sources
 from warehouse.columns.sources import TRAFFIC
 from warehouse.control import policy, source_policies
 from warehouse.control.policy import Periods, Policy
@@ -90,7 +91,7 @@ class Measured:
 
     def counts(self, source: str, kind: str) -> bool:
         """Return whether a source sees a kind of readers, and a policy of the period counts them."""
-        return source in SEEING[kind] and any(policy.counts(each, source, kind) for each in self.policies)
+        return source in SEEING[kind] and any(sources.counts(each, source, kind) for each in self.policies)
 
     def is_shown(self, source: str, kind: str) -> bool:
         """Return whether the number of a kind of readers from a source is shown, also if it is 0."""
@@ -192,7 +193,7 @@ class Measured:
         """Return whether all policies of the period and of the previous one count a kind from the same sources."""
         present = {source.source for source in self.sources}.intersection(SEEING[kind])
         policies = self.policies | self.policies_before
-        return len({frozenset(name for name in present if policy.counts(each, name, kind)) for each in policies}) == 1
+        return len({frozenset(name for name in present if sources.counts(each, name, kind)) for each in policies}) == 1
 
     def gaps(self) -> list[Gap]:
         """Return the gaps of the sources that count the selected readers, between the first and last view of each.
