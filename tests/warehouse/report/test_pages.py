@@ -109,15 +109,12 @@ def test_most_viewed_path_is_first_and_equal_totals_are_in_byte_order(site: Site
 
 
 def test_path_of_waiting_hits_alone_is_before_ranked_ones_with_fewer_views(site: Site, reports: Reports) -> None:
-    site.post(*(view(f"/{number:02}") for number in range(20) for _ in range(2)))
+    site.post(*(view(f"/{number:02}") for number in range(20) for _ in range(3 if number < 5 else 1)))
     settle(site, "rollups")
-    site.post(*[view("/new")] * 3, view("/19"), view("/19"))
+    site.post(*[view("/new")] * 4, *[view("/19")] * 4)
     query = Query("site", FIRST, LAST, Filters(), NOON)
-    page = reports.views(reports.take(), query, 0, 4)
-    assert [(row["path"], row["total"]) for row in page.rows.to_pylist()] == [
-        *(("/19", 4), ("/new", 3)),
-        *(("/00", 2), ("/01", 2)),
-    ]
+    page = reports.views(reports.take(), query, 0, 3)
+    assert [(row["path"], row["total"]) for row in page.rows.to_pylist()] == [("/19", 5), ("/new", 4), ("/00", 3)]
 
 
 @pytest.mark.parametrize("is_loaded", [False, True], ids=["hot", "loaded"])
