@@ -12,8 +12,9 @@ READER = ["traffic", "agent", "operator", "purpose", "verification", "sources"]
 @pytest.mark.parametrize(
     ("columns", "cube"),
     [
-        ([], "readers"),
-        (["traffic", "sources", "day"], "readers"),
+        ([], "totals"),
+        (["traffic", "sources", "day"], "totals"),
+        (["agent"], "readers"),
         (["quarter", "traffic", "sources", "day"], "quarters"),
         (["quarter", "agent"], "reader_quarters"),
         (["browser", *READER], "devices"),
