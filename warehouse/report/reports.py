@@ -121,7 +121,7 @@ class Reports:
             totals, batches = pages.every(self._statements, snapshot, scope, BATCH_ROWS, BY_TOTAL)
             return totals, (batch.rename_columns(["value", *batch.schema.names[1:]]) for batch in batches)
         rows = self._ranked(snapshot, scope, by)
-        return Counts.of(rows), iter(rows.to_batches(BATCH_ROWS))
+        return Counts.of(rows), iter(rows.combine_chunks().to_batches(BATCH_ROWS))
 
     def series(self, snapshot: HitsSnapshot, query: Query, interval: str, zone: ZoneInfo) -> tuple[Counts, pa.Table]:
         """Return the views of each time bucket: start, human, ai, bot and total, with zeros for empty buckets.

@@ -82,7 +82,7 @@ class Statements:
     ) -> Iterator[pa.RecordBatch]:
         """Return the rows of a statement in batches: from a table that spills, if the cells are slow to read."""
         if not chosen.is_slow:
-            return iter(self.read(snapshot, scope, chosen, sql).to_batches(batch_rows))
+            return iter(self.read(snapshot, scope, chosen, sql).combine_chunks().to_batches(batch_rows))
         batches = self._spilled(snapshot, scope, chosen, sql, batch_rows)
         return chain(list(islice(batches, 1)), batches)  # an error of the statement is raised here
 

@@ -285,7 +285,7 @@ def test_rollup_of_a_killed_writer_is_ignored_and_its_folder_removed(remote: Sit
     remote.post(*some_rows(0, 10))
     remote.load()
     folder = coverage.month_folder(remote.root, "2026-09") / "killed"
-    (folder / coverage.DAYS).write(b"part")
+    (folder / coverage.CUMULATIVE).write(b"part")
     assert list(coverage.list_rollups(remote.root, "2026-09")) == []
     assert rollups.write_due(remote.root, remote.database, TODAY, 0, settle_s=0).rollups == 1
     (part,) = coverage.choose(remote.root, remote.state(HITS_TABLE).files).parts

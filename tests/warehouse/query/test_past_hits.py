@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -330,30 +330,8 @@ def test_moment_of_more_rows_than_the_cache_has_is_read(site: Site, reader: Hits
     with new_process(site, clock) as other:
         for _ in range(2):
             assert reader.take(moment).hot.num_rows == other.take(moment).hot.num_rows == 2 + 1_000 * 51
-    assert reader._past.cached.used_share == 0
 
 
 def test_version_without_hot_rows_has_the_size_of_its_list_of_files() -> None:
     files = tuple(File(f"/{number}", "2026-09-01", 1, 1) for number in range(10))
     assert PastHits(State(0, 0, files), HotRows(HOT_COLUMNS, 0)).nbytes == 10 * FILE_BYTES
-
-
-@dataclass
-class Month:
-    """Result of this size, in bytes."""
-
-    nbytes: int
-
-
-def test_versions_displace_no_month_in_the_cache(site: Site, clock: Clock) -> None:
-    cached, month = ResultCache(400_000), Month(280_000)
-    cached.put("month", month)
-    with new_process(site, clock) as reader:
-        reader.cache_in(cached)
-        for _ in range(4):
-            site.post(*[view("/many")] * 500)
-            reader.take()
-            site.load()
-            reader.take()
-    assert cached.get("month") is month
-    assert cached.used_share > 0.8, "no version is in the cache"

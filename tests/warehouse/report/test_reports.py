@@ -232,14 +232,6 @@ def test_coverage_with_a_rollup_has_the_exact_times_of_hits(site: Site, reports:
     assert [day.isoformat() for day in source.missing_days] == ["2026-09-03"]
 
 
-def test_older_versions_take_no_space_of_the_results(site: Site, reports: Reports) -> None:
-    site.post(*[view("/many")] * 500)
-    reports.take()
-    site.load()
-    reports.take()
-    assert (reports._reader._past.cached.used_share > 0, reports._cached.used_share) == (True, 0)
-
-
 def test_coverage_is_that_of_loaded_and_hot_rows_at_the_moment_of_the_snapshot(site: Site) -> None:
     site.post(view(ts=NOON - 2 * DAY), view(ts=NOON + 30 * DAY, source="beacon"))
     site.load()
