@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -24,7 +25,7 @@ from warehouse.lake.roots import Root
 from warehouse.plural import counted
 from warehouse.query import engine, sql_views
 from warehouse.query.snapshot import Snapshot, SnapshotReader
-from warehouse.rollups import check, coverage
+from warehouse.rollups import check, coverage, ranked
 
 _WRONG_DAY = "SELECT count(*), min(path) FROM hits WHERE date <> CAST(ts AT TIME ZONE 'UTC' AS DATE)"
 _WRONG_ERROR = """
@@ -193,11 +194,15 @@ def _damaged_rollup(root: Root) -> str | None:
 
 
 def _wrong_rollup(database: duckdb.DuckDBPyConnection, root: Root, snapshot: Snapshot) -> str | None:
-    for part in coverage.choose(root, snapshot.hits.files).parts:
+    parts, ranking = coverage.choose(root, snapshot.hits.files).parts, ranked.find(root)
+    checks = {part.rollup.folder: partial(check.find_difference, database, part, snapshot.hits.files) for part in parts}
+    if ranking is not None:
+        checks[ranking.folder] = partial(check.find_ranking_fault, database, ranking, parts)
+    for folder, find_difference in checks.items():
         try:
-            difference = check.find_difference(database, part, snapshot.hits.files)
+            difference = find_difference()
         except duckdb.Error as error:
-            difference = f"{part.rollup.folder} cannot be checked: {str(error).partition(chr(10))[0]}"
+            difference = f"{folder} cannot be checked: {str(error).partition(chr(10))[0]}"
         if difference:
             return f"{difference}{REWRITE}"
     return None

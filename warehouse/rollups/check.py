@@ -1,4 +1,4 @@
-"""Check of a rollup against the files of `hits` that it counts.
+"""Check of a rollup against the files of `hits` that it counts, and of the ranking of paths against its rollups.
 
 The expressions are written independently of `columns`, except for dimensions that are plain columns. Each query
 compares two multisets in constant memory: by the sum of the hashes of their rows for each project and day. The hash of
@@ -14,6 +14,7 @@ from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.plural import counted
 from warehouse.query import engine
 from warehouse.rollups.coverage import CUMULATIVE, Part
+from warehouse.rollups.ranked import Ranking
 
 TRUTH = {
     "verification": "if(verification IS NULL AND traffic IN ('ai', 'bot'), 'not_checked', verification)",
@@ -86,8 +87,52 @@ def _of_cube(part: Part, cube: Cube, hits: str) -> Iterator[str]:
 
 
 def _rows(part: Part, file: str) -> str:
-    return f"read_parquet({engine.path_literal(str(part.rollup.folder / file))}, hive_partitioning = false)"
+    return _at(str(part.rollup.folder / file))
+
+
+def _at(path: str) -> str:
+    return f"read_parquet({engine.path_literal(path)}, hive_partitioning = false)"
 
 
 def _hash(columns: Sequence[str]) -> str:
     return f"hash({', '.join(columns)})::HUGEINT"
+
+
+_RANKED_DAYS = """
+SELECT sum(hash(project_id, path, sources, traffic, {until})::HUGEINT) FROM {rows}
+"""
+_RANKED_MONTHS = """
+SELECT sum(hash(project_id, path, sources, traffic)::HUGEINT * "{month}")
+       = (SELECT sum(hash(project_id, path, sources, traffic)::HUGEINT * until_31) FROM {until})
+FROM {rows}
+"""
+_AFTER_RANK = """
+SELECT project_id, max(total)
+FROM (SELECT project_id, coalesce(sum("{last}") FILTER (traffic <> 'bot'), 0) AS total FROM {rows}
+      WHERE rank >= {step} GROUP BY project_id, rank)
+GROUP BY project_id
+"""
+
+
+def find_ranking_fault(database: duckdb.DuckDBPyConnection, ranking: Ranking, parts: Sequence[Part]) -> str | None:
+    """Return the first difference of a ranking from the rollups that it counts; None without one, or if one is gone."""
+    folders = {part.rollup.month: part.rollup.folder for part in parts if ranking.has(part)}
+    if folders.keys() != ranking.record.rollups.keys():
+        return None
+    cumulative = {month: _at(str(folder / CUMULATIVE)) for month, folder in sorted(folders.items())}
+    until, months = ", ".join(f"until_{day}" for day in range(1, 32)), _at(ranking.months)
+    with database.cursor() as cursor:
+        for month, rows in cumulative.items():
+            sums = [_RANKED_DAYS.format(until=until, rows=each) for each in (rows, _at(ranking.days(month)))]
+            if cursor.execute(f"({sums[0]}) EXCEPT ({sums[1]})").fetchall():
+                return f"{ranking.days(month)} differs from {CUMULATIVE} of its rollup"
+            before = " UNION ALL ".join(f"FROM {each}" for name, each in cumulative.items() if name <= month)
+            if cursor.execute(_RANKED_MONTHS.format(month=month, until=f"({before})", rows=months)).fetchall() != [
+                (True,)
+            ]:
+                return f"{ranking.months} has wrong sums until {month}"
+        for number, step in enumerate(ranking.record.steps):
+            for project, most in cursor.execute(_AFTER_RANK.format(last=month, rows=months, step=step)).fetchall():
+                if most > ranking.record.bounds.get(project, [])[number]:
+                    return f"{ranking.months}: a path of project {project} has {most} views after rank {step}"
+    return None

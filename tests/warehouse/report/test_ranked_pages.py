@@ -5,6 +5,8 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from random import Random
 
+import msgspec
+import pyarrow.parquet as pq
 import pytest
 
 from tests.rounds import rounds, seeded
@@ -22,7 +24,7 @@ from warehouse.report import pages
 from warehouse.report.cells import Scope
 from warehouse.report.results import Listing
 from warehouse.report.statements import Statements
-from warehouse.rollups import coverage, ranked, writer
+from warehouse.rollups import check, coverage, ranked, writer
 from warehouse.rollups.ranked import Ranking
 
 MONTHS = [date(2026, 6, 1), date(2026, 7, 1), date(2026, 8, 1)]
@@ -123,4 +125,26 @@ def test_ranking_of_other_rollups_is_not_used(tmp_path: Path) -> None:
     newest = ranked.find(root)
     assert newest is not None
     assert newest.folder != first.folder
+    database.close()
+
+
+@pytest.mark.parametrize("wrong", ["days", "months", "bounds"])
+def test_doctor_finds_a_wrong_ranking(tmp_path: Path, wrong: str) -> None:
+    root, database = LocalPath(tmp_path), engine.connect(tmp_path / "spill")
+    files = reference.write_hits(root / "hits", random_rows(seeded(1), 50), "hits")
+    for month in sorted({file.partition[:7] for file in files}):
+        writer.write(root, database, month, [file for file in files if file.partition[:7] == month])
+    parts = coverage.choose(root, files).parts
+    ranked.write(root, database, parts, steps=(3,))
+    ranking = ranked.find(root)
+    assert ranking is not None
+    assert check.find_ranking_fault(database, ranking, parts) is None
+    if wrong == "bounds":
+        bounds = {project: [bound[0] - 1] for project, bound in ranking.record.bounds.items()}
+        ranking = Ranking(ranking.folder, msgspec.structs.replace(ranking.record, bounds=bounds))
+    else:
+        path = ranking.months if wrong == "months" else ranking.days("2026-07")
+        rows = pq.read_table(path, partitioning=None)
+        pq.write_table(rows.slice(1), path)
+    assert check.find_ranking_fault(database, ranking, parts) is not None
     database.close()
