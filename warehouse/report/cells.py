@@ -3,9 +3,10 @@
 All parts have the same columns, so that a report is one sum over their union, and a filter is one predicate.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import accumulate
 
 import pyarrow.compute as pc
 
@@ -20,8 +21,8 @@ from warehouse.rollups.coverage import Coverage
 
 SLOW_ROWS = 4_000_000
 """Number of rows of `hits` above which a report is slow: about 0.2 s of processor time."""
-SLOW_PATH_BYTES = 64 * 1024 * 1024
-"""Size of the paths of a project above which a report by path is slow, in bytes."""
+SLOW_PATH_BYTES = 256 * 1024 * 1024
+"""Size of the paths of a project in all files above which a report by path is slow, in bytes."""
 _OF_PROJECT, _OF_PROJECTS = "project_id = $project", "project_id IN (SELECT unnest($project::VARCHAR[]))"
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -51,8 +52,7 @@ class Cells:
 def select(snapshot: HitsSnapshot, coverage: Coverage, scope: Scope, columns: Collection[str]) -> Cells:
     """Return the cells of a scope with some columns, which are names of DIMENSIONS or `project_id`.
 
-    `coverage` is the coverage of the snapshot's files by rollups. If `is_exact`, no cell is negative: a report can then
-    look for cells instead of adding them up.
+    `coverage` is the coverage of the snapshot's files by rollups.
     """
     needed = dict.fromkeys(name for name in [*columns, *sorted(scope.filters.columns)] if name != "project_id")
     is_by_time = any(BY_NAME[name].part is Part.TIME for name in needed if name in columns)
@@ -73,12 +73,13 @@ def select(snapshot: HitsSnapshot, coverage: Coverage, scope: Scope, columns: Co
     if has_waiting(snapshot, scope.time_range):
         selects.append(_of_hits("(SELECT *, ts::DATE AS date FROM hot)", needed, "hot", 1))
         bound |= {"start_hot": scope.time_range.start, "end_hot": scope.time_range.end}
+    paths = [str(part.rollup.file(cube)) for part in coverage.parts] if cube and "path" in needed else []
     condition, values = scope.filters.condition()
     union = " UNION ALL ".join(selects) or _of_hits(engine.no_rows(HITS_TABLE), needed, None, 1)
     shown = ", ".join([*columns, "views"])
     is_of_project = _OF_PROJECT if isinstance(scope.project, str) else _OF_PROJECTS
     sql = f"(SELECT {shown} FROM ({union}) WHERE {is_of_project} AND {condition})"
-    return Cells(sql, bound | values, _is_slow(hits, scope, "path" in needed), not selects)
+    return Cells(sql, bound | values, _is_slow(hits, paths, scope, "path" in needed), not selects)
 
 
 def files_of(files: Sequence[File], time_range: TimeRange) -> list[File]:
@@ -136,16 +137,19 @@ def _of_files(files: Sequence[str], columns: Collection[str], month: str, condit
     return f"SELECT project_id, {values}views::BIGINT AS views FROM {cells} WHERE {condition}"
 
 
-def _is_slow(hits: Sequence[tuple[list[File], TimeRange, int]], scope: Scope, by_path: bool) -> bool:
+def _is_slow(
+    hits: Sequence[tuple[list[File], TimeRange, int]], rollups: Iterable[str], scope: Scope, by_path: bool
+) -> bool:
     path = scope.filters.path
-    is_one_path = path is not None and "*" not in path  # whose rows are in few row groups
-    if not is_one_path and sum(file.rows for files, _, _ in hits for file in files) > SLOW_ROWS:
+    if path is not None and "*" not in path:  # the rows of one path are in few row groups
+        return False
+    if sum(file.rows for files, _, _ in hits for file in files) > SLOW_ROWS:
         return True
-    return (
-        by_path
-        and isinstance(scope.project, str)
-        and (
-            sum(row_groups.path_bytes(file.path, scope.project) for files, _, _ in hits for file in files)
-            > SLOW_PATH_BYTES
-        )
-    )
+    files = (*(file.path for each, _, _ in hits for file in each), *rollups)
+    return by_path and isinstance(scope.project, str) and has_many_paths(files, scope.project)
+
+
+def has_many_paths(files: Iterable[str], project: str) -> bool:
+    """Return whether the paths of a project in files are too large for a fast report."""
+    sizes = (row_groups.path_bytes(file, project) for file in files)
+    return any(total > SLOW_PATH_BYTES for total in accumulate(sizes))

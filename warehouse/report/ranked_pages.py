@@ -58,6 +58,8 @@ def page(
                 least = rows[listing.order][-1].as_py()
                 if least > bound + rows["unread"][0].as_py():
                     return rows.drop_columns("unread")
+    if cells.has_many_paths([ranking.months], scope.project):
+        return None
     rows = statements.read(snapshot, scope, added, _sql(ranking, ranked, scope, added, listed, None))
     return rows.drop_columns("unread")
 
