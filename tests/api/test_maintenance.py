@@ -361,7 +361,11 @@ def test_retention_leaves_no_deleted_day_in_the_rollup_in_use(site: Site, mainte
     maintenance.vacuum(NOW)
     chosen_parts = coverage.choose(site.root, site.state(delta_table.HITS_TABLE).files).parts
     assert all(part.is_whole for part in chosen_parts)
-    paths = {path for part in chosen_parts for path in pq.read_table(part.rollup.paths)["path"].to_pylist()}
+    paths = {
+        path
+        for part in chosen_parts
+        for path in pq.read_table(part.rollup.folder / "paths.parquet", partitioning=None)["path"].to_pylist()
+    }
     assert paths == {f"/{day.date()}" for day in days[:11]}
 
 

@@ -17,8 +17,8 @@ def test_created_database_is_empty_and_opens_again(tmp_path: Path) -> None:
         engine = control_database.created(chosen)
         assert projects.list_all(engine) == []
         projects.create(engine, "site", (), 1_700_000_000)
-        assert engine.pool.checkedin() == 1
-    assert engine.pool.checkedin() == 0, "the connections are closed at the end of the command"
+        assert len(engine._idle) == 1
+    assert not engine._idle, "the connections are closed at the end of the command"
     with click.Context(click.Command("second")):
         assert [each.id for each in projects.list_all(control_database.opened(chosen))] == ["site"]
 

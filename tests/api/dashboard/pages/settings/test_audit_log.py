@@ -123,7 +123,7 @@ def test_only_owners_see_the_log_and_the_link_to_it(own: Dashboard) -> None:
 def test_pages_have_each_entry_once(own: Dashboard) -> None:
     owner, other = own.visitor("owner"), database.connect(str(own.engine.url))
     for number in range(PAGE_ENTRIES):
-        with database.transaction(other) as connection:
+        with other.transaction() as connection:
             audit.record(connection, f"user {number}", "signed in")
     other.close()
     first, second = log(owner), log(owner, "?page=2")
