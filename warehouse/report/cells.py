@@ -21,6 +21,8 @@ from warehouse.rollups.coverage import Coverage
 
 SLOW_ROWS = 4_000_000
 """Number of rows of `hits` above which a report is slow: about 0.2 s of processor time."""
+SHARED_ROWS_MAX = 100_000
+"""Maximum number of rows of `hits` that the reports of a page share in memory."""
 SLOW_PATH_BYTES = 256 * 1024 * 1024
 """Size of the paths of a project in all files above which a report by path is slow, in bytes."""
 _OF_PROJECT, _OF_PROJECTS = "project_id = $project", "project_id IN (SELECT unnest($project::VARCHAR[]))"
@@ -37,16 +39,26 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedRows:
+    """Rows of `hits` that several reports of a page read: those of a time range in files, or of one path in it."""
+
+    files: tuple[File, ...]
+    time_range: TimeRange
+    path: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Cells:
     """The cells of a scope: a subquery with the asked columns and `views`, which may be negative, and what it binds.
 
-    `is_slow`: reading them takes long. `is_empty`: there are none.
+    `is_slow`: reading them takes long. `is_empty`: there are none. `relation_of` names the relations of `shared` rows.
     """
 
     sql: str
     bound: Bound
     is_slow: bool
     is_empty: bool = False
+    shared: tuple[SharedRows, ...] = ()
 
 
 def select(snapshot: HitsSnapshot, coverage: Coverage, scope: Scope, columns: Collection[str]) -> Cells:
@@ -67,8 +79,13 @@ def select(snapshot: HitsSnapshot, coverage: Coverage, scope: Scope, columns: Co
         for days in rounded.whole_days:
             hits.append((files_of(coverage.uncovered, days), days, 1))
             selects += _of_rollups(coverage, days, cube, needed, scope.filters, by_day=is_by_time)
+    shared = list[SharedRows]()
     for number, (files, within, sign) in enumerate(each for each in hits if each[0]):
-        selects.append(_of_hits(engine.rows(HITS_TABLE, files), needed, f"{number}", sign))
+        relation = engine.rows(HITS_TABLE, files)
+        if _is_shared(files, within, scope, needed, cube):
+            relation = relation_of(len(shared))
+            shared.append(SharedRows(tuple(files), within, _one_path(scope.filters) if cube is None else None))
+        selects.append(_of_hits(relation, needed, f"{number}", sign))
         bound |= {f"start_{number}": within.start, f"end_{number}": within.end}
     if has_waiting(snapshot, scope.time_range):
         selects.append(_of_hits("(SELECT *, ts::DATE AS date FROM hot)", needed, "hot", 1))
@@ -79,7 +96,12 @@ def select(snapshot: HitsSnapshot, coverage: Coverage, scope: Scope, columns: Co
     shown = ", ".join([*columns, "views"])
     is_of_project = _OF_PROJECT if isinstance(scope.project, str) else _OF_PROJECTS
     sql = f"(SELECT {shown} FROM ({union}) WHERE {is_of_project} AND {condition})"
-    return Cells(sql, bound | values, _is_slow(hits, paths, scope, "path" in needed), not selects)
+    return Cells(sql, bound | values, _is_slow(hits, paths, scope, "path" in needed), not selects, tuple(shared))
+
+
+def relation_of(number: int) -> str:
+    """Return the name of the relation of shared rows, which a statement reads from memory or from files."""
+    return f"<rows {number}>"
 
 
 def files_of(files: Sequence[File], time_range: TimeRange) -> list[File]:
@@ -137,11 +159,25 @@ def _of_files(files: Sequence[str], columns: Collection[str], month: str, condit
     return f"SELECT project_id, {values}views::BIGINT AS views FROM {cells} WHERE {condition}"
 
 
+def _one_path(filters: Filters) -> str | None:
+    return filters.path if filters.path is not None and "*" not in filters.path else None
+
+
+def _is_shared(
+    files: Sequence[File], within: TimeRange, scope: Scope, columns: Collection[str], cube: Cube | None
+) -> bool:
+    """Return whether several reports read the same rows, which are probably few."""
+    if not isinstance(scope.project, str) or any(BY_NAME[name].part is Part.EVIDENCE for name in columns):
+        return False
+    share = min((within.end - within.start) / timedelta(days=1), 1)
+    is_small = sum(file.rows for file in files) * share <= SHARED_ROWS_MAX
+    return is_small or (cube is None and _one_path(scope.filters) is not None)
+
+
 def _is_slow(
     hits: Sequence[tuple[list[File], TimeRange, int]], rollups: Iterable[str], scope: Scope, by_path: bool
 ) -> bool:
-    path = scope.filters.path
-    if path is not None and "*" not in path:  # the rows of one path are in few row groups
+    if _one_path(scope.filters) is not None:  # whose rows are in few row groups
         return False
     if sum(file.rows for files, _, _ in hits for file in files) > SLOW_ROWS:
         return True

@@ -1,9 +1,10 @@
 """Statements over the cells of a snapshot, fast ones in one database and slow ones in another."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,16 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from warehouse import encoding
 from warehouse.columns.sources import NAME, TRAFFIC
 from warehouse.errors import SlowReport, SpillFull
+from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.plural import counted
 from warehouse.query import engine
-from warehouse.query.hits_snapshot import HitsSnapshot
+from warehouse.query.hits_snapshot import HOT_COLUMNS, HitsSnapshot
 from warehouse.query.result_cache import ResultCache
 from warehouse.report import cells
-from warehouse.report.cells import Cells, Scope
+from warehouse.report.cells import SHARED_ROWS_MAX, Cells, Scope, SharedRows
 from warehouse.rollups.coverage import Coverage
 from warehouse.rollups.ranked import Ranking
 
@@ -29,6 +32,10 @@ SPILL_LIMIT = "8GiB"
 VIEWS = ", ".join(f"coalesce(sum(views) FILTER (traffic = '{traffic}'), 0)::BIGINT AS {traffic}" for traffic in TRAFFIC)
 """SQL of the columns human, ai and bot, which add up cells with the columns `traffic` and `views`."""
 _COUNT = f"SELECT {{by}}{VIEWS} FROM {{cells}} GROUP BY ALL HAVING human > 0 OR ai > 0 OR bot > 0"
+_SHARED = f"""
+SELECT {", ".join(name for name in HOT_COLUMNS if name not in {"user_agent", "verified_by"})}, date FROM {{rows}}
+WHERE project_id = $project AND ts >= $start AND ts < $end {{of_path}} LIMIT {SHARED_ROWS_MAX + 1}
+"""
 _BATCH = "FROM report WHERE rowid >= ? AND rowid < ?"
 
 
@@ -74,7 +81,8 @@ class Statements:
             SlowReport: the cells are slow to read, and the caller accepts only a fast report.
             SpillFull
         """
-        with self._cursor(snapshot, scope, is_slow=chosen.is_slow) as cursor:
+        sql, tables = self._with_shared(scope, chosen, sql)
+        with self._cursor(scope, tables | {"hot": snapshot.hot}, is_slow=chosen.is_slow) as cursor:
             return engine.fetch(cursor, sql, chosen.bound | values)
 
     def batches(
@@ -89,8 +97,9 @@ class Statements:
     def _spilled(
         self, snapshot: HitsSnapshot, scope: Scope, chosen: Cells, sql: str, batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
+        sql, tables = self._with_shared(scope, chosen, sql)
         with self._slow.cursor() as cursor:  # a temporary table belongs to its cursor
-            cursor.register("hot", snapshot.hot)
+            _register(cursor, tables | {"hot": snapshot.hot})
             with self._turn(scope.project), engine.interruptible(cursor):
                 cursor.execute(f"CREATE TEMP TABLE report AS {sql}", chosen.bound)
             for start in count(step=batch_rows):
@@ -101,15 +110,44 @@ class Statements:
                 yield from rows.to_batches()
 
     @contextmanager
-    def _cursor(self, snapshot: HitsSnapshot, scope: Scope, *, is_slow: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+    def _cursor(
+        self, scope: Scope, tables: Mapping[str, pa.Table], *, is_slow: bool
+    ) -> Iterator[duckdb.DuckDBPyConnection]:
         if is_slow:
             with self._turn(scope.project), engine.interruptible_cursor(self._slow) as cursor:
-                cursor.register("hot", snapshot.hot)
+                _register(cursor, tables)
                 yield cursor
         else:
             with engine.reader(self._fast) as cursor:
-                cursor.register("hot", snapshot.hot)
+                _register(cursor, tables)
                 yield cursor
+
+    def _with_shared(self, scope: Scope, chosen: Cells, sql: str) -> tuple[str, dict[str, pa.Table]]:
+        """Return a statement with the relations of shared rows, and those of them that are in memory, by name."""
+        tables = dict[str, pa.Table]()
+        for number, rows in enumerate(chosen.shared):
+            table = self.cached(("rows", scope.project, rows), partial(self._read_shared, scope, rows))
+            relation = engine.rows(HITS_TABLE, rows.files)
+            if table.num_rows <= SHARED_ROWS_MAX:
+                relation = f"rows_{number}"
+                tables[relation] = table
+            sql = sql.replace(cells.relation_of(number), relation)
+        return sql, tables
+
+    def _read_shared(self, scope: Scope, rows: SharedRows) -> pa.Table:
+        """Return shared rows, or columns of no more than the first ones if there are more than SHARED_ROWS_MAX."""
+        bound = {
+            "project": scope.project,
+            "start": rows.time_range.start,
+            "end": rows.time_range.end,
+            "path": rows.path,
+        }
+        sql = _SHARED.format(rows=engine.rows(HITS_TABLE, rows.files), of_path="AND path = $path" if rows.path else "")
+        with self._cursor(scope, {}, is_slow=False) as cursor:
+            table = engine.fetch(cursor, sql, bound)
+        if table.num_rows > SHARED_ROWS_MAX:
+            return table.select([]).append_column("row", pa.nulls(table.num_rows))
+        return pa.table({name: encoding.encoded(table[name]) for name in table.column_names})
 
     @contextmanager
     def _turn(self, project: str | tuple[str, ...]) -> Iterator[None]:
@@ -139,6 +177,11 @@ class Statements:
     def close(self) -> None:
         self._fast.close()
         self._slow.close()
+
+
+def _register(cursor: duckdb.DuckDBPyConnection, tables: Mapping[str, pa.Table]) -> None:
+    for name, table in tables.items():
+        cursor.register(name, table)
 
 
 def without_waiting(snapshot: HitsSnapshot) -> HitsSnapshot:
