@@ -107,13 +107,14 @@ class Cube:
     """A Parquet file of a rollup: the page views by day and `columns`.
 
     `has_months`: the file also has the sums of its days, as rows of the day 0. It is added up from the file of the cube
-    `base`; without one it is counted from `hits`.
+    `base`; without one it is counted from `hits`. `is_large`: it has almost as many cells as there are page views.
     """
 
     name: str
     columns: tuple[str, ...]
     has_months: bool = True
     base: str | None = None
+    is_large: bool = False
 
     @property
     def file(self) -> str:
@@ -133,6 +134,9 @@ CUBES = (
     Cube("origins", (*_names(Part.ORIGIN), *READER), base="page_views"),
     Cube("page_views", (*_names(Part.ORIGIN, Part.DEVICE), *READER)),
     Cube("paths", ("path", *READER)),
+    Cube(
+        "path_views", ("path", "quarter", *_names(Part.ORIGIN, Part.DEVICE), *READER), has_months=False, is_large=True
+    ),
 )
 """Cubes, those with fewer cells first."""
 

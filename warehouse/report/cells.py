@@ -90,13 +90,15 @@ def select(snapshot: HitsSnapshot, coverage: Coverage, scope: Scope, columns: Co
     if has_waiting(snapshot, scope.time_range):
         selects.append(_of_hits("(SELECT *, ts::DATE AS date FROM hot)", needed, "hot", 1))
         bound |= {"start_hot": scope.time_range.start, "end_hot": scope.time_range.end}
-    paths = [str(part.rollup.file(cube)) for part in coverage.parts] if cube and "path" in needed else []
+    read = [file for files, _, _ in hits for file in files]
     condition, values = scope.filters.condition()
     union = " UNION ALL ".join(selects) or _of_hits(engine.no_rows(HITS_TABLE), needed, None, 1)
     shown = ", ".join([*columns, "views"])
     is_of_project = _OF_PROJECT if isinstance(scope.project, str) else _OF_PROJECTS
     sql = f"(SELECT {shown} FROM ({union}) WHERE {is_of_project} AND {condition})"
-    return Cells(sql, bound | values, _is_slow(hits, paths, scope, "path" in needed), not selects, tuple(shared))
+    return Cells(
+        sql, bound | values, _is_slow(read, coverage, scope, cube, "path" in needed), not selects, tuple(shared)
+    )
 
 
 def relation_of(number: int) -> str:
@@ -174,15 +176,18 @@ def _is_shared(
     return is_small or (cube is None and _one_path(scope.filters) is not None)
 
 
-def _is_slow(
-    hits: Sequence[tuple[list[File], TimeRange, int]], rollups: Iterable[str], scope: Scope, by_path: bool
-) -> bool:
+def _is_slow(hits: Iterable[File], coverage: Coverage, scope: Scope, cube: Cube | None, by_path: bool) -> bool:
     if _one_path(scope.filters) is not None:  # whose rows are in few row groups
         return False
-    if sum(file.rows for files, _, _ in hits for file in files) > SLOW_ROWS:
-        return True
-    files = (*(file.path for each, _, _ in hits for file in each), *rollups)
-    return by_path and isinstance(scope.project, str) and has_many_paths(files, scope.project)
+    first, last = (each.isoformat()[:7] for each in (scope.time_range.start, scope.time_range.end))
+    rollups = [part.rollup for part in coverage.parts if cube and first <= part.rollup.month <= last]
+    rows = sum(file.rows for file in hits)
+    if cube and cube.is_large:
+        rows += sum(rollup.rows for rollup in rollups)
+    if rows > SLOW_ROWS or not (by_path and isinstance(scope.project, str)):
+        return rows > SLOW_ROWS
+    files = (*(file.path for file in hits), *(str(rollup.file(cube)) for rollup in rollups if cube))
+    return has_many_paths(files, scope.project)
 
 
 def has_many_paths(files: Iterable[str], project: str) -> bool:
