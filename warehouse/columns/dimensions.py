@@ -107,7 +107,7 @@ class Cube:
     """A Parquet file of a rollup: the page views by day and `columns`.
 
     `has_months`: the file also has the sums of its days, as rows of the day 0. It is added up from the file of the cube
-    `base`; without one it is counted from `hits`. `is_large`: it has almost as many cells as there are page views.
+    `base`; without one it is counted from `hits`. `is_large`: it has a cell for each page view.
     """
 
     name: str

@@ -122,7 +122,7 @@ def _write_files(cursor: duckdb.DuckDBPyConnection, folder: Path, chosen: Covera
             else:
                 selects = [cubes.add_up(cube, cubes.parquet(days[cube.base]))]
             cells = write_rows(cursor, selects, scratch / "cells")
-            if len(selects) > 1:
+            if len(selects) > 1 and not cube.is_large:
                 cells = write_rows(cursor, [cubes.add_up(cube, cubes.parquet(cells))], scratch / "sums")
             write_rows(cursor, [cubes.in_order(cube, cells)], days[cube.name])
             months = list[str]()
