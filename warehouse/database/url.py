@@ -23,7 +23,7 @@ def sqlite_name(url: str) -> str | None:
 def name_of(url: str) -> str:
     """Return the path of a SQLite file, or the name and host of a database on a server, without its password."""
     if (file := sqlite_name(url)) is not None:
-        return file.removeprefix("file:").partition("?")[0]
+        return file.removeprefix("file:").partition("?")[0] if file.startswith("file:") else file
     parts = urlsplit(url)
     host = parts.hostname or parse_qs(parts.query).get("host", ["localhost"])[0]
     return f"database {unquote(parts.path.removeprefix('/'))} on {host}"

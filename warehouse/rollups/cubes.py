@@ -65,7 +65,7 @@ def in_parts(select: str, groups: int) -> list[str]:
     `select` groups by path, and has the placeholder `part` for a condition.
     """
     parts = 1 + groups // GROUPS_MAX
-    return [select.format(part=f"hash(path) % {parts} = {part}") for part in range(parts)]
+    return [select.replace("{part}", f"hash(path) % {parts} = {part}") for part in range(parts)]
 
 
 def parquet(*paths: Root | Path | str) -> str:

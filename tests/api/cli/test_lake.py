@@ -44,7 +44,7 @@ def test_compact_writes_rollups_and_rebuild_replaces_them(imported: Imported, tm
     assert result(call(data, "compact"))["rollups"] > 0
     assert result(call(data, "compact"))["rollups"] == 0
     written = set((data / "lake" / "rollups").rglob("coverage.json"))
-    truncated = next(iter(written)).with_name("days.parquet")
+    truncated = next(iter(written)).with_name("devices.parquet")
     truncated.write_bytes(b"")
     assert faults(data) == [
         f"{truncated} has 0 bytes, not {imported_size(truncated)}; readership rebuild writes the rollups again"
