@@ -47,8 +47,7 @@ from warehouse.database.postgresql import PostgresqlConnection
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import Server
 from warehouse.integrity import completeness
-from warehouse.query.hits_snapshot import DAILY_ERRORS, HitsReader
-from warehouse.report.audience.errors import ErrorReports
+from warehouse.query.snapshot import SnapshotReader
 from warehouse.report.reports import Reports
 
 LOG = logging.getLogger("readership.service")
@@ -134,20 +133,12 @@ def _warnings(stack: ExitStack, settings: Settings) -> Callable[[str], tuple[str
     return read
 
 
-def _open_reports(stack: ExitStack, settings: Settings, control: Pool) -> tuple[Reports, ErrorReports]:
-    """Open the reports of page views and of errors; the stack closes both."""
-    spill = settings.run / "spill"
-    views = Reports(
-        HitsReader(settings.hot_log, settings.lake),
-        settings.lake,
-        spill,
-        settings.cache_bytes,
-        _policies(control),
-        _warnings(stack, settings),
-    )
-    stack.enter_context(closing(views))
-    errors = ErrorReports(HitsReader(settings.hot_log, settings.lake, source=DAILY_ERRORS), spill)
-    return views, stack.enter_context(closing(errors))
+def _open_reports(stack: ExitStack, settings: Settings, control: Pool) -> Reports:
+    """Open the reports; the stack closes them."""
+    reader, spill = SnapshotReader(settings.hot_log, settings.lake), settings.run / "spill"
+    warnings = _warnings(stack, settings)
+    reports = Reports(reader, settings.lake, spill, settings.cache_bytes, _policies(control), warnings)
+    return stack.enter_context(closing(reports))
 
 
 def _open_hot_log(settings: Settings, secret: bytes) -> HotLog:
@@ -185,7 +176,7 @@ async def _open(stack: ExitStack, settings: Settings) -> State:
         settings.ranges, is_reverse_dns=settings.reverse_dns, key_directories=settings.key_directories
     )
     stack.callback(verifier.close)
-    reports, error_reports = _open_reports(stack, settings, control)
+    reports = _open_reports(stack, settings, control)
     limits_key = _limits_key(settings, control)
     rate_limit = _open_rate_limit(stack, settings, limits_key)
     # Opens the snapshot and loads the thread pool, which would take 40 ms of the first request.
@@ -203,7 +194,6 @@ async def _open(stack: ExitStack, settings: Settings) -> State:
         keyring=Keyring(control),
         hotlog=hotlog,
         reports=reports,
-        errors=error_reports,
         rate_limit=rate_limit,
         refused_origins=stack.enter_context(closing(RefusedOrigins(settings.limits))),
         maintenance=maintenance,

@@ -18,7 +18,6 @@ from ingest.verification.verifier import Verifier
 from warehouse.control import projects
 from warehouse.control.projects import Project
 from warehouse.database.pool import Pool
-from warehouse.report.audience.errors import ErrorReports
 from warehouse.report.reports import Reports
 
 READINESS_TTL_S = 1.0
@@ -39,7 +38,6 @@ class State:
     keyring: Keyring
     hotlog: HotLog
     reports: Reports
-    errors: ErrorReports
     rate_limit: RateLimit
     refused_origins: RefusedOrigins
     maintenance: Maintenance

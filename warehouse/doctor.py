@@ -5,7 +5,7 @@
 
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -15,17 +15,18 @@ import duckdb
 from deltalake.exceptions import DeltaError
 
 from warehouse.errors import DataIncomplete, HotLogBehind, LakeUnreachable, RollupDamaged, UnsafeStore
-from warehouse.hotlog import batches, disk_space, synced
+from warehouse.hotlog import batches, disk_space
 from warehouse.hotlog.connection import HotLogPlace
-from warehouse.hotlog.synced import Synced
 from warehouse.integrity import hot_log_check, server_check
 from warehouse.integrity.durability import durable_writes
-from warehouse.lake import roots
+from warehouse.lake import delta_table, roots
+from warehouse.lake.delta_table import File
 from warehouse.lake.roots import Root
 from warehouse.plural import counted
 from warehouse.query import engine, sql_views
 from warehouse.query.snapshot import Snapshot, SnapshotReader
 from warehouse.rollups import check, coverage, ranked
+from warehouse.schema import HOT
 
 _WRONG_DAY = "SELECT count(*), min(path) FROM hits WHERE date <> CAST(ts AT TIME ZONE 'UTC' AS DATE)"
 _WRONG_ERROR = """
@@ -117,7 +118,9 @@ def _check_hot_log(hot: HotLogPlace, late_s: float) -> Iterator[Finding]:
 
 def _check_snapshot(hot: HotLogPlace, root: Root, spill: Path, wait_s: float) -> Iterator[Finding]:
     try:
-        opened = SnapshotReader(hot, root)
+        for spec in delta_table.specs(root):
+            delta_table.open_table(root, spec)
+        opened = SnapshotReader(hot, root, columns=HOT.names)
     except HotLogBehind as error:
         yield Finding(NOT_AHEAD, str(error))
         return
@@ -128,29 +131,26 @@ def _check_snapshot(hot: HotLogPlace, root: Root, spill: Path, wait_s: float) ->
     with closing(opened) as reader, closing(batches.connect(hot)) as connection:
         try:
             with durable_writes(connection, root, wait_s):
-                deleted, recorded = batches.deleted_through(connection), synced.recorded(connection)
-                snapshot = reader.take()
+                hits, daily_errors = reader.take_all()
         except DataIncomplete as error:
             yield Finding(COMPLETE, str(error))
             return
         yield Finding(COMPLETE, None)
-        yield Finding("every file of the tables exists, with its size", _missing_file(snapshot))
+        yield Finding("every file of the tables exists, with its size", _missing_file(hits.files + daily_errors.files))
         yield Finding(NOT_AHEAD, None)
-        early = _deleted_too_early(deleted, recorded, snapshot)
-        yield Finding("every batch that left the hot log is in the tables", early)
     with closing(engine.connect(spill)) as database:
         for invariant, sql in (
             ("every hit is in the partition of its UTC day", _WRONG_DAY),
             ("daily_errors has requests of AI agents and bots on their days", _WRONG_ERROR),
             ("no event id is counted twice within seven days", _TWICE),
         ):
-            yield Finding(invariant, _counterexamples(database, snapshot, sql))
+            yield Finding(invariant, _counterexamples(database, hits, daily_errors, sql))
         yield Finding("every rollup can be read", _damaged_rollup(root))
-        yield Finding("every rollup equals hits", _wrong_rollup(database, root, snapshot))
+        yield Finding("every rollup equals hits", _wrong_rollup(database, root, hits.files))
 
 
-def _missing_file(snapshot: Snapshot) -> str | None:
-    for file in (*snapshot.hits.files, *snapshot.daily_errors.files):
+def _missing_file(files: Iterable[File]) -> str | None:
+    for file in files:
         try:
             size = roots.at(file.path).stat().st_size
         except FileNotFoundError:
@@ -160,23 +160,13 @@ def _missing_file(snapshot: Snapshot) -> str | None:
     return None
 
 
-def _deleted_too_early(deleted: int, recorded: Mapping[str, Synced], snapshot: Snapshot) -> str | None:
-    """Return the table that lacks batches deleted from the hot log, unless their loss was accepted.
-
-    `deleted` is the last deleted batch, and `recorded` how far the tables were synced, both before the snapshot.
-    """
-    states = {"hits": snapshot.hits, "daily_errors": snapshot.daily_errors}
-    for name, state in states.items():
-        if name in recorded and state.offset < min(deleted, recorded[name].last_batch):
-            return (
-                f"{name} has batches up to {state.offset}, and the hot log begins at {deleted + 1}: the lake is older"
-            )
-    return None
-
-
-def _counterexamples(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, sql: str) -> str | None:
+def _counterexamples(
+    database: duckdb.DuckDBPyConnection, hits: Snapshot, daily_errors: Snapshot, sql: str
+) -> str | None:
     try:
-        times, first = _run(database, snapshot, sql)
+        with database.cursor() as cursor:
+            sql_views.create_temporary(cursor, hits, daily_errors)
+            [(times, first)] = cursor.execute(sql).fetchall()
     except duckdb.Error as error:
         return f"cannot be checked: {str(error).partition(chr(10))[0]}"
     return f"{counted(times, 'time')}, the first: {first}" if times else None
@@ -193,9 +183,9 @@ def _damaged_rollup(root: Root) -> str | None:
     return None
 
 
-def _wrong_rollup(database: duckdb.DuckDBPyConnection, root: Root, snapshot: Snapshot) -> str | None:
-    parts, ranking = coverage.choose(root, snapshot.hits.files).parts, ranked.find(root)
-    checks = {part.rollup.folder: partial(check.find_difference, database, part, snapshot.hits.files) for part in parts}
+def _wrong_rollup(database: duckdb.DuckDBPyConnection, root: Root, files: Sequence[File]) -> str | None:
+    parts, ranking = coverage.choose(root, files).parts, ranked.find(root)
+    checks = {part.rollup.folder: partial(check.find_difference, database, part, files) for part in parts}
     if ranking is not None:
         checks[ranking.folder] = partial(check.find_ranking_fault, database, ranking, parts)
     for folder, find_difference in checks.items():
@@ -206,11 +196,3 @@ def _wrong_rollup(database: duckdb.DuckDBPyConnection, root: Root, snapshot: Sna
         if difference:
             return f"{difference}{REWRITE}"
     return None
-
-
-def _run(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, sql: str) -> tuple[int, str]:
-    with database.cursor() as cursor:
-        sql_views.create_temporary(cursor, snapshot)
-        count_and_first: tuple[int, str] | None = cursor.execute(sql).fetchone()
-    assert count_and_first is not None
-    return count_and_first

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from typing import Any, TypeVar
 
 import click
@@ -16,10 +17,10 @@ from api.cli import output
 from api.routes.classify import Classified, classified
 from api.settings import Settings
 from ingest.classification.explain import Step, explain
-from warehouse.lake.delta_table import TABLES
+from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, HITS_TABLE, TABLES
 from warehouse.plural import counted
-from warehouse.query import engine, sql, sql_views, table_files
-from warehouse.query.table_files import TableFiles
+from warehouse.query import engine, sql, sql_views
+from warehouse.query.snapshot import Snapshot, SnapshotReader
 
 _Row = TypeVar("_Row", bound=Classified)
 _COMPUTED = (
@@ -152,7 +153,9 @@ def files_(settings: Settings, table: str, is_sql: bool, form: str | None) -> No
     if is_view and not is_sql:
         raise click.ClickException(_COMPUTED)
     data_folder.require_hot_log(settings)
-    listing = table_files.read(settings.hot_log, settings.lake, "hits" if is_view else table)
+    spec = DAILY_ERRORS_TABLE if table == DAILY_ERRORS_TABLE.name else HITS_TABLE
+    with closing(SnapshotReader(settings.hot_log, settings.lake, columns=())) as reader:
+        listing = reader.take(spec=spec)
     _warn(listing)
     if is_sql and not listing.files:
         raise click.ClickException(f"table {table} has no files yet; run readership flush if hits wait in the hot log")
@@ -166,9 +169,9 @@ def files_(settings: Settings, table: str, is_sql: bool, form: str | None) -> No
         click.echo("".join(f"{file.path}\n" for file in listing.files), nl=False)
 
 
-def _warn(listing: TableFiles) -> None:
+def _warn(listing: Snapshot) -> None:
     """Print how many hits the files lack."""
-    if listing.waiting:
-        verb = "is" if listing.waiting == 1 else "are"
-        waiting = f"{counted(listing.waiting, 'hit')} {verb} in the hot log and in no file yet"
+    if rows := listing.hot.num_rows:
+        verb = "is" if rows == 1 else "are"
+        waiting = f"{counted(rows, 'hit')} {verb} in the hot log and in no file yet"
         print(f"{waiting}; to load the hot log, run readership flush", file=sys.stderr)

@@ -91,7 +91,7 @@ def as_of(node: Node, remembered: Remembered, erasures: int) -> None:
 def sql(node: Node, model: Model) -> None:
     """Compare the SQL views, hot rows included, with the model."""
     with node.database.cursor() as cursor:
-        sql_views.create_temporary(cursor, node.snapshots.take())
+        sql_views.create_temporary(cursor, *node.snapshots.take_all())
         counted = {name: _rows(cursor, _VIEWS.format(sums, name), is_error) for name, (sums, is_error) in _SQL.items()}
     model.compare(f"hits and errors of {node.name}", counted["hits"] + counted["errors"])
     model.compare(f"daily_views of {node.name}", counted["daily_views"], lambda key: None if key.is_error else key)

@@ -17,9 +17,9 @@ from warehouse.hotlog import batches
 from warehouse.hotlog.connection import HotConnection
 from warehouse.lake.roots import LocalPath
 from warehouse.query import engine
-from warehouse.query.hits_snapshot import HitsReader
 from warehouse.query.snapshot import SnapshotReader
 from warehouse.report.reports import Reports
+from warehouse.schema import HOT
 
 SECRET = b"secret of the store"
 CACHE_BYTES = 32 * 1024 * 1024
@@ -61,9 +61,9 @@ class Node:
         self._writer = self._loop.run_until_complete(self._open_writer())
         self.database: duckdb.DuckDBPyConnection = engine.connect(self.spill)
         self.reports = Reports(
-            HitsReader(place, self.lake, lambda: self.machine.clock.now_s), self.lake, self.spill, CACHE_BYTES
+            SnapshotReader(place, self.lake, lambda: self.machine.clock.now_s), self.lake, self.spill, CACHE_BYTES
         )
-        self.snapshots = SnapshotReader(place, self.lake)
+        self.snapshots = SnapshotReader(place, self.lake, columns=HOT.names)
         self._opened += [self._writer, self.reports, self.snapshots]
         self.is_up = True
 

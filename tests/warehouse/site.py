@@ -30,7 +30,7 @@ from warehouse.lake.roots import LocalPath, Root
 from warehouse.maintenance import catch_up, compact, load
 from warehouse.maintenance.catch_up import Loaded
 from warehouse.query import engine
-from warehouse.query.hits_snapshot import HitsReader
+from warehouse.query.snapshot import SnapshotReader
 from warehouse.report.reports import Reports
 from warehouse.report.results import Query
 from warehouse.schema import HITS, HOT
@@ -163,7 +163,7 @@ class Site:
         return batches.backlog(self.hot).rows
 
     def reports(self, policy_of: Callable[[str], Periods] = lambda project: ()) -> Reports:
-        return Reports(HitsReader(self.hot_log, self.root), self.root, self.spill, CACHE_BYTES, policy_of)
+        return Reports(SnapshotReader(self.hot_log, self.root), self.root, self.spill, CACHE_BYTES, policy_of)
 
     def age(self) -> None:
         """Set the times of all files and of the tables' logs to two hours ago."""

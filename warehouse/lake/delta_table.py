@@ -68,20 +68,11 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A table at one version. `offset` is the last hot batch of one node in it; 0 before the first.
-
-    A snapshot adds the staged files of waiting batches to `files`; `staged` is the last such batch, 0 without any.
-    """
+    """A table at one version. `offset` is the last hot batch of one node in it; 0 before the first."""
 
     version: int
     offset: int
     files: tuple[File, ...]
-    staged: int = 0
-
-    @property
-    def files_key(self) -> tuple[int, int]:
-        """Return a key that is equal for two states of the table with the same files."""
-        return self.version, self.staged
 
 
 def create(

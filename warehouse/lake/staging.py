@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from warehouse import daily_count, encoding
+from warehouse import daily_errors, encoding
 from warehouse.errors import StagedTooLong
 from warehouse.lake import delta_table, roots, row_groups
 from warehouse.lake.roots import Root
@@ -78,7 +78,7 @@ def stage(root: Root, rows: pa.Table) -> Staged:
 
     Call `sync` before a transaction names the files.
     """
-    page_views, errors = daily_count.split(rows)
+    page_views, errors = daily_errors.split(rows)
     with ThreadPoolExecutor(THREADS, "stage") as pool:
         written = (
             tuple(pool.map(partial(_write, root, spec), _parts(_ROWS_FOR[spec.name](chosen), spec.partition)))
@@ -154,7 +154,7 @@ def require_fresh(written_s: float) -> None:
 
 _ROWS_FOR: dict[str, Callable[[pa.Table], pa.Table]] = {
     "hits": lambda page_views: _sorted(_encoded(page_views)),
-    "daily_errors": daily_count.count_errors,
+    "daily_errors": daily_errors.count_errors,
 }
 
 

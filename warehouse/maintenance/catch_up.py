@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from warehouse import daily_count
+from warehouse import daily_errors
 from warehouse.encoding import EncodedRows
 from warehouse.errors import BatchDamaged, HotLogBehind
 from warehouse.hotlog import batches, disk_space, retention, synced
@@ -135,7 +135,7 @@ def _chunk(hot: HotConnection, offset: int, end: int) -> _Chunk:
         rows, size = rows + batch.rows.num_rows, size + batch.rows.nbytes
         if rows >= COMMIT_ROWS_MAX or size >= COMMIT_BYTES_MAX or count >= COMMIT_BATCHES_MAX:
             break
-    return _Chunk(*daily_count.split(views.table()), staged, last_id)
+    return _Chunk(*daily_errors.split(views.table()), staged, last_id)
 
 
 def _require_files(hot: HotConnection, root: Root, spec: delta_table.Spec, chunk: _Chunk) -> None:

@@ -50,12 +50,12 @@ def find(hot: HotLogPlace, root: Root, spill: Path, policies: Mapping[str, Perio
     The text is that of the coverage: see `source_coverage.SourceCoverage.counted_twice`.
 
     Raises:
-        DataIncomplete: see `HitsReader.take`.
+        DataIncomplete: see `SnapshotReader.take`.
     """
-    from warehouse.query.hits_snapshot import HitsReader  # noqa: PLC0415  # see `has_beacons`
+    from warehouse.query.snapshot import SnapshotReader  # noqa: PLC0415  # see `has_beacons`
     from warehouse.report.reports import Reports  # noqa: PLC0415  # the same
 
-    with closing(Reports(HitsReader(hot, root), root, spill, CACHE_BYTES, policies.__getitem__)) as reports:
+    with closing(Reports(SnapshotReader(hot, root), root, spill, CACHE_BYTES, policies.__getitem__)) as reports:
         snapshot = reports.take()
         of_project = {project: reports.source_coverage(snapshot, project).counted_twice for project in policies}
     return {project: warnings for project, warnings in of_project.items() if warnings}

@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from warehouse import daily_count
+from warehouse import daily_errors
 from warehouse.control import database as control
 from warehouse.database.transaction import transaction
 from warehouse.hotlog import batches, loads
@@ -170,7 +170,7 @@ def _unloaded(hot: HotConnection, root: Root, database: duckdb.DuckDBPyConnectio
     """
     rows = [batch.rows for batch in batches.waiting(hot) if batch.id <= offset]
     with database.cursor() as cursor:
-        cursor.register("waiting", daily_count.page_views(pa.Table.from_batches(rows, HOT)))
+        cursor.register("waiting", daily_errors.split(pa.Table.from_batches(rows, HOT))[0])
         unloaded = cursor.sql(_UNLOADED.format(hits=_hits(root))).to_arrow_table()
     return pa.RecordBatch.from_pylist(unloaded.to_pylist(), HOT)
 

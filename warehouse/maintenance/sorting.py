@@ -6,7 +6,7 @@ from itertools import pairwise, takewhile
 import duckdb
 import pyarrow as pa
 
-from warehouse import daily_count
+from warehouse import daily_errors
 from warehouse.lake import delta_table, rewriting
 from warehouse.lake.roots import Root
 from warehouse.query import engine
@@ -22,7 +22,7 @@ _SORTED = {
     ),
     "daily_errors": (
         f"SELECT {', '.join(delta_table.DAILY_ERRORS_TABLE.schema.names)} "
-        f"FROM ({daily_count.add_up_errors_sql('{files}')}) "
+        f"FROM ({daily_errors.add_up_errors_sql('{files}')}) "
         f"ORDER BY {', '.join(delta_table.DAILY_ERRORS_TABLE.order)}"
     ),
 }

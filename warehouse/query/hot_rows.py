@@ -4,43 +4,44 @@ Rows are copied out of the messages of their batches, because a slice of a messa
 memory: a batch of a single row uses 18 kB until its row is copied.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warehouse import daily_count
+from warehouse import daily_errors
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import HotConnection
-from warehouse.lake.delta_table import File, Spec
+from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, HITS_TABLE, File, Spec
 from warehouse.lake.roots import Root
 from warehouse.schema import HOT
 
 PIECES_MAX, PIECES_ROWS_MAX = 4_096, 16_384
 """Number of batches whose rows are copied at a time, and the number of rows after which no more batches are added. The
 messages of these batches are in memory at the same time."""
+_BATCH_ID = pa.field("batch_id", pa.int64())
 
-Choose = Callable[[pa.Table], pa.Table]
-"""Function that returns some of the rows of a table."""
+Chunks = tuple[pa.RecordBatch, ...]
 
 
 class HotRows:
-    """Rows and staged files of batches, in order.
+    """Rows and staged files of batches, in order: the page views for `hits`, and the errors for `daily_errors`.
 
     All batches above `complete_above` and up to `last_id`, the newest batch that was read, are present.
     """
 
-    def __init__(self, columns: Sequence[str], offset: int = 0, choose: Choose = daily_count.page_views) -> None:
+    def __init__(self, columns: Sequence[str], offset: int = 0) -> None:
         """Read nothing yet; the first read begins above `offset`.
 
-        `columns` are those of the rows, which stay in memory; `batch_id` is added to them. `choose` returns the rows
-        that are read, by default the page views; `batch_id` is among its columns.
+        `columns` are those of the page views, which stay in memory. Errors have `daily_errors.HOT_COLUMNS`, and both
+        have `batch_id`.
         """
-        self._choose = choose
-        self._columns = list(columns)
-        self._schema = pa.schema([*map(HOT.field, columns), pa.field("batch_id", pa.int64())])
-        self._chunks: tuple[pa.RecordBatch, ...] = ()
+        self._schemas = {
+            HITS_TABLE: pa.schema([*map(HOT.field, columns), _BATCH_ID]),
+            DAILY_ERRORS_TABLE: pa.schema([*map(HOT.field, daily_errors.HOT_COLUMNS), _BATCH_ID]),
+        }
+        self._chunks: Mapping[Spec, Chunks] = dict.fromkeys(self._schemas, ())
         self._staged: tuple[batches.Batch, ...] = ()
         self.complete_above = self.last_id = offset
 
@@ -71,38 +72,39 @@ class HotRows:
             pieces.append(batch)
             rows += batch.rows.num_rows
             if len(pieces) == PIECES_MAX or rows >= PIECES_ROWS_MAX:
-                chunks = _appended(chunks, self._joined(pieces))
+                chunks = self._with_rows(chunks, pieces)
                 pieces, rows = [], 0
-        self._chunks = _appended(chunks, self._joined(pieces)) if pieces else chunks
+        self._chunks = self._with_rows(chunks, pieces) if pieces else chunks
         self._staged, self.complete_above, self.last_id = staged, complete_above, newest
 
-    def _joined(self, pieces: list[batches.Batch]) -> pa.RecordBatch:
-        """Return a copy of the rows of batches. One copy takes half the time of selecting columns of each batch."""
+    def _with_rows(self, chunks: Mapping[Spec, Chunks], pieces: Sequence[batches.Batch]) -> Mapping[Spec, Chunks]:
+        """Return the chunks with a copy of the rows of batches.
+
+        One copy takes half the time of selecting columns of each batch.
+        """
         rows = pa.Table.from_batches([batch.rows for batch in pieces], HOT)
         ids = np.repeat([batch.id for batch in pieces], [batch.rows.num_rows for batch in pieces])
-        chosen = self._choose(rows.append_column("batch_id", pa.array(ids, pa.int64()))).select(self._schema.names)
-        columns = (_copied(column) for column in chosen.columns)
-        return pa.RecordBatch.from_arrays([*columns], schema=self._schema)
+        parts = daily_errors.split(rows.append_column(_BATCH_ID, pa.array(ids, pa.int64())))
+        return {
+            spec: _appended(chunks[spec], _copied(part, schema)) if part.num_rows else chunks[spec]
+            for (spec, schema), part in zip(self._schemas.items(), parts, strict=True)
+        }
 
     @property
     def nbytes(self) -> int:
         """Return the memory of the rows, in bytes."""
-        return sum(chunk.get_total_buffer_size() for chunk in self._chunks)
+        return sum(chunk.get_total_buffer_size() for chunks in self._chunks.values() for chunk in chunks)
 
     def drop_through(self, offset: int) -> None:
         """Remove the batches up to `offset` from memory, and do not read them any more."""
         self.complete_above, self.last_id = max(self.complete_above, offset), max(self.last_id, offset)
         self._staged = tuple(batch for batch in self._staged if batch.id > offset)
-        self._chunks = tuple(
-            chunk if _first_id(chunk) > offset else chunk.filter(pc.greater(chunk["batch_id"], offset))
-            for chunk in self._chunks
-            if _last_id(chunk) > offset
-        )
+        self._chunks = {spec: _above(chunks, offset) for spec, chunks in self._chunks.items()}
 
-    def rows(self, offset: int, last_id: int = batches.ID_MAX) -> pa.Table:
-        """Return the rows of the batches above `offset` and up to `last_id`, in the order of their batches."""
-        slices = (_between(chunk, offset, last_id) for chunk in self._chunks)
-        return pa.Table.from_batches([rows for rows in slices if rows.num_rows], self._schema)
+    def rows(self, spec: Spec, offset: int, last_id: int = batches.ID_MAX) -> pa.Table:
+        """Return a table's rows of the batches above `offset` and up to `last_id`, in the order of their batches."""
+        slices = (_between(chunk, offset, last_id) for chunk in self._chunks[spec])
+        return pa.Table.from_batches([rows for rows in slices if rows.num_rows], self._schemas[spec])
 
     def staged_files(
         self, spec: Spec, folder: Root, offset: int, last_id: int = batches.ID_MAX
@@ -116,11 +118,12 @@ class HotRows:
         return tuple(files), staged[-1].id if staged else 0
 
 
-def _copied(column: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+def _copied(rows: pa.Table, schema: pa.Schema) -> pa.RecordBatch:
+    columns = (pa.concat_arrays(column.chunks) for column in rows.select(schema.names).columns)
+    return pa.RecordBatch.from_arrays([*columns], schema=schema)
 
 
-def _appended(chunks: tuple[pa.RecordBatch, ...], last: pa.RecordBatch) -> tuple[pa.RecordBatch, ...]:
+def _appended(chunks: Chunks, last: pa.RecordBatch) -> Chunks:
     """Return the chunks with another one added.
 
     Each chunk has more rows than the next one: 500,000 rows have at most 1,000 chunks, and equal batches at most 20.
@@ -128,7 +131,15 @@ def _appended(chunks: tuple[pa.RecordBatch, ...], last: pa.RecordBatch) -> tuple
     before = [*chunks]
     while before and before[-1].num_rows <= last.num_rows:
         last = pa.concat_batches([before.pop(), last])
-    return (*before, last) if last.num_rows else tuple(before)
+    return (*before, last)
+
+
+def _above(chunks: Chunks, offset: int) -> Chunks:
+    return tuple(
+        chunk if _first_id(chunk) > offset else chunk.filter(pc.greater(chunk["batch_id"], offset))
+        for chunk in chunks
+        if _last_id(chunk) > offset
+    )
 
 
 def _between(chunk: pa.RecordBatch, offset: int, last_id: int) -> pa.RecordBatch:

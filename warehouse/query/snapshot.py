@@ -1,121 +1,214 @@
-"""Consistent snapshots of all tables and the hot rows.
+"""Snapshots of the tables: the files of a version, and the hot rows that this version lacks.
 
-A snapshot is exact because of its order: first the hot rows in one read transaction, then the newest version of each
-table. For each table, the hot rows of batches up to its offset are then left out. No hit is missed or counted twice,
-whatever a loader in this or another process commits meanwhile.
+A snapshot is exact because of its order: first the hot rows in one read transaction, then the newest version of the
+table. Batches up to the table's offset are then left out. No hit is missed or counted twice, whatever a loader in this
+or another process commits meanwhile. `daily_errors` is read before `hits`, because a load commits to `hits` first:
+`hits` then has all batches of `daily_errors`.
+
+The snapshot of an older moment has the same rows as the first snapshot of that moment, in any process, after any loads
+and compactions: `warehouse.query.past`.
 """
 
+import copy
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from warehouse import daily_count
 from warehouse.errors import HotLogBehind
-from warehouse.hotlog import batches, synced
+from warehouse.hotlog import batches, loads, synced
 from warehouse.hotlog.connection import HotLogPlace
 from warehouse.hotlog.synced import Synced
 from warehouse.integrity import completeness, durability
-from warehouse.lake import delta_table
+from warehouse.lake import delta_log, delta_table
+from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, HITS_TABLE, File, Spec, State
 from warehouse.lake.roots import Root
 from warehouse.query.hot_rows import HotRows
-from warehouse.schema import HOT
+from warehouse.query.moment import Moment
+from warehouse.query.past import PastReader, Version, require_files
+from warehouse.query.result_cache import ResultCache
+
+HOT_COLUMNS = (
+    "project_id",
+    "ts",
+    "path",
+    "traffic",
+    "agent",
+    "operator",
+    "purpose",
+    "rule",
+    "user_agent",
+    "browser",
+    "os",
+    "device",
+    "referrer_host",
+    "utm_source",
+    "format",
+    "status",
+    "source",
+    "verification",
+    "verified_by",
+)
+"""Columns of page views in the hot log that reports read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All tables at one version, the hot rows that each table does not have yet, and the id of the newest hot batch.
+    """The files of a table at a moment, staged files of hot batches included, and the hot rows that are in no file.
 
-    The hot rows of `hits` are page views, those of `daily_errors` are errors.
+    `hot` has `batch_id`, too, and is in the order of the batches. The hot rows of `hits` are page views, those of
+    `daily_errors` are errors. The keys are for snapshots of `hits`.
     """
 
-    hits: delta_table.State
-    daily_errors: delta_table.State
-    hits_hot: pa.Table
-    daily_errors_hot: pa.Table
-    last_id: int
+    moment: Moment
+    files: tuple[File, ...]
+    hot: pa.Table
+
+    @property
+    def files_key(self) -> Hashable:
+        """Return a key that is equal for two snapshots of one reader with the same files."""
+        return self.moment.version, self.moment.staged
+
+    @property
+    def rows_key(self) -> Hashable:
+        """Return a key that is equal for two snapshots of one reader with the same files and hot rows."""
+        return self.files_key, self.moment.last_id, self.moment.generation
 
 
 class SnapshotReader:
     """Reader of snapshots, which reads only new hot batches, and a table's file list only after a commit.
 
-    All threads of a process may share it; they take snapshots one at a time.
+    All threads of a process may share it.
     """
 
-    def __init__(self, hot: HotLogPlace, root: Root, columns: Sequence[str] = tuple(HOT.names)) -> None:
-        """Open the hot log and the tables. `columns` are those of the hot rows, which stay in memory.
+    def __init__(
+        self,
+        hot: HotLogPlace,
+        root: Root,
+        now: Callable[[], float] = time.time,
+        columns: Sequence[str] = HOT_COLUMNS,
+    ) -> None:
+        """Open the hot log and `hits`; `daily_errors` is opened when it is read first.
 
-        The columns `status` and `traffic` are required. All columns take about 0.8 kB a row, those of a report 0.2 kB.
+        `now` returns the time in seconds since 1970. `columns` are those of the hot page views, which stay in memory:
+        all columns take about 0.8 kB a row, HOT_COLUMNS 0.2 kB.
 
         Raises:
             DataIncomplete: see `durability.require_commits`; or the hot log is missing or older than the lake.
         """
         self._lock = threading.Lock()
-        self._root = root
-        self._tables = {spec.name: delta_table.open_table(root, spec) for spec in delta_table.specs(root)}
+        self._root, self._now = root, now
+        hits = delta_table.open_table(root, HITS_TABLE)
+        self._tables, self._folder = {HITS_TABLE: hits}, delta_log.folder(hits).parent
         completeness.require_identity(hot, root)
-        completeness.require_newest(hot, root, list(self._tables.values()))
+        completeness.require_newest(hot, root, [hits])
         self._hot = batches.connect(hot)
         self._node = batches.node_id(self._hot)
-        self._states: dict[str, delta_table.State] = {}
-        self._hot_rows = HotRows(columns, choose=_all)
+        self._states: dict[Spec, State] = {}
+        self._hot_rows = HotRows(columns)
+        self._past = PastReader(hot, root, columns)
 
-    def take(self) -> Snapshot:
-        """Return a snapshot that has each hit acknowledged before the call, once.
+    def take(self, as_of: Moment | None = None, spec: Spec = HITS_TABLE) -> Snapshot:
+        """Return the newest snapshot, which has each hit acknowledged before the call, once; or that of `as_of`.
 
         Raises:
             DataIncomplete: see `durability.require_commits`; or the hot log has become older than the lake.
+            MomentExpired: see `Moment.require_readable`; or rows of the moment were removed.
+            InvalidMoment: see `Moment.require_readable` and `Moment.require_batches`.
         """
         with self._lock:
-            recorded = synced.recorded(self._hot)  # before the tables: their versions only rise
-            self._hot_rows.read_waiting(self._hot)
-            states = self._states_now(recorded)
-            self._require_newest(max(state.offset for state in states))
-            self._hot_rows.drop_through(min(state.offset for state in states))
-            hits, daily_errors = states
-            return Snapshot(
-                self._with_staged(delta_table.HITS_TABLE, hits),
-                self._with_staged(delta_table.DAILY_ERRORS_TABLE, daily_errors),
-                daily_count.page_views(self._hot_rows.rows(hits.offset)),
-                daily_count.errors(self._hot_rows.rows(daily_errors.offset)),
-                self._hot_rows.last_id,
-            )
+            newest = self._newest(spec)
+            moment, state = as_of or newest, self._states[spec]
+            if as_of is not None:
+                as_of.require_readable(newest, loads.first_version(self._hot))
+            has_later = moment.version < state.version if spec is HITS_TABLE else moment.last_id < state.offset
+            if not has_later:
+                return self._snapshot(spec, moment, Version(state, self._hot_rows))
+        snapshot = self._snapshot(spec, moment, self._past.version_of(spec, moment, state.version))
+        require_files(moment, snapshot.files, state.files)
+        return snapshot
+
+    def take_all(self) -> tuple[Snapshot, Snapshot]:
+        """Return the newest snapshots of `hits` and of `daily_errors`, which have the same moment: see `take`."""
+        with self._lock:
+            moment = self._newest(DAILY_ERRORS_TABLE)
+            versions = {spec: Version(self._states[spec], self._hot_rows) for spec in delta_table.TABLES}
+            hits, daily_errors = (self._snapshot(spec, moment, version) for spec, version in versions.items())
+            return hits, daily_errors
+
+    def cache_in(self, cached: ResultCache) -> None:
+        """Cache older versions of the tables, which are read for moments, in `cached`. By default none is cached."""
+        self._past.cached = cached
 
     def close(self) -> None:
+        self._past.close()
         self._hot.close()
 
-    def _require_newest(self, offset: int) -> None:
-        if offset > self._hot_rows.last_id and offset > (last_id := batches.last_id(self._hot)):
-            raise HotLogBehind(completeness.older_message(offset, last_id))
+    def _newest(self, spec: Spec) -> Moment:
+        """Return the newest moment, with the newest states of `spec` and `hits`, and the hot rows that they lack."""
+        taken_us = int(self._now() * 1_000_000)  # all that follows is read after this time
+        generation = loads.generation(self._hot)
+        before, hot_rows_before = self._states.get(HITS_TABLE), copy.copy(self._hot_rows)
+        self._hot_rows.read_waiting(self._hot)
+        recorded = synced.recorded(self._hot)  # after the hot rows, and before the tables: their versions only rise
+        if spec is DAILY_ERRORS_TABLE:
+            self._states[spec] = self._errors_state(recorded)
+        hits = self._states[HITS_TABLE] = self._state(HITS_TABLE, recorded)
+        if before is not None and before.version != hits.version:
+            self._past.remember(generation, Version(before, hot_rows_before))
+        self._hot_rows.drop_through(min(hits.offset, self._errors_offset(recorded)))
+        last_id = max(self._hot_rows.last_id, *(state.offset for state in self._states.values()))
+        self._read_loaded(last_id)
+        return Moment(hits.version, last_id, 0, taken_us, generation)
 
-    def _states_now(self, recorded: Mapping[str, Synced]) -> tuple[delta_table.State, ...]:
-        """Return the tables in the order of TABLES. One that an older release did not have is empty, like new ones."""
-        states: list[delta_table.State] = []
-        for spec in delta_table.TABLES:
-            if spec.name in self._tables or spec.name in recorded or spec in delta_table.specs(self._root):
-                states.append(self._refresh(spec, recorded.get(spec.name)))
-            else:
-                states.append(delta_table.State(-1, states[0].offset, ()))
-        return tuple(states)
+    def _read_loaded(self, last_id: int) -> None:
+        """Read the batches that were posted after the hot rows were read, and loaded before the tables were."""
+        if last_id > self._hot_rows.last_id:
+            if last_id > (newest := batches.last_id(self._hot)):
+                raise HotLogBehind(completeness.older_message(last_id, newest))
+            self._hot_rows.read_through(self._hot, last_id)
 
-    def _refresh(self, spec: delta_table.Spec, known: Synced | None) -> delta_table.State:
-        table = self._tables.get(spec.name)
-        if table is None:
-            table = self._tables[spec.name] = delta_table.open_table(self._root, spec)
+    def _errors_offset(self, recorded: Mapping[str, Synced]) -> int:
+        """Return a batch up to which `daily_errors` has all batches."""
+        known, state = recorded.get(DAILY_ERRORS_TABLE.name), self._states.get(DAILY_ERRORS_TABLE)
+        return max(0 if known is None else known.last_batch, 0 if state is None else state.offset)
+
+    def _snapshot(self, spec: Spec, moment: Moment, version: Version) -> Snapshot:
+        state, hot_rows = version.state, version.hot_rows
+        moment.require_batches(state.offset)
+        files, staged = hot_rows.staged_files(spec, self._folder / spec.name, state.offset, moment.last_id)
+        hot = hot_rows.rows(spec, state.offset, moment.last_id)
+        return Snapshot(replace(moment, staged=staged), (*state.files, *files), hot)
+
+    def _errors_state(self, recorded: Mapping[str, Synced]) -> State:
+        """Return the newest state of `daily_errors`. A table that an older release did not have is empty."""
+        spec = DAILY_ERRORS_TABLE
+        if spec in self._tables or spec.name in recorded or spec in delta_table.specs(self._root):
+            return self._state(spec, recorded)
+        return State(-1, self._state(HITS_TABLE, recorded).offset, ())
+
+    def _state(self, spec: Spec, recorded: Mapping[str, Synced]) -> State:
+        state, known = self._states.get(spec), recorded.get(spec.name)
+        if state is not None and self._is_newest(spec, state, known):
+            return state
+        # A table whose refresh fails is opened again: delta-rs reads a broken commit as one without changes.
+        table = self._tables.pop(spec) if spec in self._tables else delta_table.open_table(self._root, spec)
         delta_table.refresh(table)
-        state = self._states.get(spec.name)
         if state is None or state.version != table.version():
             durability.require_commits(self._hot, self._root)
-            self._states[spec.name] = state = delta_table.state(table, spec, self._node)
+            state = delta_table.state(table, spec, self._node)
         durability.require_synced(self._root / spec.name, Synced(state.version, state.offset), known)
+        self._tables[spec] = table
         return state
 
-    def _with_staged(self, spec: delta_table.Spec, state: delta_table.State) -> delta_table.State:
-        """Return the table's state with the staged files of waiting batches added."""
-        files, last = self._hot_rows.staged_files(spec, self._root / spec.name, state.offset)
-        return replace(state, files=(*state.files, *files), staged=last) if files else state
+    def _is_newest(self, spec: Spec, state: State, known: Synced | None) -> bool:
+        """Return whether a table needs no refresh, because neither the hot log nor a local log has a later version.
 
-
-def _all(rows: pa.Table) -> pa.Table:
-    return rows
+        The record and the hot batches that a load moves change in one transaction, and the hot rows were read before.
+        """
+        if spec not in self._tables or known is None or known.version > state.version:
+            return False
+        commits = (delta_log.commit_file(self._root / spec.name, state.version + later) for later in (0, 1))
+        return self._root.uri is not None or [commit.exists() for commit in commits] == [True, False]

@@ -20,6 +20,7 @@ from warehouse.lake.agents_file import AGENTS_FILE
 from warehouse.lake.roots import LocalPath, Root
 from warehouse.query import engine, sql_views
 from warehouse.query.snapshot import SnapshotReader
+from warehouse.schema import HOT
 
 MEMORY_LIMIT = "1GB"
 """Memory limit of one connection. 500,000 hot rows take 0.2 GB of it, and a median cannot spill."""
@@ -59,12 +60,12 @@ def connect(
     completeness.require_identity(hot_log, lake)
     if (isinstance(hot_log, Path) and not hot_log.is_file()) or not (lake / AGENTS_FILE).exists():
         raise NoData(f"there is no data in {folder}: name the data folder of `readership serve`")
-    with closing(SnapshotReader(hot_log, lake)) as reader:
-        snapshot = reader.take()
+    with closing(SnapshotReader(hot_log, lake, columns=HOT.names)) as reader:
+        hits, daily_errors = reader.take_all()
     database = engine.connect(folder / RUN / "spill", MEMORY_LIMIT)
     try:
-        sql_views.create(database, snapshot, agents_file.read(lake))
-        engine.lock(database, (*snapshot.hits.files, *snapshot.daily_errors.files))
+        sql_views.create(database, hits, daily_errors, agents_file.read(lake))
+        engine.lock(database, (*hits.files, *daily_errors.files))
     except BaseException:
         database.close()
         raise

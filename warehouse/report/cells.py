@@ -15,7 +15,7 @@ from warehouse.columns.filters import Bound, Filters
 from warehouse.lake import row_groups
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.query import engine
-from warehouse.query.hits_snapshot import HitsSnapshot
+from warehouse.query.snapshot import Snapshot
 from warehouse.query.time_range import TimeRange, round_to_days
 from warehouse.rollups.coverage import Coverage
 
@@ -61,7 +61,7 @@ class Cells:
     shared: tuple[SharedRows, ...] = ()
 
 
-def select(snapshot: HitsSnapshot, coverage: Coverage, scope: Scope, columns: Collection[str]) -> Cells:
+def select(snapshot: Snapshot, coverage: Coverage, scope: Scope, columns: Collection[str]) -> Cells:
     """Return the cells of a scope with some columns, which are names of DIMENSIONS or `project_id`.
 
     `coverage` is the coverage of the snapshot's files by rollups.
@@ -114,7 +114,7 @@ def files_of(files: Sequence[File], time_range: TimeRange) -> list[File]:
     return [file for file in files if first <= file.partition <= last]
 
 
-def has_waiting(snapshot: HitsSnapshot, time_range: TimeRange) -> bool:
+def has_waiting(snapshot: Snapshot, time_range: TimeRange) -> bool:
     """Return whether the range may have a waiting row: a union with none takes 1 ms."""
     if not snapshot.hot.num_rows:
         return False

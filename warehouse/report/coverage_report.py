@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from warehouse.columns.filters import Filters
 from warehouse.control.policy import Periods
-from warehouse.query.hits_snapshot import HitsSnapshot
+from warehouse.query.snapshot import Snapshot
 from warehouse.query.time_range import TimeRange
 from warehouse.report import source_coverage as sources
 from warehouse.report.cells import Scope
@@ -18,9 +18,7 @@ from warehouse.report.sources.measured import Measured, of_kinds
 from warehouse.report.statements import Statements, without_waiting
 
 
-def source_coverage(
-    statements: Statements, snapshot: HitsSnapshot, project: str, policy: Periods = ()
-) -> SourceCoverage:
+def source_coverage(statements: Statements, snapshot: Snapshot, project: str, policy: Periods = ()) -> SourceCoverage:
     """Return the coverage of the sources of a project at the moment of the snapshot. `policy` is the project's."""
     scope = Scope(project, TimeRange(), Filters())
     under_policy = replace(scope, filters=Filters(policy))
@@ -33,13 +31,13 @@ def source_coverage(
     )
 
 
-def first_hit(statements: Statements, snapshot: HitsSnapshot, project: str) -> datetime | None:
+def first_hit(statements: Statements, snapshot: Snapshot, project: str) -> datetime | None:
     """Return the time of the first hit of a project; None without a hit."""
     times = _first_and_last(statements, snapshot, project)["first_hit"].to_pylist()
     return min((each for each in times if each is not None), default=None)
 
 
-def measured(statements: Statements, snapshot: HitsSnapshot, query: Query, policy: Periods) -> Measured:
+def measured(statements: Statements, snapshot: Snapshot, query: Query, policy: Periods) -> Measured:
     """Return when each kind of readers was counted by the sources that a query selects. Its range is not used."""
     now, project = _taken(snapshot), query.project
     key = project, "source days", snapshot.rows_key
@@ -49,7 +47,7 @@ def measured(statements: Statements, snapshot: HitsSnapshot, query: Query, polic
     return Measured(of_kinds(chosen, policy), min((row["first"] for row in rows), default=None), now)
 
 
-def _source_days(statements: Statements, snapshot: HitsSnapshot, project: str) -> pa.Table:
+def _source_days(statements: Statements, snapshot: Snapshot, project: str) -> pa.Table:
     stored = without_waiting(snapshot)
     of_files = statements.cached(
         (project, "source days of files", stored.rows_key),
@@ -59,11 +57,11 @@ def _source_days(statements: Statements, snapshot: HitsSnapshot, project: str) -
     return days.union(of_files, of_waiting, _first_and_last(statements, snapshot, project))
 
 
-def _in_files(statements: Statements, stored: HitsSnapshot, project: str) -> pa.Table:
+def _in_files(statements: Statements, stored: Snapshot, project: str) -> pa.Table:
     return statements.counts(stored, Scope(project, TimeRange(), Filters()), "source", "day")
 
 
-def _first_and_last(statements: Statements, snapshot: HitsSnapshot, project: str) -> pa.Table:
+def _first_and_last(statements: Statements, snapshot: Snapshot, project: str) -> pa.Table:
     """Return the times of the first and last hit of each source, in files and in waiting rows."""
     stored = without_waiting(snapshot)
     of_files = statements.cached(
@@ -73,5 +71,5 @@ def _first_and_last(statements: Statements, snapshot: HitsSnapshot, project: str
     return pa.concat_tables([of_files, sources.first_and_last_in_rows(snapshot.hot, project)])
 
 
-def _taken(snapshot: HitsSnapshot) -> datetime:
+def _taken(snapshot: Snapshot) -> datetime:
     return datetime.fromtimestamp(snapshot.moment.taken_us / 1_000_000, UTC)

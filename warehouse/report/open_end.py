@@ -7,13 +7,13 @@ import pyarrow.compute as pc
 
 from warehouse.columns.filters import Filters
 from warehouse.lake import row_groups
-from warehouse.query.hits_snapshot import HitsSnapshot
+from warehouse.query.snapshot import Snapshot
 from warehouse.query.time_range import LAST, TimeRange
 from warehouse.report.cells import Scope
 from warehouse.report.statements import Statements, without_waiting
 
 
-def find(statements: Statements, snapshot: HitsSnapshot, project: str, now: datetime) -> datetime:
+def find(statements: Statements, snapshot: Snapshot, project: str, now: datetime) -> datetime:
     """Return `now` if the project has a hit at or after `now`; else LAST, a constant with which results are cached."""
     today = now.date().isoformat()
     latest = (row_groups.latest(file.path) for file in snapshot.files if file.partition >= today)

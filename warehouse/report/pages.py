@@ -6,7 +6,7 @@ from datetime import date
 import pyarrow as pa
 
 from warehouse.columns.filters import Filters
-from warehouse.query.hits_snapshot import HitsSnapshot
+from warehouse.query.snapshot import Snapshot
 from warehouse.query.time_range import TimeRange
 from warehouse.report import cells, ranked_pages
 from warehouse.report.cells import Cells, Scope
@@ -34,22 +34,20 @@ _ORDER: Mapping[Order, str] = {
 }
 
 
-def page(
-    statements: Statements, snapshot: HitsSnapshot, scope: Scope, offset: int, limit: int, listing: Listing
-) -> Page:
+def page(statements: Statements, snapshot: Snapshot, scope: Scope, offset: int, limit: int, listing: Listing) -> Page:
     """Return some paths in the order of a listing."""
     key = "page", scope, offset, limit, listing, snapshot.rows_key
     rows = statements.cached(key, lambda: _rows(statements, snapshot, scope, offset, limit, listing))
     return Page(totals(statements, snapshot, scope), rows.slice(0, limit), rows.num_rows > limit)
 
 
-def totals(statements: Statements, snapshot: HitsSnapshot, scope: Scope) -> Counts:
+def totals(statements: Statements, snapshot: Snapshot, scope: Scope) -> Counts:
     """Return the views of all paths."""
     return Counts.of(statements.counts(snapshot, scope))
 
 
 def every(
-    statements: Statements, snapshot: HitsSnapshot, scope: Scope, batch_rows: int, listing: Listing
+    statements: Statements, snapshot: Snapshot, scope: Scope, batch_rows: int, listing: Listing
 ) -> tuple[Counts, Iterator[pa.RecordBatch]]:
     """Return all paths in the order of a listing, in batches."""
     chosen = _cells(statements, snapshot, scope)
@@ -58,7 +56,7 @@ def every(
     return totals(statements, snapshot, scope), batches
 
 
-def some(statements: Statements, snapshot: HitsSnapshot, scope: Scope, paths: Collection[str]) -> dict[str, Counts]:
+def some(statements: Statements, snapshot: Snapshot, scope: Scope, paths: Collection[str]) -> dict[str, Counts]:
     """Return the counts of some paths. Paths without views are absent."""
     chosen = _cells(statements, snapshot, scope)
     sql = f"SELECT path, {VIEWS} FROM {chosen.sql} WHERE {_some(paths)} GROUP BY path"
@@ -66,7 +64,7 @@ def some(statements: Statements, snapshot: HitsSnapshot, scope: Scope, paths: Co
     return {row["path"]: Counts(row["human"], row["ai"], row["bot"]) for row in rows.to_pylist()}
 
 
-def agent_pages(statements: Statements, snapshot: HitsSnapshot, scope: Scope, by: str) -> dict[str, int]:
+def agent_pages(statements: Statements, snapshot: Snapshot, scope: Scope, by: str) -> dict[str, int]:
     """Return the number of distinct paths that each agent, operator or purpose read. Unknown ones are left out."""
 
     def read() -> pa.Table:
@@ -77,9 +75,7 @@ def agent_pages(statements: Statements, snapshot: HitsSnapshot, scope: Scope, by
     return dict(zip(*rows.to_pydict().values(), strict=True))
 
 
-def first_ai_days(
-    statements: Statements, snapshot: HitsSnapshot, project: str, paths: Collection[str]
-) -> dict[str, date]:
+def first_ai_days(statements: Statements, snapshot: Snapshot, project: str, paths: Collection[str]) -> dict[str, date]:
     """Return the UTC day of the first view by AI of each path that has one."""
     assert len(paths) <= PATHS_MAX
     scope, listed = Scope(project, TimeRange(), Filters(traffic="ai")), sorted(set(paths))
@@ -94,7 +90,7 @@ def first_ai_days(
 
 
 def _rows(
-    statements: Statements, snapshot: HitsSnapshot, scope: Scope, offset: int, limit: int, listing: Listing
+    statements: Statements, snapshot: Snapshot, scope: Scope, offset: int, limit: int, listing: Listing
 ) -> pa.Table:
     """Return the rows of a page and, if there are more, the row after it."""
     shown = f"{_listed(listing)} LIMIT {limit + 1} OFFSET {offset}"
@@ -112,7 +108,7 @@ def _some(paths: Collection[str]) -> str:
     return f"path IN ({', '.join(f'$paths[{number}]' for number in range(1, len(paths) + 1)) or 'NULL'})"
 
 
-def _cells(statements: Statements, snapshot: HitsSnapshot, scope: Scope, *more: str) -> Cells:
+def _cells(statements: Statements, snapshot: Snapshot, scope: Scope, *more: str) -> Cells:
     return cells.select(snapshot, statements.coverage(snapshot), scope, ("path", "traffic", *more))
 
 

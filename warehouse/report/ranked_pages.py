@@ -15,7 +15,7 @@ from warehouse.columns import sources
 from warehouse.columns.filters import Filters
 from warehouse.control import policy
 from warehouse.control.policy import DEFAULT, Span
-from warehouse.query.hits_snapshot import HitsSnapshot
+from warehouse.query.snapshot import Snapshot
 from warehouse.query.time_range import round_to_days
 from warehouse.report import cells
 from warehouse.report.cells import Cells, Scope
@@ -36,7 +36,7 @@ FROM sums WHERE {{is_read}} AND {{listed}}
 
 
 def page(
-    statements: Statements, snapshot: HitsSnapshot, scope: Scope, offset: int, limit: int, listing: Listing, listed: str
+    statements: Statements, snapshot: Snapshot, scope: Scope, offset: int, limit: int, listing: Listing, listed: str
 ) -> pa.Table | None:
     """Return the rows of a page and, if there are more, the row after it; None if the ranking cannot answer.
 

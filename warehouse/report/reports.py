@@ -1,4 +1,4 @@
-"""Reports of one process, all but those of errors: see `warehouse.report.audience.errors`."""
+"""Reports of one process."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,15 +13,17 @@ import pyarrow.compute as pc
 from warehouse.columns.filters import Filters
 from warehouse.control.policy import Periods
 from warehouse.errors import BatchDamaged, DataIncomplete
+from warehouse.lake.delta_table import DAILY_ERRORS_TABLE
 from warehouse.lake.roots import Root
-from warehouse.query.hits_snapshot import HitsReader, HitsSnapshot
 from warehouse.query.moment import Moment
-from warehouse.query.past_hits import PAST_SHARE
+from warehouse.query.past import PAST_SHARE
 from warehouse.query.result_cache import ResultCache
+from warehouse.query.snapshot import Snapshot, SnapshotReader
 from warehouse.query.time_range import FIRST, TimeRange
 from warehouse.report import coverage_report, open_end, pages, series
-from warehouse.report.audience import activity, agents, user_agents, verdicts, visits_sent
+from warehouse.report.audience import activity, agents, errors, user_agents, verdicts, visits_sent
 from warehouse.report.audience.activity import Sparkline
+from warehouse.report.audience.errors import ErrorQuery
 from warehouse.report.audience.last_days import last_days
 from warehouse.report.audience.verdicts import Verdicts
 from warehouse.report.cells import Scope
@@ -50,7 +52,7 @@ class Reports:
 
     def __init__(
         self,
-        reader: HitsReader,
+        reader: SnapshotReader,
         root: Root,
         spill: Path,
         cache_bytes: int,
@@ -68,13 +70,13 @@ class Reports:
         reader.cache_in(ResultCache(int(cache_bytes * PAST_SHARE)))
         self._statements = Statements(spill, self._cached, self._coverage, self._ranking)
 
-    def take(self, as_of: Moment | None = None) -> HitsSnapshot:
-        """Return the newest snapshot, or that of `as_of`: see `HitsReader.take`."""
+    def take(self, as_of: Moment | None = None) -> Snapshot:
+        """Return the newest snapshot, or that of `as_of`: see `SnapshotReader.take`."""
         return self._reader.take(as_of)
 
     def views(
         self,
-        snapshot: HitsSnapshot,
+        snapshot: Snapshot,
         query: Query,
         offset: int,
         limit: int,
@@ -88,19 +90,19 @@ class Reports:
         scope = self._scope(snapshot, query)
         return pages.page(self._statements, snapshot, scope, offset, limit, Listing(order, audience))
 
-    def views_of(self, snapshot: HitsSnapshot, query: Query, paths: Collection[str]) -> dict[str, Counts]:
+    def views_of(self, snapshot: Snapshot, query: Query, paths: Collection[str]) -> dict[str, Counts]:
         """Return the counts of some paths that match the filter by path. Paths without views are absent."""
         return pages.some(self._statements, snapshot, self._scope(snapshot, query), paths)
 
     def all_views(
-        self, snapshot: HitsSnapshot, query: Query, order: Order = "total", audience: Audience = "all"
+        self, snapshot: Snapshot, query: Query, order: Order = "total", audience: Audience = "all"
     ) -> tuple[Counts, Iterator[pa.RecordBatch]]:
         """Return all paths in the order of `views`, in batches of BATCH_ROWS rows."""
         scope = self._scope(snapshot, query)
         return pages.every(self._statements, snapshot, scope, BATCH_ROWS, Listing(order, audience))
 
     def breakdown(
-        self, snapshot: HitsSnapshot, query: Query, by: str, offset: int, limit: int, listing: Listing = BY_TOTAL
+        self, snapshot: Snapshot, query: Query, by: str, offset: int, limit: int, listing: Listing = BY_TOTAL
     ) -> Page:
         """Return some values of a dimension, those of bots included: most views first, then by value in byte order.
 
@@ -114,7 +116,7 @@ class Reports:
         rows = self._ranked(snapshot, scope, by)
         return Page.of(Counts.of(rows), rows, offset, limit)
 
-    def all_breakdown(self, snapshot: HitsSnapshot, query: Query, by: str) -> tuple[Counts, Iterator[pa.RecordBatch]]:
+    def all_breakdown(self, snapshot: Snapshot, query: Query, by: str) -> tuple[Counts, Iterator[pa.RecordBatch]]:
         """Return all values in the order of `breakdown`, in batches of BATCH_ROWS rows."""
         scope = self._scope(snapshot, query)
         if by == PATH:
@@ -123,7 +125,7 @@ class Reports:
         rows = self._ranked(snapshot, scope, by)
         return Counts.of(rows), iter(rows.combine_chunks().to_batches(BATCH_ROWS))
 
-    def series(self, snapshot: HitsSnapshot, query: Query, interval: str, zone: ZoneInfo) -> tuple[Counts, pa.Table]:
+    def series(self, snapshot: Snapshot, query: Query, interval: str, zone: ZoneInfo) -> tuple[Counts, pa.Table]:
         """Return the views of each time bucket: start, human, ai, bot and total, with zeros for empty buckets.
 
         A query from FIRST begins at the first hit of the project, and one without an end ends with the bucket of `now`.
@@ -136,7 +138,7 @@ class Reports:
         rows = series.series(parts, counts)
         return Counts.of(rows), rows
 
-    def series_by_purpose(self, snapshot: HitsSnapshot, query: Query, interval: str) -> dict[str, pa.Table]:
+    def series_by_purpose(self, snapshot: Snapshot, query: Query, interval: str) -> dict[str, pa.Table]:
         """Return the series of each purpose of AI agents that has a view, by UTC days, weeks or months.
 
         Raises:
@@ -148,7 +150,7 @@ class Reports:
         purposes = (name for name in counts["purpose"].unique().to_pylist() if name is not None)
         return {name: series.series(parts, counts.filter(pc.field("purpose") == name)) for name in purposes}
 
-    def agents(self, snapshot: HitsSnapshot, query: Query) -> pa.Table:
+    def agents(self, snapshot: Snapshot, query: Query) -> pa.Table:
         """Return the AI agents and other bots: agent, operator, purpose, traffic, views and last_day.
 
         The order is most views first: see `agents.list_agents`.
@@ -156,7 +158,7 @@ class Reports:
         scope = self._scope(snapshot, query)
         return agents.list_agents(self._statements.counts(snapshot, scope, *agents.COLUMNS, "day"))
 
-    def user_agents(self, snapshot: HitsSnapshot, query: Query, traffic: str | None, limit: int) -> pa.Table:
+    def user_agents(self, snapshot: Snapshot, query: Query, traffic: str | None, limit: int) -> pa.Table:
         """Return the user agents with most views in the last 7 UTC days of the range: user_agent, rule, agent, views.
 
         `traffic` is human, ai or bot, or None for any. A filter by agent returns the user agents of this agent.
@@ -164,13 +166,13 @@ class Reports:
         scope = self._last_days(snapshot, query, user_agents.DAYS)
         return user_agents.rank(self._statements.counts(snapshot, scope, *user_agents.COLUMNS), traffic, limit)
 
-    def verdicts(self, snapshot: HitsSnapshot, query: Query) -> Verdicts:
+    def verdicts(self, snapshot: Snapshot, query: Query) -> Verdicts:
         """Return the verdicts of the verification on AI agents and other bots: see `Verdicts`."""
         scope, last = self._scope(snapshot, query), self._last_days(snapshot, query, verdicts.DAYS)
         states = self._statements.counts(snapshot, scope, *verdicts.STATES)
         return verdicts.read(states, self._statements.counts(snapshot, last, *verdicts.EVIDENCE))
 
-    def agent_pages(self, snapshot: HitsSnapshot, query: Query, by: str = "agent") -> dict[str, int]:
+    def agent_pages(self, snapshot: Snapshot, query: Query, by: str = "agent") -> dict[str, int]:
         """Return the number of distinct paths that each AI agent (or operator, or purpose) read.
 
         They are those of the last 32 UTC days of the range, in which a month of any time zone lies.
@@ -179,7 +181,7 @@ class Reports:
         return pages.agent_pages(self._statements, snapshot, scope, by)
 
     def visits_sent(
-        self, snapshot: HitsSnapshot, query: Query, hosts: Mapping[str, str], campaigns: Mapping[str, str]
+        self, snapshot: Snapshot, query: Query, hosts: Mapping[str, str], campaigns: Mapping[str, str]
     ) -> dict[str, int]:
         """Return the views by people whom AI products sent, by operator: by referrer or campaign, whichever are more.
 
@@ -193,25 +195,39 @@ class Reports:
         )
         return visits_sent.larger(*sent)
 
-    def first_ai_days(self, snapshot: HitsSnapshot, query: Query, paths: Collection[str]) -> dict[str, date]:
+    def first_ai_days(self, snapshot: Snapshot, query: Query, paths: Collection[str]) -> dict[str, date]:
         """Return the UTC day of the first view by AI, in any range, of each path that has one; at most 10,000 paths."""
         return pages.first_ai_days(self._statements, snapshot, query.project, paths)
 
-    def sparklines(self, snapshot: HitsSnapshot, projects: Collection[str], now: datetime) -> dict[str, Sparkline]:
+    def sparklines(self, snapshot: Snapshot, projects: Collection[str], now: datetime) -> dict[str, Sparkline]:
         """Return the views by people and by AI of each project on the last 30 UTC days, today included."""
         drawn = activity.sparklines(self._statements, snapshot, projects, now)
         return {project: self._under_policy(snapshot, project, line) for project, line in drawn.items()}
 
-    def last_hits(self, snapshot: HitsSnapshot, projects: Collection[str]) -> dict[str, datetime | None]:
+    def last_hits(self, snapshot: Snapshot, projects: Collection[str]) -> dict[str, datetime | None]:
         """Return the time of the last hit of each project; None without a hit."""
         return activity.last_hits(self._statements, snapshot, projects)
 
-    def source_coverage(self, snapshot: HitsSnapshot, project: str) -> SourceCoverage:
+    def errors(self, query: ErrorQuery, moment: Moment) -> pa.Table:
+        """Return path, agent, traffic, status, requests, first_seen and last_seen: most requests first.
+
+        Rows with equal requests are in the byte order of path and agent, unknown ones last. `moment` is that of a
+        snapshot: see `SnapshotReader.take`.
+        """
+        return errors.rows(self._statements.fast, self._reader.take(moment, DAILY_ERRORS_TABLE), query)
+
+    def error_trends(self, query: ErrorQuery, offset: int, limit: int) -> pa.Table:
+        """Return some of the newest `errors` with two more columns: days, the UTC days with requests, and
+        requests_of_days."""
+        snapshot = self._reader.take(spec=DAILY_ERRORS_TABLE)
+        return errors.trends(self._statements.fast, snapshot, query, offset, limit)
+
+    def source_coverage(self, snapshot: Snapshot, project: str) -> SourceCoverage:
         """Return the first and last hit of each source of a project, its days without a hit, and warnings."""
         result = coverage_report.source_coverage(self._statements, snapshot, project, self._policy_of(project))
         return replace(result, warnings=(*result.warnings, *self._warnings_of(project)))
 
-    def measured(self, snapshot: HitsSnapshot, query: Query) -> Measured:
+    def measured(self, snapshot: Snapshot, query: Query) -> Measured:
         """Return when the sources that a query selects counted each kind of readers."""
         return coverage_report.measured(self._statements, snapshot, query, self._policy_of(query.project))
 
@@ -232,26 +248,26 @@ class Reports:
         self._statements.close()
         self._reader.close()
 
-    def _ranked(self, snapshot: HitsSnapshot, scope: Scope, by: str) -> pa.Table:
+    def _ranked(self, snapshot: Snapshot, scope: Scope, by: str) -> pa.Table:
         """Return the rows of a breakdown: value, human, ai, bot and total."""
         counts = self._statements.counts(snapshot, scope, by, order=f" ORDER BY human + ai DESC, {by} NULLS LAST")
         total = pc.add(counts["human"], counts["ai"])
         return counts.rename_columns({by: "value"}).append_column("total", total)
 
-    def _buckets(self, snapshot: HitsSnapshot, query: Query, interval: str, zone: ZoneInfo) -> list[Bucket]:
+    def _buckets(self, snapshot: Snapshot, query: Query, interval: str, zone: ZoneInfo) -> list[Bucket]:
         start: datetime | None = query.start
         if start == FIRST:
             start = coverage_report.first_hit(self._statements, snapshot, query.project)
         end = query.now + _MICROSECOND if query.end is None else query.end
         return buckets(TimeRange(start, end), interval, zone) if start else []
 
-    def _scope(self, snapshot: HitsSnapshot, query: Query) -> Scope:
+    def _scope(self, snapshot: Snapshot, query: Query) -> Scope:
         end = query.end or open_end.find(self._statements, snapshot, query.project, query.now)
         return Scope(
             query.project, TimeRange(query.start, end), query.filters.but(policy=self._policy_of(query.project))
         )
 
-    def _under_policy(self, snapshot: HitsSnapshot, project: str, line: Sparkline) -> Sparkline:
+    def _under_policy(self, snapshot: Snapshot, project: str, line: Sparkline) -> Sparkline:
         """Return the sparkline of a project, counted again if a source policy leaves out some hits."""
         policy = self._policy_of(project)
         if not policy:
@@ -259,12 +275,12 @@ class Reports:
         scope = Scope(project, activity.time_range(line.days), Filters(policy))
         return activity.of_days(line.days, self._statements.counts(snapshot, scope, "day"))
 
-    def _last_days(self, snapshot: HitsSnapshot, query: Query, days: int) -> Scope:
+    def _last_days(self, snapshot: Snapshot, query: Query, days: int) -> Scope:
         """Return the scope of a query in the last UTC days of its range."""
         scope = self._scope(snapshot, query)
         return replace(scope, time_range=last_days(scope.time_range, query.now, days))
 
-    def _coverage(self, snapshot: HitsSnapshot) -> Coverage:
+    def _coverage(self, snapshot: Snapshot) -> Coverage:
         """Return the rollups that cover the files of a snapshot. They are read again after each change of theirs."""
         written = coverage.written_key(self._root)
         key = "coverage", snapshot.files_key, written

@@ -16,7 +16,7 @@ from warehouse.control.policy import on as policy_on
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.plural import counted
 from warehouse.query import engine
-from warehouse.query.hits_snapshot import HitsSnapshot
+from warehouse.query.snapshot import Snapshot
 from warehouse.query.time_range import TimeRange
 from warehouse.report.cells import Cells, Scope
 from warehouse.report.sources import silence
@@ -80,7 +80,7 @@ class SourceCoverage:
         return {each.source: each.first_hit for each in self.sources}
 
 
-def first_and_last_in_files(statements: Statements, snapshot: HitsSnapshot, project: str, days: pa.Table) -> pa.Table:
+def first_and_last_in_files(statements: Statements, snapshot: Snapshot, project: str, days: pa.Table) -> pa.Table:
     """Return the times of the first and last hit of each source: columns source, first_hit and last_hit.
 
     `days` are the counts of the files of the snapshot by source and day. Only the first and the last day of each source

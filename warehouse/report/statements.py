@@ -18,8 +18,8 @@ from warehouse.errors import SlowReport, SpillFull
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.plural import counted
 from warehouse.query import engine
-from warehouse.query.hits_snapshot import HOT_COLUMNS, HitsSnapshot
 from warehouse.query.result_cache import ResultCache
+from warehouse.query.snapshot import HOT_COLUMNS, Snapshot
 from warehouse.report import cells
 from warehouse.report.cells import SHARED_ROWS_MAX, Cells, Scope, SharedRows
 from warehouse.rollups.coverage import Coverage
@@ -46,21 +46,21 @@ class Statements:
         self,
         spill: Path,
         cached: ResultCache,
-        coverage: Callable[[HitsSnapshot], Coverage],
+        coverage: Callable[[Snapshot], Coverage],
         ranking: Callable[[], Ranking | None],
     ) -> None:
-        """Create the databases.
+        """Create the databases. `fast` is the one of fast statements.
 
         `coverage` returns the rollups that cover the files of a snapshot, and `ranking` the newest ranking of paths.
         """
-        self._fast, self._slow = engine.connect(spill), engine.connect(spill, SLOW_MEMORY)
-        self._fast.execute("SET GLOBAL parquet_metadata_cache = true")  # the files are never changed
+        self.fast, self._slow = engine.connect(spill), engine.connect(spill, SLOW_MEMORY)
+        self.fast.execute("SET GLOBAL parquet_metadata_cache = true")  # the files are never changed
         self._slow.execute(f"SET max_temp_directory_size = '{SPILL_LIMIT}'")  # ignored in the configuration
         self.cached, self.coverage, self.ranking = cached, coverage, ranking
         self._alone = threading.Lock()
         self._failed = set[str | tuple[str, ...]]()  # projects whose last report needed more memory than SLOW_MEMORY
 
-    def counts(self, snapshot: HitsSnapshot, scope: Scope, *by: str, order: str = "") -> pa.Table:
+    def counts(self, snapshot: Snapshot, scope: Scope, *by: str, order: str = "") -> pa.Table:
         """Return the page views by some dimensions: these columns, human, ai and bot, without rows of zeros.
 
         `source` is one of the names. `order` is the SQL of an ORDER BY.
@@ -74,7 +74,7 @@ class Statements:
 
         return self.cached((scope, by, order, snapshot.rows_key), read)
 
-    def read(self, snapshot: HitsSnapshot, scope: Scope, chosen: Cells, sql: str, **values: Any) -> pa.Table:
+    def read(self, snapshot: Snapshot, scope: Scope, chosen: Cells, sql: str, **values: Any) -> pa.Table:
         """Return the rows of a statement over cells. `values` are bound beside those of the cells.
 
         Raises:
@@ -86,7 +86,7 @@ class Statements:
             return engine.fetch(cursor, sql, chosen.bound | values)
 
     def batches(
-        self, snapshot: HitsSnapshot, scope: Scope, chosen: Cells, sql: str, batch_rows: int
+        self, snapshot: Snapshot, scope: Scope, chosen: Cells, sql: str, batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
         """Return the rows of a statement in batches: from a table that spills, if the cells are slow to read."""
         if not chosen.is_slow:
@@ -95,7 +95,7 @@ class Statements:
         return chain(list(islice(batches, 1)), batches)  # an error of the statement is raised here
 
     def _spilled(
-        self, snapshot: HitsSnapshot, scope: Scope, chosen: Cells, sql: str, batch_rows: int
+        self, snapshot: Snapshot, scope: Scope, chosen: Cells, sql: str, batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
         sql, tables = self._with_shared(scope, chosen, sql)
         with self._slow.cursor() as cursor:  # a temporary table belongs to its cursor
@@ -118,7 +118,7 @@ class Statements:
                 _register(cursor, tables)
                 yield cursor
         else:
-            with engine.reader(self._fast) as cursor:
+            with engine.reader(self.fast) as cursor:
                 _register(cursor, tables)
                 yield cursor
 
@@ -175,7 +175,7 @@ class Statements:
         return f"reports of {counted(len(self._failed), 'project')} need more memory than they may use"
 
     def close(self) -> None:
-        self._fast.close()
+        self.fast.close()
         self._slow.close()
 
 
@@ -184,7 +184,7 @@ def _register(cursor: duckdb.DuckDBPyConnection, tables: Mapping[str, pa.Table])
         cursor.register(name, table)
 
 
-def without_waiting(snapshot: HitsSnapshot) -> HitsSnapshot:
+def without_waiting(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot of the files alone, whose results stay valid while hits arrive."""
     moment = replace(snapshot.moment, last_id=0, generation=0)
     return replace(snapshot, moment=moment, hot=snapshot.hot.slice(0, 0))

@@ -18,7 +18,7 @@ from api.settings import Settings
 from warehouse.columns.filters import Filters
 from warehouse.control import database
 from warehouse.database.pool import Pool
-from warehouse.query.hits_snapshot import HitsReader
+from warehouse.query.snapshot import SnapshotReader
 from warehouse.query.time_range import FIRST
 from warehouse.report.reports import Reports
 from warehouse.report.results import Query
@@ -116,7 +116,7 @@ def _demo_user(control: Pool, now_s: int) -> User:
 
 
 def _show_export(settings: Settings, now: datetime) -> None:
-    reader = HitsReader(settings.hot_log, settings.lake)
+    reader = SnapshotReader(settings.hot_log, settings.lake)
     with closing(Reports(reader, settings.lake, settings.run / "spill", settings.cache_bytes)) as reports:
         query = Query(DEMO, FIRST, None, Filters(), now)
         page = reports.views(reports.take(), query, 0, PATHS_SHOWN)

@@ -12,7 +12,7 @@ from warehouse.columns.filters import Filters
 from warehouse.control import policy
 from warehouse.control.policy import Periods, Policy
 from warehouse.errors import NoData
-from warehouse.query.hits_snapshot import HitsReader
+from warehouse.query.snapshot import SnapshotReader
 from warehouse.query.time_range import FIRST
 from warehouse.report.reports import Reports
 from warehouse.report.results import Query
@@ -87,7 +87,7 @@ def _counter(choices: Choices) -> Iterator[Count]:
 
 @contextmanager
 def _reports(settings: Settings, policy_of: Callable[[str], Periods]) -> Iterator[Reports]:
-    reader, spill = HitsReader(settings.hot_log, settings.lake), settings.run / "spill"
+    reader, spill = SnapshotReader(settings.hot_log, settings.lake), settings.run / "spill"
     with closing(Reports(reader, settings.lake, spill, settings.cache_bytes, policy_of)) as reports:
         yield reports
 

@@ -16,7 +16,7 @@ from api.http.problems import Problem
 from api.http.report_parameters import timezones
 from warehouse.columns.dimensions import FILTERS, dimension
 from warehouse.columns.filters import Filters
-from warehouse.query.hits_snapshot import HitsSnapshot
+from warehouse.query.snapshot import Snapshot
 from warehouse.report.reports import Reports
 from warehouse.report.results import Query
 
@@ -107,7 +107,7 @@ class View:
         return self.visit.state.reports
 
     @cached_property
-    def snapshot(self) -> HitsSnapshot:
+    def snapshot(self) -> Snapshot:
         return self.reports.take()
 
     @cached_property

@@ -74,7 +74,7 @@ async def list_errors(request: Request) -> Response:
 
 def _respond(request: Request, page: ErrorsPage, media_type: str) -> Response:
     moment = state_of(request).reports.take(page.as_of).moment
-    rows = state_of(request).errors.rows(page.query, moment).rename_columns(SCHEMA.names).cast(SCHEMA)
+    rows = state_of(request).reports.errors(page.query, moment).rename_columns(SCHEMA.names).cast(SCHEMA)
     if media_type == JSON:
         return responses.document(request, moment, _errors(rows, page))
     first, today = page.query.first, datetime.fromtimestamp(moment.taken_us // 1_000_000, UTC).date()

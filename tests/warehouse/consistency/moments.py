@@ -2,7 +2,7 @@
 
 from tests.warehouse.site import Site, view
 from warehouse.query import engine
-from warehouse.query.hits_snapshot import HitsSnapshot
+from warehouse.query.snapshot import Snapshot
 
 NOW_S = 1_788_264_000
 """2026-09-01T12:00:00Z"""
@@ -18,7 +18,7 @@ class Clock:
         return self.now_s
 
 
-def hits(site: Site, snapshot: HitsSnapshot) -> list[str]:
+def hits(site: Site, snapshot: Snapshot) -> list[str]:
     """Return the paths of all rows, read from the files and the hot rows."""
     stored = []
     if snapshot.files:

@@ -21,6 +21,7 @@ from warehouse.maintenance import compact
 from warehouse.query import sql_views
 from warehouse.query.snapshot import SnapshotReader
 from warehouse.query.time_range import FIRST, LAST
+from warehouse.schema import HOT
 
 pytestmark = pytest.mark.long
 
@@ -151,9 +152,9 @@ class Warehouse(RuleBasedStateMachine):
     @rule()
     def sql(self) -> None:
         """Compare the SQL view `hits` row by row, and `daily_views` with its counts."""
-        reader = SnapshotReader(self.site.hot_log, self.site.root)
+        reader = SnapshotReader(self.site.hot_log, self.site.root, columns=HOT.names)
         with self.site.database.cursor() as cursor:
-            sql_views.create_temporary(cursor, reader.take())
+            sql_views.create_temporary(cursor, *reader.take_all())
             hits = cursor.sql("SELECT * FROM hits").to_arrow_table().to_pylist()
             counted = cursor.sql("SELECT * FROM daily_views").to_arrow_table().to_pylist()
         reader.close()

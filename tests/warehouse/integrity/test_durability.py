@@ -117,7 +117,7 @@ def test_open_reader_is_not_affected_by_a_checkpoint_that_breaks_later(site: Sit
     site.load()
     site.table(delta_table.HITS_TABLE).create_checkpoint()
     commit(site, 4).with_suffix(".checkpoint.parquet").write_bytes(b"junk")
-    assert sum(file.rows for file in reader.take().hits.files) == 4
+    assert sum(file.rows for file in reader.take().files) == 4
     reader.close()
 
 
@@ -284,7 +284,7 @@ def test_reader_with_an_open_commit_that_is_set_aside_counts_its_rows_once(site:
     reader = SnapshotReader(site.hot_log, site.root)
     for _ in range(2):
         snapshot = reader.take()
-        assert sum(file.rows for file in snapshot.hits.files) + snapshot.hits_hot.num_rows == 4
+        assert sum(file.rows for file in snapshot.files) + snapshot.hot.num_rows == 4
         durability.prepare(site.hot, site.root)
         site.load()
     reader.close()

@@ -172,7 +172,7 @@ def test_offsets_survive_compaction_checkpoint_and_vacuum(site: Site) -> None:
 
 def read_count(site: Site, snapshot: Snapshot) -> int:
     """Return the number of hits of a snapshot, as DuckDB reads them from its file list."""
-    ((count,),) = site.database.execute(f"SELECT count(*) FROM {engine.parquet(snapshot.hits.files)}").fetchall()
+    ((count,),) = site.database.execute(f"SELECT count(*) FROM {engine.parquet(snapshot.files)}").fetchall()
     return int(count)
 
 

@@ -17,7 +17,6 @@ from warehouse.hotlog import batches, wal
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
 from warehouse.maintenance import compact, erase
-from warehouse.query.hits_snapshot import HitsReader
 from warehouse.query.snapshot import SnapshotReader
 from warehouse.schema import HOT
 
@@ -168,7 +167,7 @@ def test_erasure_deletes_loaded_batches_that_the_hot_log_retains(site: Site, era
 
 
 def test_erasure_of_days_that_have_no_rows_leaves_loaded_batches_and_moments(site: Site) -> None:
-    with closing(HitsReader(site.hot_log, site.root)) as reader:
+    with closing(SnapshotReader(site.hot_log, site.root)) as reader:
         site.load()
         moment = reader.take().moment
         assert erase_before(site, 1_000) == 0
@@ -179,7 +178,7 @@ def test_erasure_of_days_that_have_no_rows_leaves_loaded_batches_and_moments(sit
 def test_moment_that_a_client_changed_does_not_have_erased_rows(site: Site) -> None:
     site.post(view(SECRET, project_id="goes"), view())
     site.load()
-    with closing(HitsReader(site.hot_log, site.root)) as reader:
+    with closing(SnapshotReader(site.hot_log, site.root)) as reader:
         before = reader.take().moment
         assert erase_project(site, "goes") == 1
         after = reader.take().moment

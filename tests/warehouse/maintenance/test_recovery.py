@@ -15,7 +15,7 @@ from warehouse.integrity import completeness
 from warehouse.lake import delta_table, registry
 from warehouse.lake.roots import Root
 from warehouse.maintenance import recovery
-from warehouse.query.hits_snapshot import HitsReader
+from warehouse.query.snapshot import SnapshotReader
 
 HALF: Row = view("/half", NOON + 9 * DAY, event_id="half")
 
@@ -65,7 +65,7 @@ def test_all_tables_and_the_next_batch_go_on_above_the_batches_of_hits(tmp_path:
 def test_moment_of_before_the_acceptance_has_expired(tmp_path: Path) -> None:
     with closing(with_older_hot_log(tmp_path)) as site:
         accept(site)
-        with closing(HitsReader(site.hot_log, site.root)) as reader:
+        with closing(SnapshotReader(site.hot_log, site.root)) as reader:
             first = reader.take().moment
             assert reader.take(first).moment == first
             accept(site)
@@ -82,7 +82,7 @@ def test_moment_of_a_lost_hot_log_has_expired(tmp_path: Path, erasures: int) -> 
         site.post(*some_rows(0, 6))
         site.load()
         site.post(view("/lost"))
-        with closing(HitsReader(site.hot_log, site.root)) as reader:
+        with closing(SnapshotReader(site.hot_log, site.root)) as reader:
             snapshot = reader.take()
             assert snapshot.hot.num_rows == 1
     for file in tmp_path.glob("hot.sqlite*"):
@@ -91,7 +91,7 @@ def test_moment_of_a_lost_hot_log_has_expired(tmp_path: Path, erasures: int) -> 
         accept(site)
         for path in ("/1", "/2", "/3"):
             site.post(view(path))
-        with closing(HitsReader(site.hot_log, site.root)) as reader, pytest.raises(MomentExpired):
+        with closing(SnapshotReader(site.hot_log, site.root)) as reader, pytest.raises(MomentExpired):
             reader.take(snapshot.moment)
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests import temporary
 from tests.warehouse.site import view
 from warehouse.hotlog import batches, retention
+from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query import hot_rows
 from warehouse.query.hot_rows import HotRows
 from warehouse.schema import HOT
@@ -47,7 +48,7 @@ def test_rows_are_those_of_the_batches_between_two_ids(rounds: list[tuple[list[i
             dropped = max(dropped, min(drop, rows.last_id))
             rows.drop_through(dropped)
             expected = [id for id in model if dropped < id <= last_id]
-            assert rows.rows(dropped, last_id)["batch_id"].to_pylist() == expected
+            assert rows.rows(HITS_TABLE, dropped, last_id)["batch_id"].to_pylist() == expected
 
 
 def test_read_ends_at_the_last_id(hot: sqlite3.Connection) -> None:
@@ -55,7 +56,7 @@ def test_read_ends_at_the_last_id(hot: sqlite3.Connection) -> None:
         post(hot, 2)
     rows = HotRows(["path"], offset=1)
     rows.read_through(hot, 3)
-    assert (rows.last_id, rows.rows(0)["batch_id"].to_pylist()) == (3, [2, 2, 3, 3])
+    assert (rows.last_id, rows.rows(HITS_TABLE, 0)["batch_id"].to_pylist()) == (3, [2, 2, 3, 3])
 
 
 def test_gap_in_the_batches_is_recorded(hot: sqlite3.Connection) -> None:
@@ -65,7 +66,7 @@ def test_gap_in_the_batches_is_recorded(hot: sqlite3.Connection) -> None:
     rows.read_through(hot, 2)
     hot.execute("DELETE FROM batches WHERE id = 3")
     rows.read_waiting(hot)
-    assert (rows.complete_above, rows.last_id, rows.rows(0)["batch_id"].to_pylist()) == (3, 5, [1, 2, 4, 5])
+    assert (rows.complete_above, rows.last_id, rows.rows(HITS_TABLE, 0)["batch_id"].to_pylist()) == (3, 5, [1, 2, 4, 5])
 
 
 def test_loaded_batches_are_not_read_as_waiting_ones(hot: sqlite3.Connection) -> None:
@@ -74,7 +75,7 @@ def test_loaded_batches_are_not_read_as_waiting_ones(hot: sqlite3.Connection) ->
     retention.mark_loaded(hot, 2, {}, 0)
     rows = HotRows(["path"])
     rows.read_waiting(hot)
-    assert (rows.complete_above, rows.last_id, rows.rows(0)["batch_id"].to_pylist()) == (2, 3, [3])
+    assert (rows.complete_above, rows.last_id, rows.rows(HITS_TABLE, 0)["batch_id"].to_pylist()) == (2, 3, [3])
 
 
 def test_rows_are_copied_out_of_their_messages(hot: sqlite3.Connection) -> None:
@@ -97,5 +98,5 @@ def test_rows_of_many_small_batches_are_in_few_chunks(
         if number % 3:
             rows.read_waiting(hot)
     rows.read_waiting(hot)
-    assert rows.rows(0)["batch_id"].to_pylist() == list(range(1, 101))
-    assert rows.rows(0)["batch_id"].num_chunks <= 7
+    assert rows.rows(HITS_TABLE, 0)["batch_id"].to_pylist() == list(range(1, 101))
+    assert rows.rows(HITS_TABLE, 0)["batch_id"].num_chunks <= 7

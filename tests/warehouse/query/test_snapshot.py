@@ -10,15 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.warehouse.consistency.moments import Clock, hits, paths, post
 from tests.warehouse.site import DAY, NOON, ROOT, Row, Site, rank, some_rows, view
 from warehouse.errors import BatchDamaged, DataIncomplete
 from warehouse.hotlog import batches
 from warehouse.lake import delta_table
 from warehouse.maintenance import compact
 from warehouse.query import hot_rows, sql_views
-from warehouse.query.snapshot import Snapshot, SnapshotReader
+from warehouse.query.snapshot import HOT_COLUMNS, Snapshot, SnapshotReader
 from warehouse.query.time_range import FIRST, LAST
 from warehouse.report.reports import Reports
+from warehouse.schema import HOT
 
 BATCHES, BATCH_ROWS = 50, 7
 ROWS = BATCHES * BATCH_ROWS
@@ -27,7 +29,7 @@ COUNTED = sum(row["traffic"] != "bot" for row in some_rows(0, ROWS))
 
 @pytest.fixture
 def reader(site: Site) -> Iterable[SnapshotReader]:
-    reader = SnapshotReader(site.hot_log, site.root)
+    reader = SnapshotReader(site.hot_log, site.root, columns=HOT.names)
     yield reader
     reader.close()
 
@@ -84,9 +86,9 @@ class Writer:
         return self.process.wait()
 
 
-def count_hits_and_errors(site: Site, snapshot: Snapshot) -> tuple[int, int]:
+def count_hits_and_errors(site: Site, snapshots: tuple[Snapshot, Snapshot]) -> tuple[int, int]:
     with site.database.cursor() as cursor:
-        sql_views.create_temporary(cursor, snapshot)
+        sql_views.create_temporary(cursor, *snapshots)
         counted = cursor.execute("SELECT (SELECT count(*) FROM hits), (SELECT coalesce(sum(requests), 0) FROM errors)")
         totals: tuple[int, int] | None = counted.fetchone()
     assert totals is not None
@@ -95,7 +97,7 @@ def count_hits_and_errors(site: Site, snapshot: Snapshot) -> tuple[int, int]:
 
 def rows_of(snapshot: Snapshot) -> int:
     """Return the number of hits without a query, so that many snapshots are taken in a short time."""
-    return sum(file.rows for file in snapshot.hits.files) + int(snapshot.hits_hot.num_rows)
+    return sum(file.rows for file in snapshot.files) + int(snapshot.hot.num_rows)
 
 
 @pytest.mark.long
@@ -105,11 +107,11 @@ def test_snapshots_have_all_acknowledged_rows_and_never_shrink_while_another_pro
     writer, before = Writer(site), 0
     while writer.is_writing():
         acknowledged = writer.acknowledged
-        hits = rows_of(reader.take())
-        assert hits >= max(acknowledged, before)
-        before = hits
+        rows = rows_of(reader.take())
+        assert rows >= max(acknowledged, before)
+        before = rows
     assert writer.wait() == 0
-    assert count_hits_and_errors(site, reader.take()) == (ROWS, 0)
+    assert count_hits_and_errors(site, reader.take_all()) == (ROWS, 0)
 
 
 def test_report_never_shrinks_while_another_process_loads_and_is_exact_at_the_end(site: Site) -> None:
@@ -144,9 +146,9 @@ def test_hit_that_is_loaded_and_deleted_during_the_read_of_hot_rows_is_not_misse
     reader._hot.set_trace_callback(lambda statement: site.load())
     for count in range(1, 5):
         site.post(*some_rows(count - 1, 1))
-        snapshot = reader.take()
+        snapshots = reader.take_all()
         assert site.waiting() == 0
-        assert count_hits_and_errors(site, snapshot) == (count, 0)
+        assert count_hits_and_errors(site, snapshots) == (count, 0)
     reader._hot.set_trace_callback(None)
 
 
@@ -154,13 +156,13 @@ def test_snapshot_does_not_change_after_it_was_taken(site: Site, reader: Snapsho
     site.post(*some_rows(0, 3))
     site.load()
     site.post(*some_rows(3, 2))
-    before_changes = reader.take()
+    before_changes = reader.take_all()
     site.post(*some_rows(5, 4))
     site.load()
     site.compact()
     compact.vacuum(site.hot, site.root, 0)
     assert count_hits_and_errors(site, before_changes) == (5, 0)
-    assert count_hits_and_errors(site, reader.take()) == (9, 0)
+    assert count_hits_and_errors(site, reader.take_all()) == (9, 0)
 
 
 def load_hits_alone(site: Site) -> None:
@@ -182,10 +184,9 @@ def test_table_that_is_ahead_of_the_other_gets_fewer_hot_rows(site: Site, reader
     site.post(*some_rows(0, 3), *some_errors(4))
     load_hits_alone(site)
     site.post(*some_rows(3, 2), *some_errors(1))
-    snapshot = reader.take()
-    assert (snapshot.hits.offset, snapshot.daily_errors.offset) == (1, 0)
-    assert (snapshot.hits_hot.num_rows, snapshot.daily_errors_hot.num_rows) == (2, 5)
-    assert count_hits_and_errors(site, snapshot) == (5, 5)
+    snapshots = reader.take_all()
+    assert [(sum(file.rows for file in each.files), each.hot.num_rows) for each in snapshots] == [(3, 2), (0, 5)]
+    assert count_hits_and_errors(site, snapshots) == (5, 5)
 
 
 def test_staged_rows_are_in_each_table_once_while_the_loader_has_committed_to_one_table_only(
@@ -195,11 +196,11 @@ def test_staged_rows_are_in_each_table_once_while_the_loader_has_committed_to_on
     site.stage(some_rows(3, 2))
     load_hits_alone(site)
     site.stage([*some_rows(5, 1), *some_errors(2)])
-    snapshot = reader.take()
-    assert (snapshot.hits.offset, snapshot.daily_errors.offset) == (2, 0)
-    assert count_hits_and_errors(site, snapshot) == (6, 3)
+    snapshots = reader.take_all()
+    assert [each.hot.num_rows for each in snapshots] == [0, 0]
+    assert count_hits_and_errors(site, snapshots) == (6, 3)
     site.load()
-    assert count_hits_and_errors(site, reader.take()) == (6, 3)
+    assert count_hits_and_errors(site, reader.take_all()) == (6, 3)
 
 
 @pytest.mark.timeout(120)
@@ -214,7 +215,7 @@ def test_snapshot_beside_a_hot_log_restored_from_an_older_copy_is_refused(site: 
     shutil.copy(tmp_path / "copy", site.hot_log)
     site.hot = batches.connect(site.hot_log)
     with pytest.raises(DataIncomplete, match="is older than the lake, which has its batches up to 2"):
-        SnapshotReader(site.hot_log, site.root)
+        SnapshotReader(site.hot_log, site.root, columns=HOT.names)
 
 
 def test_reader_that_is_opened_later_takes_the_same_snapshot(site: Site, reader: SnapshotReader) -> None:
@@ -223,8 +224,8 @@ def test_reader_that_is_opened_later_takes_the_same_snapshot(site: Site, reader:
         if first % 12 == 0:
             site.load()
         reader.take()
-    late = SnapshotReader(site.hot_log, site.root)
-    assert count_hits_and_errors(site, late.take()) == count_hits_and_errors(site, reader.take()) == (40, 0)
+    late = SnapshotReader(site.hot_log, site.root, columns=HOT.names)
+    assert count_hits_and_errors(site, late.take_all()) == count_hits_and_errors(site, reader.take_all()) == (40, 0)
     late.close()
 
 
@@ -232,7 +233,7 @@ def test_hot_rows_of_many_batches_are_joined(site: Site, reader: SnapshotReader)
     for number in range(100):
         site.post(*some_rows(number, 1))
         reader.take()
-    before_changes = reader.take().hits_hot
+    before_changes = reader.take().hot
     assert before_changes["event_id"].to_pylist() == [row["event_id"] for row in some_rows(0, 100)]
     assert before_changes["path"].num_chunks <= 7
 
@@ -243,9 +244,8 @@ def test_rows_of_another_node_are_counted_once(site: Site, reader: SnapshotReade
     other.root = site.root
     other.post(*some_rows(3, 4))
     other.load()
-    assert count_hits_and_errors(site, reader.take()) == (7, 0)
-    assert reader.take().hits.offset == 0
-    assert sum(file.rows for file in reader.take().hits.files) == 4
+    assert count_hits_and_errors(site, reader.take_all()) == (7, 0)
+    assert sum(file.rows for file in reader.take().files) == 4
     assert site.state(delta_table.HITS_TABLE).offset == 0
     other.close()
 
@@ -256,11 +256,11 @@ def test_read_that_failed_is_repeated_without_a_lost_or_repeated_batch(tmp_path:
     site.post(view(path="/b"))
     whole = site.hot.execute("SELECT message FROM batches WHERE id = 2").fetchone()[0]
     site.hot.execute("UPDATE batches SET message = x'00' WHERE id = 2")
-    reader = SnapshotReader(site.hot_log, site.root)
+    reader = SnapshotReader(site.hot_log, site.root, columns=HOT.names)
     with pytest.raises(BatchDamaged):
         reader.take()
     site.hot.execute("UPDATE batches SET message = ? WHERE id = 2", (whole,))
-    assert reader.take().hits_hot["path"].to_pylist() == ["/a", "/b"]
+    assert reader.take().hot["path"].to_pylist() == ["/a", "/b"]
     reader.close()
     site.close()
 
@@ -270,12 +270,69 @@ def test_no_batch_is_lost_when_batches_are_joined_during_the_read(
     site: Site, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     monkeypatch.setattr(hot_rows, "PIECES_MAX", 3)
-    reader = SnapshotReader(site.hot_log, site.root)
+    reader = SnapshotReader(site.hot_log, site.root, columns=HOT.names)
     for first in (0, count):
         for row in some_rows(first, count):
             site.post(row)
         taken = reader.take()
         expected = [row["event_id"] for row in some_rows(0, first + count)]
-        assert taken.hits_hot["event_id"].to_pylist() == expected
-        assert taken.hits_hot["batch_id"].to_pylist() == list(range(1, first + count + 1))
+        assert taken.hot["event_id"].to_pylist() == expected
+        assert taken.hot["batch_id"].to_pylist() == list(range(1, first + count + 1))
     reader.close()
+
+
+def test_hot_rows_have_the_report_columns_and_their_batch_in_order(site: Site) -> None:
+    reader = SnapshotReader(site.hot_log, site.root)
+    post(site, 1, 2)
+    post(site, 3)
+    hot = reader.take().hot
+    assert hot.column_names == [*HOT_COLUMNS, "batch_id"]
+    assert (hot["path"].to_pylist(), hot["batch_id"].to_pylist()) == (["/1", "/2", "/3"], [1, 1, 2])
+    reader.close()
+
+
+def test_snapshot_has_loaded_staged_and_hot_rows_once(site: Site, reader: SnapshotReader) -> None:
+    post(site, 1)
+    site.load()
+    site.stage([view("/2")])
+    post(site, 3)
+    snapshot = reader.take()
+    assert (hits(site, snapshot), len(snapshot.files), snapshot.hot.num_rows) == (paths(1, 2, 3), 2, 1)
+    site.load()
+    assert (hits(site, reader.take()), reader.take().hot.num_rows) == (paths(1, 2, 3), 0)
+
+
+def test_moment_names_the_version_the_newest_batch_and_the_time(site: Site) -> None:
+    reader = SnapshotReader(site.hot_log, site.root, Clock())
+    post(site, 1)
+    site.load()
+    site.stage([view("/2")])
+    post(site, 3)
+    moment = reader.take().moment
+    assert (moment.version, moment.last_id, moment.staged) == (1, 3, 2)
+    assert str(moment) == "2026-09-01T12:00:00.000000Z_1_3"
+    reader.close()
+
+
+def test_files_key_changes_with_the_files_and_not_with_hot_rows(site: Site, reader: SnapshotReader) -> None:
+    keys = [reader.take().files_key]
+    post(site, 1)
+    assert reader.take().files_key == keys[0]
+    for change in (site.load, lambda: site.stage([view()]), lambda: site.stage([view()]), site.load):
+        change()
+        keys.append(reader.take().files_key)
+        assert reader.take().files_key == keys[-1]
+    assert len(set(keys)) == len(keys)
+
+
+def test_commit_that_was_empty_when_it_was_read_first_is_read_again(site: Site, reader: SnapshotReader) -> None:
+    post(site, 1)
+    reader.take()
+    site.load()
+    commit = site.root / "hits" / "_delta_log" / f"{1:020}.json"
+    content = commit.read_bytes()
+    commit.write_bytes(b"")
+    with pytest.raises(DataIncomplete):
+        reader.take()
+    commit.write_bytes(content)
+    assert hits(site, reader.take()) == paths(1)

@@ -16,8 +16,8 @@ from tests.warehouse.site import CACHE_BYTES, Site
 from warehouse.control.policy import Periods
 from warehouse.lake.roots import LocalPath
 from warehouse.query import engine
-from warehouse.query.hits_snapshot import HitsReader
 from warehouse.query.result_cache import ResultCache
+from warehouse.query.snapshot import SnapshotReader
 from warehouse.report.reports import Reports
 from warehouse.report.statements import Statements
 from warehouse.rollups.coverage import Coverage
@@ -67,7 +67,7 @@ def shared_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     site.stage(in_files)
     site.load()
     site.post(*hot)
-    reader = HitsReader(site.hot_log, site.root, NOW.timestamp)
+    reader = SnapshotReader(site.hot_log, site.root, NOW.timestamp)
     policies: dict[str, Periods] = dict.fromkeys(generated.PROJECTS, ())
     reports = Reports(reader, site.root, site.spill, CACHE_BYTES, policies.__getitem__)
     yield Lake(reports, in_rollups + in_files + hot, policies)

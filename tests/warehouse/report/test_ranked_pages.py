@@ -16,9 +16,9 @@ from warehouse.columns.filters import Filters
 from warehouse.control.policy import POLICIES, Period
 from warehouse.lake.roots import LocalPath
 from warehouse.query import engine
-from warehouse.query.hits_snapshot import HOT_COLUMNS, HitsSnapshot
 from warehouse.query.moment import Moment
 from warehouse.query.result_cache import ResultCache
+from warehouse.query.snapshot import HOT_COLUMNS, Snapshot
 from warehouse.query.time_range import FIRST, LAST, TimeRange
 from warehouse.report import pages
 from warehouse.report.cells import Scope
@@ -83,7 +83,7 @@ def test_page_from_the_ranking_is_that_of_all_paths(tmp_path: Path, number: int)
     removed = chance.sample(ranked_files, chance.randrange(3))  # their months are not whole any more
     hot = reference.hot(random_rows(chance, chance.randrange(30))).select(HOT_COLUMNS)
     files = [file for file in (*ranked_files, *later) if file not in removed]
-    snapshot = HitsSnapshot(Moment(1, 1, 0, 0), tuple(files), hot)
+    snapshot = Snapshot(Moment(1, 1, 0, 0), tuple(files), hot)
     found: list[Ranking | None] = [ranked.find(root), None]
     assert found[0] is not None
     assert found[0].record.bounds["site"][0] > 0

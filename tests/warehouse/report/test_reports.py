@@ -14,7 +14,7 @@ from warehouse.columns.dimensions import BREAKDOWNS
 from warehouse.columns.filters import Filters
 from warehouse.errors import TooManyBuckets
 from warehouse.lake.delta_table import HITS_TABLE
-from warehouse.query.hits_snapshot import HitsReader, HitsSnapshot
+from warehouse.query.snapshot import Snapshot, SnapshotReader
 from warehouse.query.time_range import FIRST, LAST
 from warehouse.report.reports import BATCH_ROWS, Reports
 from warehouse.report.results import Audience, Counts, Order, Query
@@ -29,7 +29,7 @@ MIDNIGHT = NOON - timedelta(hours=12)
 
 @pytest.fixture
 def reports(site: Site) -> Iterable[Reports]:
-    reader = HitsReader(site.hot_log, site.root, NOON.timestamp)
+    reader = SnapshotReader(site.hot_log, site.root, NOON.timestamp)
     reports = Reports(reader, site.root, site.spill, CACHE_BYTES)
     yield reports
     reports.close()
@@ -41,7 +41,7 @@ def write_rollup(site: Site) -> None:
     ranked.write(site.root, site.database, coverage.choose(site.root, files).parts, (2, 4))
 
 
-def values(reports: Reports, snapshot: HitsSnapshot, query: Query, by: str) -> list[tuple[object, ...]]:
+def values(reports: Reports, snapshot: Snapshot, query: Query, by: str) -> list[tuple[object, ...]]:
     return [tuple(row.values()) for row in reports.breakdown(snapshot, query, by, 0, 100).rows.to_pylist()]
 
 
@@ -236,7 +236,7 @@ def test_coverage_is_that_of_loaded_and_hot_rows_at_the_moment_of_the_snapshot(s
     site.post(view(ts=NOON - 2 * DAY), view(ts=NOON + 30 * DAY, source="beacon"))
     site.load()
     site.post(view(ts=NOON))
-    reader = HitsReader(site.hot_log, site.root, (NOON + 30 * DAY).timestamp)
+    reader = SnapshotReader(site.hot_log, site.root, (NOON + 30 * DAY).timestamp)
     with closing(Reports(reader, site.root, site.spill, CACHE_BYTES)) as reports:
         result = reports.source_coverage(reports.take(), "site")
     assert [(each.source, each.first_hit, each.last_hit) for each in result.sources] == [

@@ -15,7 +15,7 @@ from tests.warehouse.report.laws import reference
 from tests.warehouse.report.laws.reference import ROWS, LakeIn, SmallLake
 from tests.warehouse.site import DAY, NOON, Row, view
 from warehouse.control.policy import Period, Periods, Policy
-from warehouse.query.hits_snapshot import HitsSnapshot
+from warehouse.query.snapshot import Snapshot
 from warehouse.report.coverage_report import source_coverage
 from warehouse.report.source_coverage import MISSING_DAYS_MAX, SourceCoverage
 
@@ -28,7 +28,7 @@ def coverage(lake: SmallLake, rows: Sequence[Row], now: datetime = NOON, policy:
     return source_coverage(lake.use(), at(lake, now), "site", policy)
 
 
-def at(lake: SmallLake, now: datetime) -> HitsSnapshot:
+def at(lake: SmallLake, now: datetime) -> Snapshot:
     """Return the snapshot that was taken at a time."""
     taken_us = (now - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
     return replace(lake.snapshot, moment=replace(lake.snapshot.moment, taken_us=taken_us))

@@ -12,7 +12,7 @@ import pyarrow as pa
 from warehouse.columns.filters import Filters
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query import engine
-from warehouse.query.hits_snapshot import HitsSnapshot
+from warehouse.query.snapshot import Snapshot
 from warehouse.query.time_range import TimeRange
 from warehouse.report import cells
 from warehouse.report.cells import Scope
@@ -36,7 +36,7 @@ class Sparkline:
 
 
 def sparklines(
-    statements: Statements, snapshot: HitsSnapshot, projects: Collection[str], now: datetime
+    statements: Statements, snapshot: Snapshot, projects: Collection[str], now: datetime
 ) -> dict[str, Sparkline]:
     """Return the views of each project on the last DAYS days, of which the last is the UTC day of `now`."""
     last = now.astimezone(UTC).date()
@@ -56,7 +56,7 @@ def sparklines(
     return {project: _sparkline(days, [views[project, day] for day in days]) for project in listed}
 
 
-def last_hits(statements: Statements, snapshot: HitsSnapshot, projects: Collection[str]) -> dict[str, datetime | None]:
+def last_hits(statements: Statements, snapshot: Snapshot, projects: Collection[str]) -> dict[str, datetime | None]:
     """Return the time of the last hit of each project; None without a hit."""
     scope = Scope(tuple(sorted(projects)), TimeRange(), Filters())
     stored = without_waiting(snapshot)
@@ -69,7 +69,7 @@ def last_hits(statements: Statements, snapshot: HitsSnapshot, projects: Collecti
     return latest
 
 
-def _in_files(statements: Statements, snapshot: HitsSnapshot, scope: Scope) -> pa.Table:
+def _in_files(statements: Statements, snapshot: Snapshot, scope: Scope) -> pa.Table:
     """Read the files of the last day of each project."""
     chosen = cells.select(snapshot, statements.coverage(snapshot), scope, ("project_id", "day"))
     last = statements.read(

@@ -47,7 +47,7 @@ def error_list(visit: Visit) -> Response:
     """Respond to GET /projects/{project}/errors."""
     view = _view(visit)
     query, number = _query(view), view.page_number()
-    trends = visit.state.errors.trends(query, (number - 1) * ROWS, ROWS + 1).to_pylist()
+    trends = visit.state.reports.error_trends(query, (number - 1) * ROWS, ROWS + 1).to_pylist()
     measured_now = measured.read(view, has_policy=False)
     return render.counts_page(
         view,
@@ -70,7 +70,7 @@ def export(visit: Visit) -> Response:
     view = _view(visit)
     query = _query(view)
     view.require_valid()
-    table = visit.state.errors.rows(query, view.snapshot.moment)
+    table = visit.state.reports.errors(query, view.snapshot.moment)
     rows = table.rename_columns(errors.SCHEMA.names).cast(errors.SCHEMA)
     return table_file(view, CSV, "errors", ExportTable(errors.SCHEMA, rows.to_batches))
 

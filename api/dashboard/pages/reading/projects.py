@@ -17,7 +17,7 @@ from warehouse.columns.filters import Filters
 from warehouse.control import projects
 from warehouse.control.projects import ANY_ORIGIN, Project
 from warehouse.errors import InvalidProject, ProjectExists
-from warehouse.query.hits_snapshot import HitsSnapshot
+from warehouse.query.snapshot import Snapshot
 from warehouse.report.audience.activity import Sparkline
 from warehouse.report.results import Counts, Query
 
@@ -92,7 +92,7 @@ def _cards(visit: Visit, shown: Sequence[Project]) -> list[Card]:
     return [_card(visit, project, snapshot, lines[project.id], last_hits[project.id]) for project in shown]
 
 
-def _card(visit: Visit, project: Project, snapshot: HitsSnapshot, line: Sparkline, last_hit: datetime | None) -> Card:
+def _card(visit: Visit, project: Project, snapshot: Snapshot, line: Sparkline, last_hit: datetime | None) -> Card:
     reports = visit.state.reports
     coverage = reports.source_coverage(snapshot, project.id)
     days = [Counts(human, ai) for human, ai in zip(line.human, line.ai, strict=True)]

@@ -21,7 +21,7 @@ from api.dashboard.robots.rules import parse
 from api.settings import Settings
 from warehouse.control import database, projects, source_policies
 from warehouse.database.pool import Pool
-from warehouse.query.hits_snapshot import HitsReader
+from warehouse.query.snapshot import SnapshotReader
 from warehouse.report.reports import Reports
 from warehouse.report.source_coverage import SourceCoverage
 
@@ -51,7 +51,7 @@ def share(demo: Settings, engine: Pool) -> str:
 
 @pytest.fixture(scope="module")
 def coverage(demo: Settings, engine: Pool, share: str) -> dict[str, SourceCoverage]:
-    reader, policy_of = HitsReader(demo.hot_log, demo.lake, NOW.timestamp), partial(source_policies.periods, engine)
+    reader, policy_of = SnapshotReader(demo.hot_log, demo.lake, NOW.timestamp), partial(source_policies.periods, engine)
     with closing(Reports(reader, demo.lake, demo.run / "spill", demo.cache_bytes, policy_of)) as reports:
         return {id: reports.source_coverage(reports.take(), id) for id in sample_projects.ORIGINS}
 
@@ -125,7 +125,7 @@ def test_interrupted_start_is_repeated_without_counting_twice(tmp_path: Path) ->
     engine = database.connect(demo.database_url)
 
     def views() -> int:
-        reader = HitsReader(demo.hot_log, demo.lake, NOW.timestamp)
+        reader = SnapshotReader(demo.hot_log, demo.lake, NOW.timestamp)
         with closing(Reports(reader, demo.lake, demo.run / "spill", demo.cache_bytes)) as reports:
             lines = reports.sparklines(reports.take(), list(sample_projects.ORIGINS), NOW)
             return sum(sum(line.human) + sum(line.ai) for line in lines.values())

@@ -1,7 +1,7 @@
 """The errors of a moment are those of its batches, in any process and after any loads, compactions and deletions."""
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,9 +11,9 @@ import pytest
 from tests.warehouse.site import NOON, Row, Site, view
 from warehouse.errors import InvalidMoment, MomentExpired
 from warehouse.maintenance import compact, erase
-from warehouse.query.hits_snapshot import DAILY_ERRORS, HitsReader
 from warehouse.query.moment import Moment
-from warehouse.report.audience.errors import ErrorQuery, ErrorReports
+from warehouse.report.audience.errors import ErrorQuery
+from warehouse.report.reports import Reports
 
 
 @pytest.fixture
@@ -23,14 +23,9 @@ def site(tmp_path: Path) -> Iterator[Site]:
     site.close()
 
 
-@contextmanager
-def process(site: Site) -> Iterator[tuple[HitsReader, ErrorReports]]:
-    """Yield the readers of page views and of errors of a new process."""
-    with (
-        closing(HitsReader(site.hot_log, site.root)) as hits,
-        closing(ErrorReports(HitsReader(site.hot_log, site.root, source=DAILY_ERRORS), site.spill)) as errors,
-    ):
-        yield hits, errors
+def process(site: Site) -> "closing[Reports]":
+    """Return the reports of a new process."""
+    return closing(site.reports())
 
 
 def error(number: int, project: str = "site", ts: datetime = NOON) -> Row:
@@ -38,10 +33,9 @@ def error(number: int, project: str = "site", ts: datetime = NOON) -> Row:
     return view(f"/gone/{number}", ts, project_id=project, **reader)
 
 
-def numbers(process: tuple[HitsReader, ErrorReports], moment: Moment, project: str = "site") -> list[int]:
+def numbers(reports: Reports, moment: Moment, project: str = "site") -> list[int]:
     """Return the numbers of the errors of a moment, as a request for them does."""
-    hits, errors = process
-    rows = errors.rows(ErrorQuery(project), hits.take(moment).moment).to_pylist()
+    rows = reports.errors(ErrorQuery(project), reports.take(moment).moment).to_pylist()
     assert all(row["requests"] == 1 for row in rows)
     return sorted(int(row["path"].removeprefix("/gone/")) for row in rows)
 
@@ -49,13 +43,13 @@ def numbers(process: tuple[HitsReader, ErrorReports], moment: Moment, project: s
 @pytest.mark.night
 def test_each_of_many_moments_has_its_errors_after_all_changes(site: Site) -> None:
     with process(site) as first:
-        moments = [first[0].take().moment]
+        moments = [first.take().moment]
         for number in range(30):
             if number % 7 == 3:
                 site.stage([view(f"/{number}"), error(number)])
             else:
                 site.post(view(f"/{number}"), error(number, ts=datetime(2026, 8 + number % 2, 1, tzinfo=UTC)))
-            moments.append(first[0].take().moment)
+            moments.append(first.take().moment)
             assert numbers(first, moments[-1]) == [*range(number + 1)]
             if number % 4 == 2:
                 site.load()
@@ -70,26 +64,27 @@ def test_each_of_many_moments_has_its_errors_after_all_changes(site: Site) -> No
 def test_moment_whose_errors_are_gone_is_refused(site: Site) -> None:
     with process(site) as first:
         site.post(error(0))
-        moment = first[0].take().moment
+        moment = first.take().moment
         assert numbers(first, moment) == [0]
         site.post(error(1))
         site.load()
         assert numbers(first, moment) == [0]
         site.expire()
-        with pytest.raises(MomentExpired, match="rows of the moment .* were removed"):
-            first[1].rows(ErrorQuery("site"), moment)
+        assert numbers(first, moment) == [0]  # the rows are in memory
+        with process(site) as second, pytest.raises(MomentExpired, match="rows of the moment .* were removed"):
+            second.errors(ErrorQuery("site"), moment)
 
 
 def test_moment_before_the_oldest_commit_in_the_log_is_refused(site: Site) -> None:
     with process(site) as first:
         site.post(error(0))
-        moment = first[0].take().moment
+        moment = first.take().moment
         site.post(error(1))
         site.load()
         site.age()  # the next vacuum may delete the commits up to now
         compact.vacuum(site.hot, site.root, 0)
         with pytest.raises(MomentExpired):
-            first[1].rows(ErrorQuery("site"), moment)
+            first.errors(ErrorQuery("site"), moment)
 
 
 @pytest.mark.parametrize("is_project", [True, False], ids=["project", "days"])
@@ -99,13 +94,13 @@ def test_moment_that_a_client_changed_does_not_have_erased_errors(site: Site, is
     site.load()
     site.post(error(3))
     with process(site) as first:
-        assert numbers(first, first[0].take().moment, "goes") == [1]
+        assert numbers(first, first.take().moment, "goes") == [1]
         if is_project:
             erase.erase_project(site.hot, site.root, site.database, "goes", 0)
         else:
             erase.erase_before(site.hot, site.root, NOON.date(), 30, 0)
         site.post(error(4))
-        after = first[0].take().moment
+        after = first.take().moment
         site.post(error(5))
         site.load()
         assert numbers(first, after) == [2, 3, 4]

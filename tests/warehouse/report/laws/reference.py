@@ -18,8 +18,8 @@ from warehouse.columns.filters import Filters
 from warehouse.control.policy import Period, Periods
 from warehouse.lake.delta_table import File
 from warehouse.lake.roots import LocalPath
-from warehouse.query.hits_snapshot import HOT_COLUMNS, HitsSnapshot
 from warehouse.query.moment import Moment
+from warehouse.query.snapshot import HOT_COLUMNS, Snapshot
 from warehouse.query.time_range import FIRST, LAST, TimeRange
 from warehouse.report.cells import Scope
 from warehouse.report.results import Listing, Query
@@ -103,8 +103,8 @@ class SmallLake:
     waiting: pa.Table = field(default_factory=lambda: hot([]))
 
     @property
-    def snapshot(self) -> HitsSnapshot:
-        return HitsSnapshot(Moment(1, 1, 0, 0), tuple(self.files), self.waiting)
+    def snapshot(self) -> Snapshot:
+        return Snapshot(Moment(1, 1, 0, 0), tuple(self.files), self.waiting)
 
     @property
     def coverage(self) -> Coverage:

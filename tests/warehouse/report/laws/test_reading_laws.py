@@ -31,14 +31,14 @@ from warehouse.lake import delta_table
 from warehouse.maintenance import compact, erase, load, rollup_vacuum, rollups
 from warehouse.maintenance.reclassification import reclassify
 from warehouse.query import sql_views
-from warehouse.query.hits_snapshot import HitsReader, HitsSnapshot
 from warehouse.query.moment import Moment
-from warehouse.query.snapshot import SnapshotReader
+from warehouse.query.snapshot import Snapshot, SnapshotReader
 from warehouse.query.time_range import FIRST
 from warehouse.report.reports import Reports
 from warehouse.report.results import Page, Query
 from warehouse.report.source_coverage import MISSING_DAYS_MAX
 from warehouse.rollups import writer
+from warehouse.schema import HOT
 
 pytestmark = pytest.mark.long
 
@@ -52,7 +52,7 @@ Answer = tuple[model.Views, Counted, bool]
 """Totals, rows, and whether more rows follow."""
 
 
-def answered(reports: Reports, snapshot: HitsSnapshot, query: Query, form: Form) -> Answer | None:
+def answered(reports: Reports, snapshot: Snapshot, query: Query, form: Form) -> Answer | None:
     """Return the answer of the reports; None for too many buckets."""
     match form:
         case Views(offset, limit):
@@ -105,7 +105,7 @@ class Remembered:
 
     text: str
     taken_s: float
-    snapshot: HitsSnapshot
+    snapshot: Snapshot
     reports: Reports
     rows: list[Row]
     deletions: int
@@ -130,7 +130,7 @@ class Lake(RuleBasedStateMachine):
         self.policies: dict[str, Periods] = dict.fromkeys(generated.PROJECTS, ())
 
     def new_reader(self, index: int) -> Reports:
-        reader = HitsReader(self.site.hot_log, self.site.root, lambda: self.now_s)
+        reader = SnapshotReader(self.site.hot_log, self.site.root, lambda: self.now_s)
         return Reports(reader, self.site.root, self.site.spill, self.caches_bytes[index], self.policies.__getitem__)
 
     def query(self, chance: Random) -> Query:
@@ -146,7 +146,7 @@ class Lake(RuleBasedStateMachine):
         self.site.close()
         self.folder.cleanup()
 
-    def check(self, reports: Reports, snapshot: HitsSnapshot, rows: list[Row], query: Query, form: Form) -> None:
+    def check(self, reports: Reports, snapshot: Snapshot, rows: list[Row], query: Query, form: Form) -> None:
         """Compare an answer with the model."""
         assert answered(reports, snapshot, query, form) == expected(rows, query, form)
 
@@ -264,7 +264,7 @@ class Lake(RuleBasedStateMachine):
             if remembered.reports in self.readers:
                 self.ask(remembered.reports, remembered.snapshot, remembered.rows, 3)
 
-    def ask(self, reports: Reports, snapshot: HitsSnapshot, rows: list[Row], count: int) -> None:
+    def ask(self, reports: Reports, snapshot: Snapshot, rows: list[Row], count: int) -> None:
         """Compare answers to random questions with the model."""
         for _ in range(count):
             self.check(reports, snapshot, rows, self.query(self.chance), generated.form(self.chance))
@@ -418,10 +418,10 @@ class Lake(RuleBasedStateMachine):
     @rule()
     def count_directly(self) -> None:
         """Compare the owner's SQL view `hits`, row by row, and find no fault in the stored data."""
-        reader = SnapshotReader(self.site.hot_log, self.site.root)
+        reader = SnapshotReader(self.site.hot_log, self.site.root, columns=HOT.names)
         columns = ["project_id", "ts", *generated.BY_COLUMNS]
         with self.site.database.cursor() as cursor:
-            sql_views.create_temporary(cursor, reader.take())
+            sql_views.create_temporary(cursor, *reader.take_all())
             hits = cursor.sql(f"SELECT {', '.join(columns)} FROM hits").to_arrow_table().to_pylist()
         reader.close()
         assert Counter(tuple(row.values()) for row in hits) == Counter(

@@ -10,7 +10,7 @@ from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.columns.filters import Filters
 from warehouse.lake import delta_table
 from warehouse.query import result_cache
-from warehouse.query.hits_snapshot import HitsReader
+from warehouse.query.snapshot import SnapshotReader
 from warehouse.query.time_range import FIRST
 from warehouse.report.reports import Reports
 from warehouse.report.results import Counts, Query
@@ -65,7 +65,7 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture
 def reports(site: Site) -> Iterator[Reports]:
-    reports = Reports(HitsReader(site.hot_log, site.root), site.root, site.spill, CACHE_BYTES)
+    reports = Reports(SnapshotReader(site.hot_log, site.root), site.root, site.spill, CACHE_BYTES)
     yield reports
     reports.close()
 
@@ -120,7 +120,7 @@ def test_reports_of_many_paths_stay_right_while_the_cache_evicts(site: Site, rep
 @pytest.mark.night
 @pytest.mark.parametrize("cache_bytes", [0, 12_000, 20_000, 40_000])
 def test_files_that_are_evicted_while_others_are_counted_are_not_missed(site: Site, cache_bytes: int) -> None:
-    reports = Reports(HitsReader(site.hot_log, site.root), site.root, site.spill, cache_bytes)
+    reports = Reports(SnapshotReader(site.hot_log, site.root), site.root, site.spill, cache_bytes)
     midnight = NOON - timedelta(hours=12)
     for days in (2, DAYS, 3, DAYS):
         page = reports.views(reports.take(), query("p0", start=midnight, end=midnight + days * DAY), 0, 1)

@@ -1,4 +1,4 @@
-"""Older versions of a table and the hot rows that they lacked, for the moments of reports.
+"""Older versions of the tables and the hot rows that they lacked, for the moments of reports.
 
 Loaded batches stay in the hot log for `retention.AS_OF_S`. The rows of a moment are read completely or not at all.
 """
@@ -9,16 +9,15 @@ from bisect import bisect_left
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from cachetools import LRUCache
 from deltalake.exceptions import DeltaError
 
 from warehouse.errors import BatchDamaged, MomentExpired
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import HotLogPlace
 from warehouse.lake import delta_table, roots
-from warehouse.lake.delta_table import File, Spec, State
+from warehouse.lake.delta_table import HITS_TABLE, File, Spec, State
 from warehouse.lake.roots import Root
-from warehouse.query.hot_rows import Choose, HotRows
+from warehouse.query.hot_rows import HotRows
 from warehouse.query.moment import Moment
 from warehouse.query.result_cache import ResultCache
 
@@ -27,13 +26,11 @@ PAST_SHARE = 0.25
 versions of a service that loads every few seconds took all free space."""
 FILE_BYTES = 350
 """Memory of an item in the list of files of a version, in bytes."""
-VERSIONS_MAX = 64
-"""Number of moments of which a process remembers the version that `PastReader.read_through` found."""
 
 
 @dataclass(frozen=True, slots=True)
-class PastHits:
-    """A version of the table, and hot rows that it lacked."""
+class Version:
+    """A version of a table, and hot rows that it lacked."""
 
     state: State
     hot_rows: HotRows
@@ -50,63 +47,52 @@ class PastHits:
 class PastReader:
     """Reader of older versions, with their cache. All threads of a process may share it; they read one at a time."""
 
-    def __init__(self, hot: HotLogPlace, root: Root, spec: Spec, columns: Sequence[str], choose: Choose) -> None:
-        """Open the hot log. `columns` and `choose` are those of the hot rows of the table `spec`: see `HotRows`."""
-        self._root, self._spec, self._columns, self._choose = root, spec, columns, choose
+    def __init__(self, hot: HotLogPlace, root: Root, columns: Sequence[str]) -> None:
+        """Open the hot log. `columns` are those of the hot rows: see `HotRows`."""
+        self._root, self._columns = root, columns
         self._hot = batches.connect(hot)  # its own connection: a long read must not delay the newest snapshot
         self._node = batches.node_id(self._hot)
         self._reading = threading.Lock()
-        self._versions: LRUCache[tuple[int, int], int] = LRUCache(VERSIONS_MAX)
         self.cached = ResultCache(0)
 
-    def remember(self, generation: int, past: PastHits) -> None:
-        """Cache a version and its hot rows, so that a load does not make readers of its moments wait.
+    def remember(self, generation: int, version: Version) -> None:
+        """Cache a version of `hits` and its hot rows, so that a load does not make readers of its moments wait.
 
         Reading a batch from the hot log again takes about 30 µs.
         """
-        if past.has(past.state.offset):
-            self.cached.put(_key(generation, past.state.version), past)
+        if version.has(version.state.offset):
+            self.cached.put((HITS_TABLE.name, generation, version.state.version), version)
 
-    def read(self, moment: Moment) -> PastHits:
-        """Return the version of a moment, and its hot rows up to the moment or later.
+    def version_of(self, spec: Spec, moment: Moment, newest: int) -> Version:
+        """Return the version of a table at a moment before its version `newest`, and its hot rows up to the moment.
 
-        Raises:
-            MomentExpired: the version or a batch can no longer be read.
-        """
-        with self._reading:
-            known: PastHits | None = self.cached.get(_key(moment.generation, moment.version))
-            past = self._with_batches(known or self._open(moment, moment.version), moment)
-            if not past.has(moment.last_id):
-                raise _gone(moment)
-            self.remember(moment.generation, past)
-            return past
-
-    def read_through(self, newest: int, moment: Moment) -> PastHits:
-        """Return the last version without a batch after a moment of another table, and its hot rows up to the moment.
-
-        `newest` is a version that has later batches.
+        A moment names its version of `hits`. In `daily_errors` it is the last version without a later batch.
 
         Raises:
             MomentExpired: the version or a batch can no longer be read.
         """
+        number = moment.version if spec is HITS_TABLE else moment.last_id
+        key: Hashable = spec.name, moment.generation, number
         with self._reading:
-            key = moment.generation, moment.last_id
-            if key not in self._versions:
-                self._versions[key] = self._last_version(newest, moment)
-            past = self._with_batches(self._open(moment, self._versions[key]), moment)
-            if not past.has(moment.last_id):
+            known: Version | None = self.cached.get(key)
+            if known is None:
+                number = moment.version if spec is HITS_TABLE else self._last_version(spec, moment, newest)
+                known = self._open(spec, moment, number)
+            version = self._with_batches(known, moment)
+            if not version.has(moment.last_id):
                 raise _gone(moment)
-            return past
+            self.cached.put(key, version)
+            return version
 
     def close(self) -> None:
         self._hot.close()
 
-    def _last_version(self, newest: int, moment: Moment) -> int:
+    def _last_version(self, spec: Spec, moment: Moment, newest: int) -> int:
         """Return the last version before `newest` without a batch after a moment; -1 if each of them has one."""
 
         def has_later(version: int) -> bool:
             try:
-                table = delta_table.open_version(self._root, self._spec, version)
+                table = delta_table.open_version(self._root, spec, version)
             except DeltaError:  # its commit has left the log: the version is older
                 return False
             return delta_table.offset(table, self._node) > moment.last_id
@@ -116,26 +102,26 @@ class PastReader:
             first, step = max(0, first - step), 2 * step
         return bisect_left(range(newest), x=True, lo=first, key=has_later) - 1
 
-    def _open(self, moment: Moment, version: int) -> PastHits:
+    def _open(self, spec: Spec, moment: Moment, version: int) -> Version:
         if version < 0:
             raise _gone(moment)
         try:
-            table = delta_table.open_version(self._root, self._spec, version)
+            table = delta_table.open_version(self._root, spec, version)
         except DeltaError:
             raise _gone(moment) from None
-        state = delta_table.state(table, self._spec, self._node)
-        return PastHits(state, HotRows(self._columns, state.offset, self._choose))
+        state = delta_table.state(table, spec, self._node)
+        return Version(state, HotRows(self._columns, state.offset))
 
-    def _with_batches(self, past: PastHits, moment: Moment) -> PastHits:
+    def _with_batches(self, version: Version, moment: Moment) -> Version:
         """Add the batches up to the moment, as far as the hot log has them."""
-        if past.hot_rows.last_id >= moment.last_id:
-            return past
-        hot_rows = copy.copy(past.hot_rows)
+        if version.hot_rows.last_id >= moment.last_id:
+            return version
+        hot_rows = copy.copy(version.hot_rows)
         try:
             hot_rows.read_through(self._hot, moment.last_id)
         except BatchDamaged:  # the batch is in the lake, and only moments before its load need it
             raise _gone(moment) from None
-        return PastHits(past.state, hot_rows)
+        return Version(version.state, hot_rows)
 
 
 def require_files(moment: Moment, files: Sequence[File], newest: Sequence[File]) -> None:
@@ -147,7 +133,3 @@ def require_files(moment: Moment, files: Sequence[File], newest: Sequence[File])
 
 def _gone(moment: Moment) -> MomentExpired:
     return MomentExpired(f"rows of the moment {moment} were removed")
-
-
-def _key(generation: int, version: int) -> Hashable:
-    return "past hits", generation, version

@@ -15,11 +15,11 @@ from warehouse.hotlog import retention
 from warehouse.integrity import durability
 from warehouse.lake.delta_table import File, State
 from warehouse.maintenance import compact, erase
-from warehouse.query.hits_snapshot import HOT_COLUMNS, HitsReader
 from warehouse.query.hot_rows import HotRows
 from warehouse.query.moment import Moment
-from warehouse.query.past_hits import FILE_BYTES, PastHits
+from warehouse.query.past import FILE_BYTES, Version
 from warehouse.query.result_cache import ResultCache
+from warehouse.query.snapshot import HOT_COLUMNS, SnapshotReader
 
 
 @pytest.fixture
@@ -41,8 +41,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def reader(site: Site, clock: Clock) -> Iterable[HitsReader]:
-    reader = HitsReader(site.hot_log, site.root, clock)
+def reader(site: Site, clock: Clock) -> Iterable[SnapshotReader]:
+    reader = SnapshotReader(site.hot_log, site.root, clock)
     reader.cache_in(ResultCache(10_000_000))
     yield reader
     reader.close()
@@ -51,9 +51,9 @@ def reader(site: Site, clock: Clock) -> Iterable[HitsReader]:
 FIVE = paths(1, 2, 3, 4, 5)
 
 
-def new_process(site: Site, clock: Clock) -> "closing[HitsReader]":
+def new_process(site: Site, clock: Clock) -> "closing[SnapshotReader]":
     """Return a reader that has nothing in memory, as that of another process or after a restart."""
-    return closing(HitsReader(site.hot_log, site.root, clock))
+    return closing(SnapshotReader(site.hot_log, site.root, clock))
 
 
 def compact_and_vacuum(site: Site) -> None:
@@ -92,7 +92,7 @@ CHANGES: dict[str, Callable[[Site], object]] = {
 @pytest.mark.parametrize("is_same_process", [True, False], ids=["same process", "other process"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_moment_has_its_rows_after_any_change(
-    site: Site, reader: HitsReader, clock: Clock, change: str, is_same_process: bool
+    site: Site, reader: SnapshotReader, clock: Clock, change: str, is_same_process: bool
 ) -> None:
     first = reader.take()
     assert hits(site, first) == FIVE
@@ -109,7 +109,7 @@ def test_moment_has_its_rows_after_any_change(
 
 
 @pytest.mark.night
-def test_each_of_many_moments_has_its_rows_after_all_changes(site: Site, reader: HitsReader, clock: Clock) -> None:
+def test_each_of_many_moments_has_its_rows_after_all_changes(site: Site, reader: SnapshotReader, clock: Clock) -> None:
     moments = []
     for number in range(6, 26):
         post(site, number)
@@ -123,7 +123,7 @@ def test_each_of_many_moments_has_its_rows_after_all_changes(site: Site, reader:
             assert hits(site, reader.take(moment)) == hits(site, other.take(moment)) == expected
 
 
-def test_moment_before_an_hourly_vacuum_is_read_after_it(site: Site, reader: HitsReader, clock: Clock) -> None:
+def test_moment_before_an_hourly_vacuum_is_read_after_it(site: Site, reader: SnapshotReader, clock: Clock) -> None:
     site.load()
     compact.vacuum(site.hot, site.root, 0)
     post_and_load(site)
@@ -140,7 +140,7 @@ def test_moment_before_an_hourly_vacuum_is_read_after_it(site: Site, reader: Hit
 
 
 def test_reader_that_has_missed_a_load_reads_the_moments_of_another_process(
-    site: Site, reader: HitsReader, clock: Clock
+    site: Site, reader: SnapshotReader, clock: Clock
 ) -> None:
     """The reader has read batches before and after the loaded ones, and lacks those in between."""
     reader.take()
@@ -154,7 +154,7 @@ def test_reader_that_has_missed_a_load_reads_the_moments_of_another_process(
 
 
 def test_reader_whose_refresh_failed_after_a_load_does_not_lose_rows_of_a_moment(
-    site: Site, reader: HitsReader, clock: Clock
+    site: Site, reader: SnapshotReader, clock: Clock
 ) -> None:
     reader.take()
     with new_process(site, clock) as other:
@@ -225,7 +225,7 @@ REMOVALS: dict[str, Callable[[Site], object]] = {
 
 @pytest.mark.parametrize("removal", REMOVALS)
 def test_moment_whose_rows_are_gone_is_refused_in_a_new_process(
-    site: Site, reader: HitsReader, clock: Clock, removal: str
+    site: Site, reader: SnapshotReader, clock: Clock, removal: str
 ) -> None:
     moment = reader.take().moment
     REMOVALS[removal](site)
@@ -237,7 +237,7 @@ def test_moment_whose_rows_are_gone_is_refused_in_a_new_process(
 
 @pytest.mark.parametrize("removal", REMOVALS)
 def test_moment_whose_rows_are_gone_is_complete_or_refused_in_the_same_process(
-    site: Site, reader: HitsReader, removal: str
+    site: Site, reader: SnapshotReader, removal: str
 ) -> None:
     moment = reader.take().moment
     REMOVALS[removal](site)
@@ -252,7 +252,7 @@ def test_moment_whose_rows_are_gone_is_complete_or_refused_in_the_same_process(
 
 @pytest.mark.parametrize("is_same_process", [True, False], ids=["same process", "other process"])
 def test_moment_is_refused_once_it_is_too_old(
-    site: Site, reader: HitsReader, clock: Clock, is_same_process: bool
+    site: Site, reader: SnapshotReader, clock: Clock, is_same_process: bool
 ) -> None:
     moment = reader.take().moment
     site.load()
@@ -264,7 +264,7 @@ def test_moment_is_refused_once_it_is_too_old(
         (reader if is_same_process else other).take(moment)
 
 
-def test_moment_is_read_after_the_clock_was_set_back_a_little(site: Site, reader: HitsReader, clock: Clock) -> None:
+def test_moment_is_read_after_the_clock_was_set_back_a_little(site: Site, reader: SnapshotReader, clock: Clock) -> None:
     moment = reader.take().moment
     clock.now_s -= 60
     site.load()
@@ -281,13 +281,15 @@ def test_moment_is_read_after_the_clock_was_set_back_a_little(site: Site, reader
     ],
     ids=lambda future: next(iter(future)),
 )
-def test_moment_that_has_not_been_reached_is_invalid(site: Site, reader: HitsReader, future: dict[str, int]) -> None:
+def test_moment_that_has_not_been_reached_is_invalid(
+    site: Site, reader: SnapshotReader, future: dict[str, int]
+) -> None:
     numbers = {"version": 1, "last_id": 4, "staged": 0, "taken_us": NOW_S * 1_000_000, **future}
     with pytest.raises(InvalidMoment, match="has not been reached"):
         reader.take(Moment(**numbers))
 
 
-def test_moment_without_hits_that_its_version_has_is_invalid(site: Site, reader: HitsReader) -> None:
+def test_moment_without_hits_that_its_version_has_is_invalid(site: Site, reader: SnapshotReader) -> None:
     moment = replace(reader.take().moment, last_id=0)
     for _ in range(2):
         with pytest.raises(InvalidMoment, match="does not exist: its version has later hits"):
@@ -295,7 +297,7 @@ def test_moment_without_hits_that_its_version_has_is_invalid(site: Site, reader:
         site.load()
 
 
-def test_rows_are_deleted_while_a_moment_is_read(site: Site, reader: HitsReader, clock: Clock) -> None:
+def test_rows_are_deleted_while_a_moment_is_read(site: Site, reader: SnapshotReader, clock: Clock) -> None:
     moment = reader.take().moment
     site.load()
     with new_process(site, clock) as other:
@@ -320,7 +322,7 @@ def test_rows_of_a_moment_in_the_cache_are_not_read_again(
         assert bool(statements) == is_read
 
 
-def test_moment_of_more_rows_than_the_cache_has_is_read(site: Site, reader: HitsReader, clock: Clock) -> None:
+def test_moment_of_more_rows_than_the_cache_has_is_read(site: Site, reader: SnapshotReader, clock: Clock) -> None:
     site.post(*[view("/many")] * 1_000)
     batch = site.hot.execute("SELECT rows, committed_s, message, checksum FROM batches WHERE id = 5").fetchone()
     site.hot.executemany("INSERT INTO batches (rows, committed_s, message, checksum) VALUES (?, ?, ?, ?)", [batch] * 50)
@@ -334,4 +336,4 @@ def test_moment_of_more_rows_than_the_cache_has_is_read(site: Site, reader: Hits
 
 def test_version_without_hot_rows_has_the_size_of_its_list_of_files() -> None:
     files = tuple(File(f"/{number}", "2026-09-01", 1, 1) for number in range(10))
-    assert PastHits(State(0, 0, files), HotRows(HOT_COLUMNS, 0)).nbytes == 10 * FILE_BYTES
+    assert Version(State(0, 0, files), HotRows(HOT_COLUMNS, 0)).nbytes == 10 * FILE_BYTES

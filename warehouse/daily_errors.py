@@ -1,9 +1,8 @@
-"""Errors among hot rows, and their daily counts.
+"""The table `daily_errors`: which rows of the hot log are errors, and their daily counts.
 
-An error is a hot row of an AI agent or bot with a status from 400 to 599. Errors wait in the hot log in the same
-batches as page views. One commit stores both, and event ids and the ledger of imports apply to both. `split` divides
-them: `hits` has the page views, and `daily_errors` has the errors. A person's row is a page view whatever its status
-is: the person saw a page, even if that page reports that another one is missing. Only servers send such rows.
+An error is a hot row of an AI agent or bot with a status from 400 to 599; all other hot rows are page views. A person's
+row is a page view whatever its status is: the person saw a page, even if that page reports that another one is missing.
+Errors wait in the same batches as page views, and one load stores both.
 
 Scanners ask for any number of random paths, without a name, with the name of a library such as python-requests, or with
 the name of a known agent. `count_errors` omits the paths of unnamed bots, of HTTP libraries and of spoofed agents: each
@@ -15,6 +14,8 @@ import pyarrow.compute as pc
 
 from warehouse.schema import DAILY_ERRORS, DAILY_ERRORS_KEY, DAILY_ERRORS_ORDER
 
+HOT_COLUMNS = ("project_id", "ts", "path", "traffic", "agent", "rule", "status")
+"""Columns of hot rows from which errors are counted."""
 ERRORS = range(400, 600)
 """HTTP statuses of errors."""
 SCANNERS = "^bot:(?:spoofed|http-library):"
@@ -42,20 +43,8 @@ def split(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
     return rows.slice(0, views) if are_last else rows.filter(pc.invert(is_error)), rows.filter(is_error)
 
 
-def page_views(rows: pa.Table) -> pa.Table:
-    """Return the page views among hot rows."""
-    return split(rows)[0]
-
-
-def errors(rows: pa.Table) -> pa.Table:
-    """Return the errors among hot rows."""
-    return split(rows)[1]
-
-
 def count_errors(rows: pa.Table) -> pa.Table:
-    """Return the counts of errors, as rows of `daily_errors`.
-
-    `rows` has at least the columns project_id, ts, path, traffic, agent, rule and status.
+    """Return the counts of errors, as rows of `daily_errors`. `rows` has at least HOT_COLUMNS.
 
     The counts are sorted by month and, within a month, as in a file of `daily_errors`.
     """
