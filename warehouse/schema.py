@@ -5,47 +5,18 @@ The comments of columns are stored in the tables and the file (field metadata `c
 
 import pyarrow as pa
 
-TIMESTAMP = pa.timestamp("us", tz="UTC")
+from warehouse.columns.hits import COLUMNS, TIMESTAMP
 
 
 def _column(name: str, kind: pa.DataType, comment: str, *, required: bool = False) -> pa.Field:
     return pa.field(name, kind, nullable=not required, metadata={"comment": comment})
 
 
-_DATE = _column("date", pa.date32(), "UTC day of ts; the partition", required=True)
-
-HOT = pa.schema(
-    [
-        _column("project_id", pa.string(), "project the hit belongs to", required=True),
-        _column("ts", TIMESTAMP, "when the page was viewed, UTC, microseconds", required=True),
-        _column("path", pa.string(), "normalised path: no query, fragment or trailing slash", required=True),
-        _column("traffic", pa.string(), "human, ai or bot", required=True),
-        _column("agent", pa.string(), "name of the AI agent or bot; null for people and unnamed bots"),
-        _column("operator", pa.string(), "who runs the AI agent"),
-        _column("purpose", pa.string(), "training, search, assistant, agent or data; null unless ai"),
-        _column("rule", pa.string(), "the classification rule that matched", required=True),
-        _column("ruleset", pa.string(), "version of the rules that classified it", required=True),
-        _column("user_agent", pa.string(), "user agent as received; empty where there was none", required=True),
-        _column("browser", pa.string(), "browser family"),
-        _column("os", pa.string(), "operating system family"),
-        _column("device", pa.string(), "kind of device"),
-        _column("referrer", pa.string(), "referring URL as received"),
-        _column("referrer_host", pa.string(), "host of the referring URL"),
-        _column("utm_source", pa.string(), "utm_source of the page's query"),
-        _column("format", pa.string(), "representation served, such as html or markdown"),
-        _column("status", pa.int16(), "HTTP status served"),
-        _column("source", pa.string(), "beacon, server or log", required=True),
-        _column("event_id", pa.string(), "sender's id of the view, counted once in 7 days"),
-        _column("received_at", TIMESTAMP, "when Readership took the hit, UTC", required=True),
-        _column("verification", pa.string(), "result of the check of the agent's identity; null if there was none"),
-        _column("verified_by", pa.string(), "method of the check, and the id of the list that it used"),
-        _column("hints", pa.string(), "headers that browsers send and the request lacked, sorted, joined by a comma"),
-    ]
-)
-"""Columns of a batch in the hot log: those of `hits` without the partition column, which the loader derives.
-
-A later column is added at the end, because a batch of an older release has the first columns of the schema.
-"""
+HITS = pa.schema([each.field for each in COLUMNS])
+"""One row for each page view. Partitioned by date; sorted within a file by HITS_ORDER."""
+HITS_ORDER = ("project_id", "path", "ts")
+HOT = HITS.remove(HITS.get_field_index("date"))
+"""Columns of a batch in the hot log: those of `hits` without the partition column, which the loader derives."""
 Row = tuple[str | int | None, ...]
 """One value for each column of `HOT`, in its order. Times are in microseconds since 1970."""
 EVENT_ID, SOURCE = HOT.names.index("event_id"), HOT.names.index("source")
@@ -57,10 +28,6 @@ CLASSIFICATION = pa.schema(
     [HOT.field(name) for name in "traffic agent operator purpose rule ruleset user_agent browser os device".split()]
 )
 """A user agent and its classification."""
-
-HITS = HOT.insert(2, _DATE)
-"""One row for each page view. Partitioned by date; sorted within a file by HITS_ORDER."""
-HITS_ORDER = ("project_id", "path", "ts")
 
 DAILY_VIEWS = pa.schema(
     [

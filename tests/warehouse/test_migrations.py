@@ -39,8 +39,12 @@ HOT_STEPS = (
     Step(3, migrations.add_column("no_such_table", "x TEXT")),
 )
 TITLE = pa.field("title", pa.string(), metadata={"comment": "title of the page"})
-TABLE_STEPS = {**table_schema.STEPS, "hits": (*table_schema.STEPS["hits"], Step(4, table_schema.add_columns(TITLE)))}
+RELEASED = table_schema.STEPS["hits"]
+WITH_TITLE = migrations.newest(RELEASED) + 1
+TABLE_STEPS = {**table_schema.STEPS, "hits": (*RELEASED, Step(WITH_TITLE, table_schema.add_columns(TITLE)))}
 """The released steps and another one. The tables of the fixture `older` have the columns of the released steps."""
+VERSION = 2 + len(TABLE_STEPS["hits"])
+"""Version of the Delta table after all steps, of which the last has a commit of its column, too."""
 TITLED = Spec("hits", HITS_TABLE.schema.append(TITLE), "date", HITS_TABLE.order)
 
 
@@ -244,12 +248,12 @@ def property_of(table: DeltaTable) -> str | None:
 def test_table_takes_every_step_once_and_the_commits_are_synced(older: Site, synced: set[Path]) -> None:
     delta_table.create(older.root, TABLE_STEPS)
     table = delta_table.open_table(older.root, HITS_TABLE, TABLE_STEPS)
-    assert property_of(table) == "4"
+    assert property_of(table) == f"{WITH_TITLE}"
     assert [field.name for field in table.schema().fields][-1] == "title"
     log = older.root / "hits" / "_delta_log"
-    assert {log, *(log / f"{version:020}.json" for version in (2, 3, 4, 5))} <= synced
+    assert {log, *(log / f"{version:020}.json" for version in range(2, VERSION + 1))} <= synced
     delta_table.create(older.root, TABLE_STEPS)
-    assert delta_table.open_table(older.root, HITS_TABLE, TABLE_STEPS).version() == 5
+    assert delta_table.open_table(older.root, HITS_TABLE, TABLE_STEPS).version() == VERSION
     assert older.table(DAILY_ERRORS_TABLE).version() == 1
     older.close()
 
@@ -295,7 +299,7 @@ def test_interrupted_upgrade_of_a_table_is_completed(older: Site) -> None:
     table_schema.add_columns(TITLE)(older.table(HITS_TABLE))  # where a process was killed between the two commits
     delta_table.create(older.root, TABLE_STEPS)
     table = delta_table.open_table(older.root, HITS_TABLE, TABLE_STEPS)
-    assert (table.version(), property_of(table)) == (5, "4")
+    assert (table.version(), property_of(table)) == (VERSION, f"{WITH_TITLE}")
     older.close()
 
 
@@ -321,7 +325,7 @@ def test_newer_table_is_refused_and_not_changed(older: Site) -> None:
     for refuse in (delta_table.create, delta_table.refuse_newer, lambda root: delta_table.open_table(root, HITS_TABLE)):
         with pytest.raises(StoreTooNew, match=r"^the table hits of the lake has schema version 4, .* up to 3: install"):
             refuse(older.root)
-    assert delta_table.open_table(older.root, HITS_TABLE, TABLE_STEPS).version() == 5
+    assert delta_table.open_table(older.root, HITS_TABLE, TABLE_STEPS).version() == VERSION
     older.close()
 
 

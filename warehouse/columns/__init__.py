@@ -1,5 +1,6 @@
 """Columns, dimensions, measures, filters and source policies, each declared once.
 
+- `hits`: Columns of `hits`, from which the table's schema follows.
 - `dimensions`: What reports group and filter by, and the cubes in which rollups count them.
 - `sources`: The set of sources that counted a page view, and source policies as masks of it.
 - `filters`: The filters of a report, as one SQL predicate over any rows of cells.

@@ -9,6 +9,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, Schema
 
 from warehouse import migrations
+from warehouse.columns.hits import COLUMNS
 from warehouse.lake import delta_log
 from warehouse.lake.delta_log import NO_HOOKS
 from warehouse.migrations import Step
@@ -48,24 +49,15 @@ def remove_daily_views(hits: DeltaTable) -> None:
         lake.sync()
 
 
-def _text(name: str, comment: str) -> pa.Field:
-    return pa.field(name, pa.string(), metadata={"comment": comment})
+def _steps_of_hits() -> Steps:
+    versions = {each.since for each in COLUMNS} - {migrations.FIRST}
+    added = [
+        Step(each, add_columns(*(column.field for column in COLUMNS if column.since == each))) for each in versions
+    ]
+    return sorted([*added, Step(3, remove_daily_views)], key=lambda step: step.version)
 
 
-STEPS: Mapping[str, Steps] = {
-    "hits": (
-        Step(
-            2,
-            add_columns(
-                _text("verification", "result of the check of the agent's identity; null if there was none"),
-                _text("verified_by", "method of the check, and the id of the list that it used"),
-                _text("hints", "headers that browsers send and the request lacked, sorted, joined by a comma"),
-            ),
-        ),
-        Step(3, remove_daily_views),
-    ),
-    "daily_errors": (),
-}
+STEPS: Mapping[str, Steps] = {"hits": _steps_of_hits(), "daily_errors": ()}
 """Steps of each table, by its name."""
 
 

@@ -10,6 +10,7 @@ and compactions: `warehouse.query.past`.
 """
 
 import copy
+import re
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -17,6 +18,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from warehouse.columns.dimensions import DIMENSIONS
 from warehouse.errors import HotLogBehind
 from warehouse.hotlog import batches, loads, synced
 from warehouse.hotlog.connection import HotLogPlace
@@ -29,28 +31,10 @@ from warehouse.query.hot_rows import HotRows
 from warehouse.query.moment import Moment
 from warehouse.query.past import PastReader, Version, require_files
 from warehouse.query.result_cache import ResultCache
+from warehouse.schema import HOT
 
-HOT_COLUMNS = (
-    "project_id",
-    "ts",
-    "path",
-    "traffic",
-    "agent",
-    "operator",
-    "purpose",
-    "rule",
-    "user_agent",
-    "browser",
-    "os",
-    "device",
-    "referrer_host",
-    "utm_source",
-    "format",
-    "status",
-    "source",
-    "verification",
-    "verified_by",
-)
+_READ = {name for each in DIMENSIONS for name in re.findall(r"\w+", each.sql)}
+HOT_COLUMNS = tuple(name for name in HOT.names if name in {"project_id", *_READ})
 """Columns of page views in the hot log that reports read."""
 
 
