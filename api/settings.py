@@ -62,8 +62,8 @@ class Settings:
     beacons_per_minute: int = 600
     """Maximum number of beacons of one address in any 60 seconds; further ones are answered 429."""
     new_values_per_day: int = NEW_VALUES_PER_DAY
-    """Maximum number of new paths, referring hosts and `utm_source`s each that a project takes from hits without a key
-    in a day; further ones are stored as `(other)`."""
+    """Maximum number of new paths, referring hosts and values of a query parameter each that a project takes from hits
+    without a key in a day; further ones are stored as `(other)`."""
     retention_days: int = 0
     """Days until a hit is deleted; 0 for never."""
     jobs_at_once: int = 1

@@ -48,7 +48,7 @@ def _slowest(agents: list[str]) -> float:
     """Return the longest time from a hit with one of the user agents to its row, in ms."""
     longest = 0.0
     for agent in agents:
-        hit = Hit("/", 0, agent, None, None, None, None, None)
+        hit = Hit("/", 0, agent, None, {}, None, None, None)
         began = time.perf_counter()
         row("bench", hit, "server", 0)
         longest = max(longest, time.perf_counter() - began)

@@ -28,13 +28,13 @@ from ingest.hits.hit import (
     BEACON_PATH_CHARACTERS_MAX,
     DEDUPLICATION_DAYS,
     TEXT_CHARACTERS_MAX,
-    UTM_SOURCE_CHARACTERS_MAX,
     BeaconHit,
     ServerHit,
 )
 from ingest.hits.row import rows
 from ingest.hits.url import PATH_CHARACTERS_MAX
 from ingest.hotlog.deduplication import Post, Receipt
+from warehouse.columns.hits import PARAMETER_CHARACTERS_MAX, PARAMETERS
 
 ON_LOOP_BYTES_MAX, ON_LOOP_HITS_MAX = 64 * 1024, 50
 """Maximum size and number of hits of a body that is parsed on the event loop. A larger body is parsed in a thread. The
@@ -145,8 +145,8 @@ also after decompression with `Content-Encoding: gzip`.
   are not counted), the field and the reason of each invalid hit. If all hits are invalid, the response is `400`, with
   the same `rejected`.
 - A path of more than {PATH_CHARACTERS_MAX:,} characters is cut to that length, a `userAgent` or `referrer` of more than
-  {TEXT_CHARACTERS_MAX:,}, and a `utm_source` of more than {UTM_SOURCE_CHARACTERS_MAX}. Such hits are accepted, and
-  counted as `cut`.
+  {TEXT_CHARACTERS_MAX:,}, and a query parameter ({", ".join(PARAMETERS)}) of more than {PARAMETER_CHARACTERS_MAX}. Such
+  hits are accepted, and counted as `cut`.
 - `userAgent` is classified: send the user agent of the visitor, not that of your own client. A hit without one counts
   as a bot.
 - `address`, `accept` and `headers` verify AI agents and bots, and are not stored. Without an address, a hit in the name

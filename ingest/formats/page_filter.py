@@ -11,7 +11,8 @@ from ingest.errors import InvalidField, InvalidLine
 from ingest.formats.request import Request
 from ingest.hits import url
 from ingest.hits.evidence import ACCEPT_CHARACTERS_MAX, ADDRESS_CHARACTERS_MAX, NO_EVIDENCE, Evidence
-from ingest.hits.hit import Hit, utm_source, within_limits
+from ingest.hits.hit import Hit, within_limits
+from ingest.hits.parameters import parameters
 
 Skip = Literal["malformed", "not_a_request", "method", "status", "excluded", "not_a_page", "time"]
 """Reasons why a line is skipped, in the order of their checks; the first one that applies is counted.
@@ -91,7 +92,7 @@ def _hit(request: Request, pages: Pages) -> Hit | Skip:
         ts_us=request.ts_us,
         user_agent=request.user_agent,
         referrer=request.referrer or None,
-        utm_source=utm_source(request.target),
+        parameters=parameters(request.target),
         format=None,
         status=request.status,
         event_id=None,

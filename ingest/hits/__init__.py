@@ -5,6 +5,7 @@
 - `hit`: Hits, and the validation of their fields: the only module that creates a hit from the fields of a post.
 - `evidence`: Evidence of a hit: the client's address and headers, used in memory and never stored.
 - `url`: Normalisation of URLs and paths to the one spelling under which page views are counted.
+- `parameters`: Query parameters of the addresses of pages that have columns in `hits`.
 - `path_format`: Format of a response by its path, for requests whose sender did not send a format.
 - `classes`: Classes of hits that the user agent does not decide alone: requests for Markdown, signed and
   spoofed agents.

@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, timedelta
 from itertools import compress
 from typing import Annotated, NamedTuple
-from urllib.parse import parse_qs
 
 import msgspec
 
@@ -17,7 +16,9 @@ from ingest.hits.evidence import (
     Evidence,
     server_evidence,
 )
+from ingest.hits.parameters import NO_PARAMETERS, Parameters, parameters
 from ingest.hits.url import PATH_CHARACTERS_MAX, UNSTORABLE, URL_CHARACTERS_MAX, cut_path, normalize_path, path_of_url
+from warehouse.columns.hits import PARAMETER_CHARACTERS_MAX
 
 USER_AGENT_CHARACTERS_MAX = 16_384
 EVENT_ID_CHARACTERS_MAX = 128
@@ -25,17 +26,16 @@ BEACON_PATH_CHARACTERS_MAX = 512
 """Maximum length of the stored path of a beacon, which anybody can send; a longer one is cut."""
 TEXT_CHARACTERS_MAX = 1_024
 """Maximum length of a stored user agent or referrer; a longer one is cut."""
-UTM_SOURCE_CHARACTERS_MAX = 256
-"""Maximum length of a stored `utm_source`; a longer one is cut."""
 FIRST = datetime(1995, 1, 1, tzinfo=UTC)
 """Earliest time of a hit. An earlier one is a mistake: Go's zero time is in the year 1."""
 FUTURE_MAX = timedelta(minutes=5)
 """Maximum time by which a hit's timestamp may be ahead of this machine's clock."""
-CUT_FIELDS = ("path", "userAgent", "referrer", "utmSource")
-"""Fields whose texts are cut."""
+CUT_FIELDS = ("path", "userAgent", "referrer")
+"""Fields whose texts are cut, beside query parameters."""
 NEW_VALUES_PER_DAY = 10_000
-"""Default limit on the new paths, referring hosts and `utm_source`s each that hits without a key add to a project in a
-day. A site has fewer new pages in a day after its first ones. With paths of 512 characters, a stranger adds 5 MB."""
+"""Default limit on the new paths, referring hosts and values of a query parameter each that hits without a key add to
+a project in a day. A site has fewer new pages in a day after its first ones. With paths of 512 characters, a stranger
+adds 5 MB."""
 DEDUPLICATION_DAYS = 7
 """Number of days for which an event id or an Idempotency-Key is recognised."""
 
@@ -137,7 +137,7 @@ class Hit(NamedTuple):
     ts_us: int
     user_agent: str
     referrer: str | None
-    utm_source: str | None
+    parameters: Parameters
     format: str | None
     status: int | None
     event_id: str | None
@@ -147,21 +147,21 @@ class Hit(NamedTuple):
 
 def within_limits(hit: Hit, path_characters_max: int = PATH_CHARACTERS_MAX) -> Hit:
     """Return the hit with each text cut to its maximum length."""
-    path, user_agent, referrer, source = hit.path, hit.user_agent, hit.referrer or "", hit.utm_source or ""
+    path, user_agent, referrer = hit.path, hit.user_agent, hit.referrer or ""
     too_long = (
         len(path) > path_characters_max,
         len(user_agent) > TEXT_CHARACTERS_MAX,
         len(referrer) > TEXT_CHARACTERS_MAX,
-        len(source) > UTM_SOURCE_CHARACTERS_MAX,
     )
-    if True not in too_long:
+    long = [name for name, text in hit.parameters.items() if len(text) > PARAMETER_CHARACTERS_MAX]
+    if not long and True not in too_long:
         return hit
     return hit._replace(
         path=cut_path(path, path_characters_max) if too_long[0] else path,
         user_agent=user_agent[:TEXT_CHARACTERS_MAX],
         referrer=referrer[:TEXT_CHARACTERS_MAX] or None,
-        utm_source=source[:UTM_SOURCE_CHARACTERS_MAX] or None,
-        cut=tuple(compress(CUT_FIELDS, too_long)),
+        parameters={name: text[:PARAMETER_CHARACTERS_MAX] for name, text in hit.parameters.items()},
+        cut=(*compress(CUT_FIELDS, too_long), *long),
     )
 
 
@@ -197,7 +197,7 @@ def _hit(
         ts_us,
         _text("userAgent", user_agent, USER_AGENT_CHARACTERS_MAX),
         _text("referrer", sent.referrer, URL_CHARACTERS_MAX) if sent.referrer else None,
-        utm_source(target) if "?" in target else None,
+        parameters(target) if "?" in target else NO_PARAMETERS,
         format,
         status,
         _text("eventId", sent.event_id, EVENT_ID_CHARACTERS_MAX) if sent.event_id else None,
@@ -219,15 +219,6 @@ def _text(field: str, text: str, characters_max: int) -> str:
     if not text.isprintable() and UNSTORABLE.search(text):
         raise InvalidField(field, "has a control character or a lone surrogate")
     return text
-
-
-def utm_source(target: str) -> str | None:
-    """Return the first `utm_source` in the query of a URL or path; None if there is none."""
-    query = target.partition("#")[0].partition("?")[2]
-    if "utm_source=" not in query:
-        return None
-    values = parse_qs(query, max_num_fields=None).get("utm_source")
-    return (UNSTORABLE.sub("", values[0]) or None) if values else None
 
 
 def _timestamp_us(timestamp: datetime, now_us: int) -> int:

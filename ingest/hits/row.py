@@ -1,6 +1,7 @@
 """Rows of the lake (`warehouse.schema.HOT`): a hit, with the columns derived from its user agent and referrer."""
 
 from collections.abc import Sequence
+from operator import itemgetter
 
 import pyarrow as pa
 
@@ -13,6 +14,7 @@ from ingest.hits.url import host
 from ingest.verification.signature_agents import signed_agent
 from ingest.verification.verdict import Verdict
 from ingest.verification.verifier import Verifier
+from warehouse.columns.hits import PARAMETERS
 from warehouse.schema import CLASSIFICATION, HOT, Row
 
 TRAFFIC, AGENT = (HOT.names.index(name) for name in ("traffic", "agent"))
@@ -20,6 +22,8 @@ TRAFFIC, AGENT = (HOT.names.index(name) for name in ("traffic", "agent"))
 USER_AGENTS = UserAgentCache()
 """Cache of the user agents of posted hits."""
 _SHIPPED_LISTS = Verifier()
+_in_order = itemgetter(*map([*(name for name in HOT.names if name not in PARAMETERS), *PARAMETERS].index, HOT.names))
+"""Function that puts the parameters of a row, which are the last ones, in their places."""
 
 
 def row(project: str, hit: Hit, source: str, received_us: int, verifier: Verifier = _SHIPPED_LISTS) -> Row:
@@ -47,14 +51,13 @@ def _row(project: str, hit: Hit, columns: Columns, source: str, received_us: int
     verdict = _verdict(agent_of(columns), hit, verifier)
     if verdict is not None:
         columns = _by_verdict(columns, verdict)
-    return (
+    fields: Row = (
         project,
         hit.ts_us,
         hit.path,
         *columns,
         hit.referrer,
         host(hit.referrer) if hit.referrer else None,
-        hit.utm_source,
         hit.format if source == "beacon" else hit.format or path_format(hit.path),
         hit.status,
         source,
@@ -62,7 +65,10 @@ def _row(project: str, hit: Hit, columns: Columns, source: str, received_us: int
         received_us,
         *(verdict or (None, None)),
         hints(hit.evidence) if source == "server" else None,
+        *map(hit.parameters.get, PARAMETERS),
     )
+    stored: Row = _in_order(fields)
+    return stored
 
 
 def _verdict(agent: str | None, hit: Hit, verifier: Verifier) -> Verdict | None:

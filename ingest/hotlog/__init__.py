@@ -4,8 +4,8 @@
 - `writer`: Writer of the hot log: rows of many posts in one durable commit, with the receipts sent after the commit.
 - `deduplication`: Detection of repeated events and posts: event ids and Idempotency-Keys of the last seven days, in
   the hot log.
-- `new_values`: Limit on the new paths, referring hosts and `utm_source`s that hits without a key add to a project in a
-  day.
+- `new_values`: Limit on the new paths, referring hosts and query parameters that hits without a key add to a project
+  in a day.
 - `ledger_store`: Rows of the ledger of imported logs: their creation, the key of their digests, and the deletion of old
   logs.
 """

@@ -1,4 +1,4 @@
-"""Limit on the new paths, referring hosts and `utm_source`s that hits without a key add to a project in a day.
+"""Limit on the new paths, referring hosts and query parameters that hits without a key add to a project in a day.
 
 Anybody can send such hits. Without the limit, a stranger could add millions of values, which reports group and sort. A
 value is new if no hit without a key had it in the last seven days. A hot log without values starts with the values of
@@ -20,16 +20,16 @@ from cachetools import LRUCache
 
 from ingest.hits.hit import EPOCH, NEW_VALUES_PER_DAY
 from ingest.hotlog.deduplication import DAY_S, STATEMENTS, project_prefix
+from warehouse.columns.hits import NEW_VALUES
 from warehouse.database.transaction import transaction
 from warehouse.hotlog.connection import HotConnection
 from warehouse.plural import counted
 from warehouse.schema import HOT, SOURCE, Row
 
-OTHER: Mapping[str, str] = {"path": "/(other)", "referrer_host": "(other)", "utm_source": "(other)"}
+OTHER: Mapping[str, str] = {**dict.fromkeys(NEW_VALUES, "(other)"), "path": "/(other)"}
 """Text that is stored in place of a new value above the limit, by the column."""
 CACHED_MAX = 65_536
 """Maximum number of values, of all projects, that a process knows to have been stored today: 10 MB."""
-_NAMES = {"path": "paths", "referrer_host": "referring hosts", "utm_source": "utm_sources"}
 _PLACES = {column: HOT.names.index(column) for column in OTHER}
 _REFERRER = HOT.names.index("referrer")
 
@@ -100,7 +100,7 @@ def is_bounded(row: Row) -> bool:
 def warnings(connection: HotConnection, project: str) -> Iterator[str]:
     """Yield a warning for each column in which hits of the last seven days had new values above the limit."""
     days = STATEMENTS.run(connection, "CAPPED_DAYS", {"project": project}).fetchall()
-    for column, name in _NAMES.items():
+    for column, name in NEW_VALUES.items():
         hits = {day: number for day, of, number in days if of == column}
         if hits:
             views = sum(hits.values())

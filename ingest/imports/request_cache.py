@@ -11,7 +11,9 @@ from ingest.errors import InvalidLine
 from ingest.formats.page_filter import Pages, Skip, page_view
 from ingest.formats.request import Request
 from ingest.hits.hit import Hit
+from ingest.hits.parameters import PATTERN
 from ingest.hits.url import PATH_CHARACTERS_MAX
+from warehouse.columns.hits import PARAMETERS
 
 CACHED_MAX, CACHED_CHARACTERS_MAX = 200_000, 32 * 1024 * 1024
 """Sizes above which a cache is dropped, in requests and in characters: each line of a log may be a new request."""
@@ -19,14 +21,15 @@ PAGE, METHOD, STATUS, EXCLUDED, NOT_A_PAGE, UNPARSED = range(6)
 """Outcomes of a line: a page view, one of the reasons to skip the line, or UNPARSED for a line that the parser of the
 format has to read."""
 SKIPPED: Mapping[Skip, int] = {"method": METHOD, "status": STATUS, "excluded": EXCLUDED, "not_a_page": NOT_A_PAGE}
-PARSED = pa.schema({"outcome": pa.uint8(), "path": pa.string(), "utm_source": pa.string()})
+PARSED = pa.schema({"outcome": pa.uint8(), "path": pa.string(), **dict.fromkeys(PARAMETERS, pa.string())})
 """The outcome of a request that was answered with 200, and the columns that its page view has from the request."""
 _PLAIN = r"^[A-Za-z]+ [!#-\[\]-~]+ HTTP/[0-9](?:\.[0-9])?$"
 _WITH_PATH = r"^GET [!#->@-\[\]-~][!#-\[\]-~]* HTTP/[0-9](?:\.[0-9])?$"
 """A plain GET whose target does not begin with its query."""
-_Parsed = tuple[int, str | None, str | None]
-_UNPARSED: _Parsed = (UNPARSED, None, None)
-_METHOD: _Parsed = (METHOD, None, None)
+_Parsed = tuple[int | str | None, ...]
+_NO_VALUES = (None,) * (len(PARSED) - 1)
+_UNPARSED: _Parsed = (UNPARSED, *_NO_VALUES)
+_METHOD: _Parsed = (METHOD, *_NO_VALUES)
 
 
 class RequestCache:
@@ -82,8 +85,8 @@ _cached = lru_cache(1)(RequestCache)
 
 
 def _without_queries(requests: pa.Array) -> pa.Array:
-    """Remove the queries without `utm_source`, which have no effect on the row, to make the distinct requests few."""
-    has_query = pc.and_not(pc.match_substring(requests, "?"), pc.match_substring(requests, "utm_source="))
+    """Remove the queries without parameters, which have no effect on the row, to make the distinct requests few."""
+    has_query = pc.and_not(pc.match_substring(requests, "?"), pc.match_substring_regex(requests, PATTERN))
     if not pc.any(has_query).as_py():
         return requests
     with_query = requests.filter(has_query)
@@ -105,5 +108,5 @@ def _parse(request: str, pages: Pages) -> _Parsed:
     except InvalidLine:
         return _UNPARSED
     if not isinstance(view, Hit):
-        return (SKIPPED[view], None, None)
-    return _UNPARSED if view.cut else (PAGE, view.path, view.utm_source)
+        return (SKIPPED[view], *_NO_VALUES)
+    return _UNPARSED if view.cut else (PAGE, view.path, *map(view.parameters.get, PARAMETERS))

@@ -20,6 +20,7 @@ from ingest.hits.path_format import path_formats
 from ingest.hits.url import host
 from ingest.imports.dictionary import TEXTS, compact
 from ingest.verification.verifier import Verifier
+from warehouse.columns.hits import PARAMETERS
 from warehouse.schema import CLASSIFICATION, HOT
 
 _TRAFFIC, _AGENT = CLASSIFICATION.names.index("traffic"), CLASSIFICATION.names.index("agent")
@@ -31,7 +32,7 @@ PARSED_HITS = pa.schema(
         "ts_us": pa.int64(),
         "user_agent": TEXTS,
         "referrer": TEXTS,
-        "utm_source": TEXTS,
+        **dict.fromkeys(PARAMETERS, TEXTS),
         "status": pa.int16(),
         "address": TEXTS,
         "accept": TEXTS,
@@ -48,7 +49,7 @@ def hits_table(hits: list[Hit]) -> pa.Table:
         "ts_us": [hit.ts_us for hit in hits],
         "user_agent": [hit.user_agent for hit in hits],
         "referrer": [hit.referrer for hit in hits],
-        "utm_source": [hit.utm_source for hit in hits],
+        **{name: [hit.parameters.get(name) for hit in hits] for name in PARAMETERS},
         "status": [hit.status for hit in hits],
         "address": [hit.evidence.address for hit in hits],
         "accept": [hit.evidence.accept for hit in hits],
@@ -91,7 +92,7 @@ def lake_rows(
 
     The claims of agents are checked by the addresses of the hits. `ingest.hits.row.row` gives the same rows.
     """
-    hits = {name: compact(views[name]) for name in ("path", "user_agent", "referrer", "utm_source")}
+    hits = {name: compact(views[name]) for name in ("path", "user_agent", "referrer", *PARAMETERS)}
     hits |= {name: views[name].combine_chunks() for name in ("ts_us", "status")}
     user_agent = hits["user_agent"]
     classified = user_agents.columns_of_all(user_agent.dictionary.to_pylist())
@@ -126,7 +127,7 @@ def _rows(
         "user_agent": user_agent,
         "referrer": referrer,
         "referrer_host": _take(hosts, referrer.indices),
-        "utm_source": hits["utm_source"],
+        **{name: hits[name] for name in PARAMETERS},
         "format": path_formats(path),
         "status": hits["status"],
         "source": _constant("log", count),

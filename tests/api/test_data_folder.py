@@ -163,7 +163,8 @@ def test_pages_of_the_last_days_keep_their_names_in_beacons_of_a_hot_log_without
 
         def stored(*paths: str, project: str = "site") -> list[object]:
             beacons = [
-                hit_row(project, Hit(path, 0, "", None, "mail", None, None, None), "beacon", 0) for path in paths
+                hit_row(project, Hit(path, 0, "", None, {"utm_source": "mail"}, None, None, None), "beacon", 0)
+                for path in paths
             ]
             with batches.transaction(hot):
                 bounded = NewValues(0, data_folder.secret(chosen)).bounded(hot, beacons, int(NOON.timestamp()))

@@ -34,7 +34,7 @@ def usual_view(second: int) -> dict[str, Any]:
 def random_row() -> Row:
     """Return a row with a path that does not compress."""
     path = "/" + CHANCE.randbytes(1_000).hex()
-    return row("site", Hit(path, NOW_US, "", None, None, None, None, None), "server", NOW_US)
+    return row("site", Hit(path, NOW_US, "", None, {}, None, None, None), "server", NOW_US)
 
 
 async def post(log: HotLog, rows: int) -> int:

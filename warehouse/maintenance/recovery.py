@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from warehouse import daily_errors
+from warehouse.columns.hits import NEW_VALUES
 from warehouse.control import database as control
 from warehouse.database.transaction import transaction
 from warehouse.hotlog import batches, loads
@@ -33,10 +34,10 @@ _EVENT_IDS = """
 SELECT project_id, source, event_id, epoch(max(received_at))::BIGINT AS seen_s FROM {files}
 WHERE event_id IS NOT NULL AND received_at > $since GROUP BY ALL
 """
-_VALUES = """
+_VALUES = f"""
 WITH hits AS (
-  UNPIVOT (SELECT project_id, date, path, referrer_host, utm_source FROM {files} WHERE date >= $since)
-  ON path, referrer_host, utm_source INTO NAME name VALUE text),
+  UNPIVOT (SELECT project_id, date, {", ".join(NEW_VALUES)} FROM {{files}} WHERE date >= $since)
+  ON {", ".join(NEW_VALUES)} INTO NAME name VALUE text),
 frequent AS (
   SELECT project_id, name, md5_number_lower(text) AS number, max(date) AS last FROM hits
   GROUP BY project_id, name, number
@@ -194,7 +195,7 @@ def event_ids(root: Root, database: duckdb.DuckDBPyConnection, since: datetime) 
 
 
 def recent_values(root: Root, database: duckdb.DuckDBPyConnection, since: date, most: int) -> RecentValues:
-    """Yield the paths, referring hosts and `utm_source`s of hits in the lake since a day.
+    """Yield the texts of the columns NEW_VALUES of hits in the lake since a day.
 
     Each project has at most `most` texts of a column: those with most hits, the latest first.
     """

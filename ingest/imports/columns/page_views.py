@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from ingest.hits.evidence import ACCEPT_CHARACTERS_MAX, ADDRESS_CHARACTERS_MAX
 from ingest.hits.hit import TEXT_CHARACTERS_MAX
 from ingest.imports.dictionary import TEXTS, one_array
-from ingest.imports.request_cache import METHOD, PAGE, SKIPPED, STATUS, UNPARSED
+from ingest.imports.request_cache import METHOD, PAGE, PARSED, SKIPPED, STATUS, UNPARSED
 from ingest.imports.rows import PARSED_HITS
 
 CHARACTERS_MAX = dict.fromkeys(("referrer", "user_agent"), TEXT_CHARACTERS_MAX)
@@ -57,8 +57,8 @@ def is_odd(texts: pa.DictionaryArray, odd: str, characters_max: int) -> pa.Array
 
 
 def hits_of(fields: Mapping[str, pa.Array], requests: pa.Array, parsed: pa.Table) -> pa.Table:
-    """Return the hits of lines, with path and `utm_source` from the lines' rows of `parsed`."""
-    columns = {**fields, "path": _take(parsed["path"], requests), "utm_source": _take(parsed["utm_source"], requests)}
+    """Return the hits of lines, with path and query parameters from the lines' rows of `parsed`."""
+    columns = {**fields, **{name: _take(parsed[name], requests) for name in PARSED.names[1:]}}
     return pa.table([columns[name] for name in PARSED_HITS.names], schema=PARSED_HITS)
 
 

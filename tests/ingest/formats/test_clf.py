@@ -53,7 +53,7 @@ def test_line_has_the_request_that_the_server_logged() -> None:
         ts_us=microseconds(TS),
         user_agent=FIREFOX,
         referrer="https://example.org/?q=1",
-        utm_source="news",
+        parameters={"utm_source": "news"},
         format=None,
         status=304,
         event_id=None,
@@ -369,7 +369,7 @@ def check_hit(log_line: bytes) -> None:
         hit = page_view(request) if request else None
         if isinstance(hit, Hit):
             assert hit.path.isascii()
-            for text in (hit.path, hit.user_agent, hit.referrer or "", hit.utm_source or ""):
+            for text in (hit.path, hit.user_agent, hit.referrer or "", *hit.parameters.values()):
                 text.encode()
                 assert not set(text) & {"\n", "\0", "\x7f"}
 

@@ -29,7 +29,7 @@ NAMES = ("traffic", "agent", "operator", "purpose", "rule", "verification", "ver
 
 
 def hit(user_agent: str, address: str | None, ts_us: int = FRESH_US) -> Hit:
-    return Hit("/a", ts_us, user_agent, None, None, None, None, None, Evidence(address))
+    return Hit("/a", ts_us, user_agent, None, {}, None, None, None, Evidence(address))
 
 
 def columns(user_agent: str, address: str | None, ts_us: int = FRESH_US) -> tuple[object, ...]:

@@ -44,7 +44,7 @@ NAMES = ("traffic", "agent", "operator", "purpose", "rule", "browser", "verifica
 def test_signature_names_the_agent_of_a_hit_without_another_name(
     source: str, user_agent: str, evidence: Evidence, verifier: Verifier, expected: tuple[str | None, ...]
 ) -> None:
-    hit = Hit("/a", (CREATED_S + 60) * 1_000_000, user_agent, None, None, None, None, None, evidence)
+    hit = Hit("/a", (CREATED_S + 60) * 1_000_000, user_agent, None, {}, None, None, None, evidence)
     values = dict(zip(HOT.names, row("site", hit, source, 0, verifier), strict=True))
     assert tuple(values[name] for name in NAMES) == expected
 

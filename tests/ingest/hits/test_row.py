@@ -28,7 +28,7 @@ IPHONE = (
 
 def columns(user_agent: str = "", referrer: str | None = None, **fields: Any) -> dict[str, Any]:
     """Return the row of a hit as the lake returns it: by name, in the types of the schema."""
-    others = {"utm_source": None, "format": None, "status": None, "event_id": None, **fields}
+    others = {"parameters": {}, "format": None, "status": None, "event_id": None, **fields}
     values = row("site", Hit("/a", TS_US, user_agent, referrer, **others), "server", RECEIVED_US)
     arrays = [pa.array([value], field.type) for value, field in zip(values, HOT, strict=True)]
     read: dict[str, Any] = pa.RecordBatch.from_arrays(arrays, schema=HOT).to_pylist()[0]
@@ -39,7 +39,7 @@ def test_row_of_an_ai_agent_has_the_agent_and_the_rule() -> None:
     read = columns(
         GPTBOT,
         "https://Example.ORG:8443/page?q=1",
-        utm_source="news",
+        parameters={"utm_source": "news"},
         format="markdown",
         status=304,
         event_id="event-1",
@@ -79,7 +79,7 @@ def test_row_of_a_person_has_the_browser_and_the_device() -> None:
 
 def test_rows_of_a_post_are_those_of_its_hits_in_their_order() -> None:
     hits = [
-        Hit(f"/{number}", TS_US + number, agent, None, None, None, None, None)
+        Hit(f"/{number}", TS_US + number, agent, None, {}, None, None, None)
         for number, agent in enumerate([IPHONE, GPTBOT, IPHONE, "", GPTBOT])
     ]
     assert rows("site", hits, RECEIVED_US, Verifier()) == [row("site", hit, "server", RECEIVED_US) for hit in hits]
@@ -93,14 +93,14 @@ def test_hit_without_a_user_agent_is_classified_as_a_bot() -> None:
 def test_hints_are_those_of_a_server_post_and_do_not_change_the_classification() -> None:
     read = columns(IPHONE, evidence=Evidence(headers={"accept-language": "en"}))
     assert (read["traffic"], read["hints"]) == ("human", "no-sec-fetch")
-    hit = Hit("/a", TS_US, IPHONE, None, None, None, None, None, Evidence(headers={"signature-input": "a"}))
+    hit = Hit("/a", TS_US, IPHONE, None, {}, None, None, None, Evidence(headers={"signature-input": "a"}))
     assert row("site", hit, "beacon", RECEIVED_US)[HOT.names.index("hints")] is None
 
 
 @pytest.mark.parametrize("source", ["server", "log", "beacon"])
 def test_request_for_markdown_is_ai_and_a_beacon_is_not(source: str) -> None:
     def read(user_agent: str, accept: str) -> dict[str, Any]:
-        hit = Hit("/a", TS_US, user_agent, None, None, None, None, None, Evidence(accept=accept))
+        hit = Hit("/a", TS_US, user_agent, None, {}, None, None, None, Evidence(accept=accept))
         return dict(zip(HOT.names, row("site", hit, source, RECEIVED_US), strict=True))
 
     person, markdown = read(IPHONE, "text/html"), read(IPHONE, "text/markdown, */*")
@@ -112,7 +112,7 @@ def test_request_for_markdown_is_ai_and_a_beacon_is_not(source: str) -> None:
 
 def test_format_is_that_of_the_path_unless_the_sender_sent_one() -> None:
     def read(source: str, format: str | None) -> object:
-        values = row("site", Hit("/a.md", TS_US, IPHONE, None, None, format, None, None), source, RECEIVED_US)
+        values = row("site", Hit("/a.md", TS_US, IPHONE, None, {}, format, None, None), source, RECEIVED_US)
         return values[HOT.names.index("format")]
 
     assert [read(source, None) for source in ("server", "log", "beacon")] == ["text/markdown", "text/markdown", None]
@@ -120,7 +120,7 @@ def test_format_is_that_of_the_path_unless_the_sender_sent_one() -> None:
 
 
 def test_indexes_into_a_row_are_those_of_the_schema() -> None:
-    values = row("site", Hit("/a", TS_US, GPTBOT, None, None, None, None, "event-1"), "log", RECEIVED_US)
+    values = row("site", Hit("/a", TS_US, GPTBOT, None, {}, None, None, "event-1"), "log", RECEIVED_US)
     assert (values[TRAFFIC], values[AGENT], values[EVENT_ID]) == ("ai", "GPTBot", "event-1")
 
 

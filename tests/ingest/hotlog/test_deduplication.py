@@ -28,7 +28,7 @@ def hot(hot_log: HotLogPlace) -> Iterator[HotConnection]:
 
 
 def view(event_id: str | None, project: str = "site", source: str = "server") -> Row:
-    return row(project, Hit("/a", NOW_S * 1_000_000, "", None, None, None, None, event_id), source, NOW_S * 1_000_000)
+    return row(project, Hit("/a", NOW_S * 1_000_000, "", None, {}, None, None, event_id), source, NOW_S * 1_000_000)
 
 
 def post(

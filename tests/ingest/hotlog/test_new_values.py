@@ -35,7 +35,9 @@ def view(
     path: str, project: str = "site", source: str = "beacon", host: str | None = None, utm: str | None = None
 ) -> Row:
     referrer = host and f"https://{host}/page"
-    return row(project, Hit(path, NOW_S, "", referrer, utm, None, None, None), source, NOW_S)
+    return row(
+        project, Hit(path, NOW_S, "", referrer, {"utm_source": utm} if utm else {}, None, None, None), source, NOW_S
+    )
 
 
 def stored(

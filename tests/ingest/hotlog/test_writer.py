@@ -39,7 +39,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def page_view(path: str = "/a", event_id: str | None = None, project: str = "site") -> Row:
-    return row(project, Hit(path, NOW_US, "", None, None, None, None, event_id), "server", NOW_US)
+    return row(project, Hit(path, NOW_US, "", None, {}, None, None, event_id), "server", NOW_US)
 
 
 def post(*rows: Row, **more: Any) -> Post:
@@ -233,7 +233,8 @@ def test_rows_without_a_post_are_stored_with_the_others(file: Path) -> None:
 
 
 def test_stored_columns_are_those_of_the_post(file: Path) -> None:
-    hit = Hit("/\xe9", NOW_US + 1, "GPTBot/1.3 \U0001f4a9", "https://example.org/", "news", "markdown", 304, "event")
+    user_agent, parameters = "GPTBot/1.3 \U0001f4a9", {"utm_source": "news"}
+    hit = Hit("/\xe9", NOW_US + 1, user_agent, "https://example.org/", parameters, "markdown", 304, "event")
     posted(file, post(row("site", hit, "server", NOW_US)))
     with closing(batches.connect(file)) as connection:
         read = next(batches.above(connection, 0)).rows.to_pylist()[0]

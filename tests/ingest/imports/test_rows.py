@@ -33,7 +33,7 @@ def hit(number: int) -> Hit:
         ts_us=RECEIVED_US - number,
         user_agent=AGENTS[number % 5],
         referrer=[None, "https://Example.com/a", "not a URL", "https://[bad"][number % 4],
-        utm_source=["x", None][number % 2],
+        parameters=[{"utm_source": "x"}, {}][number % 2],
         format=None,
         status=[200, 304][number % 2],
         event_id=None,
@@ -71,7 +71,7 @@ paths = st.sampled_from(["/", "/a", "/a.md", "/A.MD", "/llms.txt", "/docs/llms-f
 addresses = st.sampled_from([None, "9.9.9.9", "20.171.206.7", "10.0.0.1"])
 hits_of_a_log = st.builds(
     lambda path, user_agent, accept, address: Hit(
-        path, SPOOFED_US, user_agent, None, None, None, 200, None, Evidence(address, accept or None)
+        path, SPOOFED_US, user_agent, None, {}, None, 200, None, Evidence(address, accept or None)
     ),
     paths,
     st.sampled_from([*AGENTS, "Claude-User/1.0", "Mozilla/5.0 HeadlessChrome/120"]),

@@ -79,7 +79,7 @@ def test_page_names_the_command_that_refreshes_old_lists(tmp_path: Path, old: in
 
 def _post_unverified(dashboard: Dashboard) -> None:
     """Store a read by GPTBot as a release before the verification did: the columns are null."""
-    hit = Hit("/a", microseconds(NOON), "GPTBot/1.3", None, None, None, None, None)
+    hit = Hit("/a", microseconds(NOON), "GPTBot/1.3", None, {}, None, None, None)
     values = dict(zip(HOT.names, row(PROJECT, hit, "log", hit.ts_us), strict=True))
     values |= {"verification": None, "verified_by": None}
     hotlog = dashboard.client.app_state["running"].hotlog

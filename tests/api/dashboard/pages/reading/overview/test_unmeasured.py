@@ -234,7 +234,7 @@ def test_share_of_ai_is_that_until_ai_was_last_counted(silent: TestClient) -> No
 def post_old_beacon(dashboard: Dashboard, project: str, at: datetime) -> None:
     """Store a view by the website script at a time in the past."""
     hotlog = dashboard.client.app_state["running"].hotlog
-    view = Hit("/a", round(at.timestamp() * 1_000_000), FIREFOX, None, None, None, None, None)
+    view = Hit("/a", round(at.timestamp() * 1_000_000), FIREFOX, None, {}, None, None, None)
     internal_id = projects.find(dashboard.engine, project).internal_id
     post = Post(project, [row(project, view, "beacon", view.ts_us)], [], internal_id=internal_id)
 
