@@ -2,6 +2,7 @@
 
 - `hits`: Columns of `hits`, from which the table's schema follows.
 - `dimensions`: What reports group and filter by, and the cubes in which rollups count them.
+- `measures`: What reports add up.
 - `sources`: The set of sources that counted a page view, and source policies as masks of it.
 - `filters`: The filters of a report, as one SQL predicate over any rows of cells.
 """

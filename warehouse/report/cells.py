@@ -10,6 +10,7 @@ from itertools import accumulate
 
 import pyarrow.compute as pc
 
+from warehouse.columns import measures
 from warehouse.columns.dimensions import BY_NAME, Cube, Part, find_cube
 from warehouse.columns.filters import Bound, Filters
 from warehouse.lake import row_groups
@@ -49,7 +50,7 @@ class SharedRows:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """The cells of a scope: a subquery with the asked columns and `views`, which may be negative, and what it binds.
+    """The cells of a scope: a subquery with the asked columns and measures, which may be negative, and what it binds.
 
     `is_slow`: reading them takes long. `is_empty`: there are none. `relation_of` names the relations of `shared` rows.
     """
@@ -93,7 +94,7 @@ def select(snapshot: Snapshot, coverage: Coverage, scope: Scope, columns: Collec
     read = [file for files, _, _ in hits for file in files]
     condition, values = scope.filters.condition()
     union = " UNION ALL ".join(selects) or _of_hits(engine.no_rows(HITS_TABLE), needed, None, 1)
-    shown = ", ".join([*columns, "views"])
+    shown = ", ".join([*columns, measures.each("{name}")])
     is_of_project = _OF_PROJECT if isinstance(scope.project, str) else _OF_PROJECTS
     sql = f"(SELECT {shown} FROM ({union}) WHERE {is_of_project} AND {condition})"
     return Cells(
@@ -126,7 +127,8 @@ def _of_hits(rows: str, columns: Collection[str], number: str | None, sign: int)
     """Return the SELECT of rows of `hits` as cells. `number` is that of the bounds of their time."""
     within = f" WHERE ts >= $start_{number} AND ts < $end_{number}" if number else ""
     values = "".join(f"{BY_NAME[name].sql} AS {name}, " for name in columns)
-    return f"SELECT project_id, {values}{sign}::BIGINT AS views FROM {rows}{within}"
+    numbers = measures.each(f"({{sql}})::BIGINT * {sign} AS {{name}}")
+    return f"SELECT project_id, {values}{numbers} FROM {rows}{within}"
 
 
 def _of_rollups(
@@ -158,7 +160,7 @@ def _of_files(files: Sequence[str], columns: Collection[str], month: str, condit
     day = f"(({month} || '-01')::DATE + greatest(day_of_month::INTEGER - 1, 0)) AS day"
     values = "".join(f"{day if name == 'day' else name}, " for name in columns)
     cells = engine.parquet_at(files)
-    return f"SELECT project_id, {values}views::BIGINT AS views FROM {cells} WHERE {condition}"
+    return f"SELECT project_id, {values}{measures.each('{name}::BIGINT AS {name}')} FROM {cells} WHERE {condition}"
 
 
 def _one_path(filters: Filters) -> str | None:

@@ -2,14 +2,15 @@
 
 The expressions are written independently of `columns`, except for dimensions that are plain columns. Each query
 compares two multisets in constant memory: by the sum of the hashes of their rows for each project and day. The hash of
-a cell is multiplied by its views.
+a cell is multiplied by its measures.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import duckdb
 
 from warehouse.columns.dimensions import BY_NAME, CUBES, Cube
+from warehouse.columns.measures import MEASURES
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.plural import counted
 from warehouse.query import engine
@@ -25,18 +26,18 @@ TRUTH = {
     "status": "CAST(status AS VARCHAR)",
     "quarter": "CAST(extract(hour FROM ts) * 4 + extract(minute FROM ts) // 15 AS UTINYINT)",
 }
-"""SQL expressions over the columns of `hits`. The other dimensions are plain columns."""
+"""SQL expressions over the columns of `hits`. The other dimensions and measures are those of the declaration."""
 _DIFFERENCE = """
 SELECT count(*), min(concat_ws(' ', project_id, 'day', day))
 FROM (SELECT project_id, day, sum(number) AS difference FROM ({rows}) GROUP BY ALL) WHERE difference <> 0
 """
 _DAYS = """
-SELECT project_id, day(date) AS day, sum({hash}) AS number FROM {hits} GROUP BY ALL
+SELECT project_id, day(date) AS day, sum({true}) AS number FROM {hits} GROUP BY ALL
 UNION ALL
-SELECT project_id, day_of_month, -sum({stored} * views) FROM {cells} WHERE {is_valid} GROUP BY ALL
+SELECT project_id, day_of_month, -sum({stored}) FROM {cells} WHERE {is_valid} GROUP BY ALL
 """
 _MONTH = """
-SELECT project_id, 0 AS day, sum({stored} * views * if(day_of_month = 0, 1, -1)) AS number FROM {cells} GROUP BY ALL
+SELECT project_id, 0 AS day, sum(({stored}) * if(day_of_month = 0, 1, -1)) AS number FROM {cells} GROUP BY ALL
 """
 _OF_DAYS = ", ".join(["until_1::BIGINT", *(f"until_{day}::BIGINT - until_{day - 1}" for day in range(2, 32))])
 _CUMULATIVE = f"""
@@ -76,12 +77,15 @@ def _queries(part: Part, hits: str) -> Iterator[tuple[str, str]]:
 
 
 def _of_cube(part: Part, cube: Cube, hits: str) -> Iterator[str]:
-    stored = _hash(cube.columns)
+    stored = _number(cube.columns, {each.name: each.name for each in MEASURES})
     cells = _rows(part, cube.file)
     valid = ", ".join(str(int(day[-2:])) for day in part.days)
     is_valid = "day_of_month > 0" if part.is_whole else f"day_of_month IN ({valid})"  # what a reader counts
-    true = _hash([TRUTH.get(name, BY_NAME[name].sql) for name in cube.columns])
-    yield _DAYS.format(hash=true, hits=hits, stored=stored, cells=cells, is_valid=is_valid)
+    true = _number(
+        [TRUTH.get(name, BY_NAME[name].sql) for name in cube.columns],
+        {each.name: TRUTH.get(each.name, each.sql) for each in MEASURES},
+    )
+    yield _DAYS.format(true=true, hits=hits, stored=stored, cells=cells, is_valid=is_valid)
     if cube.has_months:
         yield _MONTH.format(stored=stored, cells=cells)
 
@@ -92,6 +96,11 @@ def _rows(part: Part, file: str) -> str:
 
 def _at(path: str) -> str:
     return f"read_parquet({engine.path_literal(path)}, hive_partitioning = false)"
+
+
+def _number(columns: Sequence[str], measures: Mapping[str, str]) -> str:
+    """Return the SQL of the number of a row. `measures` has the SQL of each measure."""
+    return " + ".join(f"{_hash([*columns, repr(name)])} * ({sql})" for name, sql in measures.items())
 
 
 def _hash(columns: Sequence[str]) -> str:

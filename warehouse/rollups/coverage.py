@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from warehouse.columns.dimensions import BY_NAME, CUBES, Cube
+from warehouse.columns.measures import MEASURES
 from warehouse.errors import RollupDamaged
 from warehouse.lake.delta_table import File
 from warehouse.lake.roots import Root
@@ -35,7 +36,7 @@ DAY_BYTES = 600
 VERSION = 6
 """Version of the files' layout, without the cubes."""
 _EXPRESSIONS = [(cube.name, cube.has_months, [(name, BY_NAME[name].sql) for name in cube.columns]) for cube in CUBES]
-LAYOUT = hashlib.sha256(repr((VERSION, _EXPRESSIONS)).encode()).hexdigest()[:16]
+LAYOUT = hashlib.sha256(repr((VERSION, _EXPRESSIONS, MEASURES)).encode()).hexdigest()[:16]
 """Name of the layout. A rollup of another layout is not read: it is written again."""
 
 

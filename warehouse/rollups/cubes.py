@@ -7,6 +7,7 @@ the order is the cube's.
 from collections.abc import Sequence
 from pathlib import Path
 
+from warehouse.columns import measures
 from warehouse.columns.dimensions import BY_NAME, Cube
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.lake.roots import Root
@@ -22,16 +23,16 @@ def count(cube: Cube, files: Sequence[File]) -> str:
     """Return the SELECT of the counts of files of `hits`. In a large cube, each page view is a row."""
     values = ", ".join(f"{BY_NAME[name].sql} AS {name}" for name in cube.columns)
     hits = engine.rows(HITS_TABLE, files) if files else engine.no_rows(HITS_TABLE)
-    views = "1::UINTEGER AS views" if cube.is_large else "count(*)::UINTEGER AS views"
+    numbers = measures.each("({sql})::UINTEGER AS {name}" if cube.is_large else "sum({sql})::UINTEGER AS {name}")
     group = "" if cube.is_large else " GROUP BY ALL"
-    return f"SELECT project_id, day(date)::UTINYINT AS day_of_month, {values}, {views} FROM {hits}{group}"
+    return f"SELECT project_id, day(date)::UTINYINT AS day_of_month, {values}, {numbers} FROM {hits}{group}"
 
 
 def copy(cube: Cube, part: Part) -> str:
     """Return the SELECT of the counts of the valid days of a rollup."""
     days = ", ".join(str(int(day[-2:])) for day in sorted(part.days))
     return (
-        f"SELECT project_id, day_of_month, {', '.join(cube.columns)}, views "
+        f"SELECT project_id, day_of_month, {', '.join(cube.columns)}, {measures.each('{name}')} "
         f"FROM {parquet(part.rollup.folder / cube.file)} WHERE day_of_month IN ({days})"
     )
 
@@ -39,7 +40,7 @@ def copy(cube: Cube, part: Part) -> str:
 def add_up(cube: Cube, cells: str, day: str = "day_of_month") -> str:
     """Return the SELECT of the sums of cells of a relation. `day` is the expression of their day of the month."""
     key = ", ".join(("project_id", f"{day} AS day_of_month", *cube.columns))
-    return f"SELECT {key}, sum(views)::UINTEGER AS views FROM {cells} GROUP BY ALL"
+    return f"SELECT {key}, {measures.each('sum({name})::UINTEGER AS {name}')} FROM {cells} GROUP BY ALL"
 
 
 def in_order(cube: Cube, cells: Path) -> str:
