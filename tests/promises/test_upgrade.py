@@ -71,8 +71,9 @@ def test_stored_daily_views_are_removed_with_the_staged_files_and_the_view_count
 
 @pytest.mark.long
 def test_verification_of_older_rows_is_null_in_files_and_in_waiting_hits(older: Older) -> None:
-    rows = "SELECT count(*) AS rows, count(verification) AS checked, count(hints) AS hints FROM hits"
-    expected = [{"rows": older.expected["human"], "checked": 0, "hints": 0}]
+    counts = "count(verification) AS checked, count(hints) AS hints, count(utm_medium) AS media"
+    rows = f"SELECT count(*) AS rows, {counts} FROM hits"
+    expected = [{"rows": older.expected["human"], "checked": 0, "hints": 0, "media": 0}]
     assert older.run("sql", rows) == expected
     older.run("flush")
     older.run("compact")

@@ -74,6 +74,7 @@ COLUMNS = (
     _text("verification", "result of the check of the agent's identity; null if there was none", since=2),
     _text("verified_by", "method of the check, and the id of the list that it used", since=2),
     _text("hints", "headers that browsers send and the request lacked, sorted, joined by a comma", since=2),
+    _parameter("utm_medium", since=4),
 )
 """Columns in the order of a row. A new one is the last, because a waiting row of an older release has the first ones.
 Only the first version has required columns."""

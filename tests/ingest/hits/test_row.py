@@ -39,7 +39,7 @@ def test_row_of_an_ai_agent_has_the_agent_and_the_rule() -> None:
     read = columns(
         GPTBOT,
         "https://Example.ORG:8443/page?q=1",
-        parameters={"utm_source": "news"},
+        parameters={"utm_source": "news", "utm_medium": "mail"},
         format="markdown",
         status=304,
         event_id="event-1",
@@ -68,6 +68,7 @@ def test_row_of_an_ai_agent_has_the_agent_and_the_rule() -> None:
         "verification": "not_checked",
         "verified_by": None,
         "hints": None,
+        "utm_medium": "mail",
     }
 
 

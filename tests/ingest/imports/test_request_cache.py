@@ -10,19 +10,21 @@ import pytest
 from ingest.formats.page_filter import DEFAULT_PAGES, Pages
 from ingest.imports import request_cache
 from ingest.imports.request_cache import EXCLUDED, METHOD, NOT_A_PAGE, PAGE, UNPARSED, RequestCache
+from warehouse.columns.hits import PARAMETERS
 
 PAGES = Pages(include=("/feed.xml",), exclude=("/admin*",))
-CASES = [
-    ("GET /a/ HTTP/1.1", PAGE, "/a", None),
-    ("GET /a?utm_source=x&b HTTP/2", PAGE, "/a", "x"),
-    ("GET /a?b=1 HTTP/1.0", PAGE, "/a", None),
-    ("GET /feed.xml?page=2 HTTP/1.1", PAGE, "/feed.xml", None),
-    ("POST /a HTTP/1.1", METHOD, None, None),
-    ("GET /admin/x HTTP/1.1", EXCLUDED, None, None),
-    ("GET /a.css?v=3 HTTP/1.1", NOT_A_PAGE, None, None),
-    ("GET /\\x41 HTTP/1.1", UNPARSED, None, None),
-    ("GET /a", UNPARSED, None, None),
-    ("", UNPARSED, None, None),
+CASES: list[tuple[str, int, str | None, dict[str, str]]] = [
+    ("GET /a/ HTTP/1.1", PAGE, "/a", {}),
+    ("GET /a?utm_source=x&b HTTP/2", PAGE, "/a", {"utm_source": "x"}),
+    ("GET /a?b&utm_medium=y HTTP/2", PAGE, "/a", {"utm_medium": "y"}),
+    ("GET /a?b=1 HTTP/1.0", PAGE, "/a", {}),
+    ("GET /feed.xml?page=2 HTTP/1.1", PAGE, "/feed.xml", {}),
+    ("POST /a HTTP/1.1", METHOD, None, {}),
+    ("GET /admin/x HTTP/1.1", EXCLUDED, None, {}),
+    ("GET /a.css?v=3 HTTP/1.1", NOT_A_PAGE, None, {}),
+    ("GET /\\x41 HTTP/1.1", UNPARSED, None, {}),
+    ("GET /a", UNPARSED, None, {}),
+    ("", UNPARSED, None, {}),
 ]
 
 
@@ -31,8 +33,10 @@ def parse(cache: RequestCache, *requests: str) -> list[dict[str, object]]:
     return rows
 
 
-def test_each_request_has_its_outcome_path_and_utm_source_in_order() -> None:
-    expected = [{"outcome": outcome, "path": path, "utm_source": utm} for _, outcome, path, utm in CASES]
+def test_each_request_has_its_outcome_path_and_parameters_in_order() -> None:
+    expected = [
+        {"outcome": outcome, "path": path, **dict.fromkeys(PARAMETERS), **read} for _, outcome, path, read in CASES
+    ]
     requests = [request for request, *_ in CASES]
     cache = RequestCache(PAGES)
     assert parse(cache, *requests, *requests) == expected * 2
@@ -73,7 +77,7 @@ def test_cache_with_too_many_characters_is_full() -> None:
     assert cache.is_full
 
 
-def test_queries_without_utm_source_share_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queries_without_parameters_share_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_cache, "CACHED_MAX", 1)
     cache = RequestCache(DEFAULT_PAGES)
     rows = parse(cache, *(f"GET /a?b={number} HTTP/1.1" for number in range(100)), "GET /a?c?d#1 HTTP/1.1")

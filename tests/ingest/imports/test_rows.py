@@ -33,7 +33,7 @@ def hit(number: int) -> Hit:
         ts_us=RECEIVED_US - number,
         user_agent=AGENTS[number % 5],
         referrer=[None, "https://Example.com/a", "not a URL", "https://[bad"][number % 4],
-        parameters=[{"utm_source": "x"}, {}][number % 2],
+        parameters=[{"utm_source": "x"}, {}, {"utm_medium": "y", "utm_source": "x"}][number % 3],
         format=None,
         status=[200, 304][number % 2],
         event_id=None,
