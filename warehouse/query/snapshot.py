@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from warehouse.columns.dimensions import DIMENSIONS
+from warehouse.columns.measures import MEASURES
 from warehouse.errors import HotLogBehind
 from warehouse.hotlog import batches, loads, synced
 from warehouse.hotlog.connection import HotLogPlace
@@ -33,7 +34,7 @@ from warehouse.query.past import PastReader, Version, require_files
 from warehouse.query.result_cache import ResultCache
 from warehouse.schema import HOT
 
-_READ = {name for each in DIMENSIONS for name in re.findall(r"\w+", each.sql)}
+_READ = {name for each in (*DIMENSIONS, *MEASURES) for name in re.findall(r"\w+", each.sql)}
 HOT_COLUMNS = tuple(name for name in HOT.names if name in {"project_id", *_READ})
 """Columns of page views in the hot log that reports read."""
 

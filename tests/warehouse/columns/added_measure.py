@@ -8,10 +8,11 @@ from pathlib import Path
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.columns.filters import Filters
 from warehouse.lake.delta_table import HITS_TABLE
-from warehouse.query import engine
 from warehouse.query.hits_snapshot import HitsReader
+from warehouse.query.result_cache import ResultCache
 from warehouse.query.time_range import TimeRange
 from warehouse.report import cells
+from warehouse.report.statements import Statements
 from warehouse.rollups import check, coverage, writer
 
 HOUR = timedelta(hours=1)
@@ -30,13 +31,12 @@ def main() -> None:
         with closing(HitsReader(site.hot_log, site.root)) as reader:
             snapshot = reader.take()
         covered = coverage.choose(site.root, files)
+        statements = Statements(site.spill, ResultCache(1_000_000), lambda snapshot: covered, lambda: None)
         sums = {}
         for name in ("traffic", "path", "userAgent"):  # of totals, of another cube, and of `hits`
             chosen = cells.select(snapshot, covered, SCOPE, [name])
-            with engine.reader(site.database) as cursor:
-                cursor.register("hot", snapshot.hot)
-                sql = f"SELECT sum(views)::BIGINT AS views, sum(markdown)::BIGINT AS markdown FROM {chosen.sql}"
-                sums[name] = engine.fetch(cursor, sql, chosen.bound).to_pylist()
+            sql = f"SELECT sum(views)::BIGINT AS views, sum(markdown)::BIGINT AS markdown FROM {chosen.sql}"
+            sums[name] = statements.read(snapshot, SCOPE, chosen, sql).to_pylist()
         print(json.dumps([sums, [check.find_difference(site.database, part, files) for part in covered.parts]]))
 
 
