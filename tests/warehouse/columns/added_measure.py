@@ -8,8 +8,8 @@ from pathlib import Path
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.columns.filters import Filters
 from warehouse.lake.delta_table import HITS_TABLE
-from warehouse.query.hits_snapshot import HitsReader
 from warehouse.query.result_cache import ResultCache
+from warehouse.query.snapshot import SnapshotReader
 from warehouse.query.time_range import TimeRange
 from warehouse.report import cells
 from warehouse.report.statements import Statements
@@ -28,7 +28,7 @@ def main() -> None:
         files = site.state(HITS_TABLE).files
         writer.write(site.root, site.database, "2026-09", files)
         site.post(view(ts=NOON - HOUR, **markdown))
-        with closing(HitsReader(site.hot_log, site.root)) as reader:
+        with closing(SnapshotReader(site.hot_log, site.root)) as reader:
             snapshot = reader.take()
         covered = coverage.choose(site.root, files)
         statements = Statements(site.spill, ResultCache(1_000_000), lambda snapshot: covered, lambda: None)
