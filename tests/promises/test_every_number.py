@@ -14,6 +14,7 @@ COLUMNS = {
     "verification": "CASE WHEN traffic <> 'human' THEN coalesce(verification, 'not_checked') END",
     "referrerHost": "referrer_host",
     "utmSource": "utm_source",
+    "utmMedium": "utm_medium",
     "browser": "browser",
     "os": "os",
     "device": "device",

@@ -67,6 +67,7 @@ DIMENSIONS = (
     Dimension("sources", "Source", BITS, "source that counted the page view", Part.READER, SOURCES),
     Dimension("referrerHost", "Referrer", "referrer_host", "host of the referring URL", Part.ORIGIN, example="t.co"),
     Dimension("utmSource", "Campaign", "utm_source", "utm_source of the page's address", Part.ORIGIN),
+    Dimension("utmMedium", "Medium", "utm_medium", "utm_medium of the page's address", Part.ORIGIN),
     Dimension(
         "browser", "Browser", "browser", "family of the browser", Part.DEVICE, example="Firefox", readers=("human",)
     ),

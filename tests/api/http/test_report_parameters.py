@@ -65,6 +65,7 @@ def test_every_filter_is_parsed() -> None:
         "source": "log",
         "referrerHost": "example.com",
         "utmSource": "mail",
+        "utmMedium": "email",
         "browser": "Firefox",
         "os": "Linux",
         "device": "phone",

@@ -12,7 +12,7 @@ from warehouse.rollups.coverage import Rollup
 
 READER = ("traffic", "agent", "operator", "purpose", "verification", "sources")
 DEVICE = ("browser", "os", "device", "format", "status", "rule")
-ORIGIN = ("referrerHost", "utmSource")
+ORIGIN = ("referrerHost", "utmSource", "utmMedium")
 CUBES = {
     "readers": READER,
     "quarters": ("traffic", "sources", "quarter"),
@@ -49,6 +49,7 @@ def values_of(row: Row) -> Row:
         "status": None if row["status"] is None else str(row["status"]),
         "referrerHost": row["referrer_host"],
         "utmSource": row["utm_source"],
+        "utmMedium": row["utm_medium"],
         "quarter": ts.hour * 4 + ts.minute // 15,
     }
 

@@ -60,6 +60,7 @@ def varied(row: int) -> Row:
         source=("beacon", "server", "log")[row % 3 - row % 2],
         referrer_host=(None, "example.com", "é.example")[row % 3],
         utm_source=(None, "", "mail")[row % 3],
+        utm_medium=(None, "email")[row % 2],
         status=(None, 200, 304)[row % 3],
         format=(None, "html", "md", "text/markdown")[row % 4],
         browser=(None, "Firefox")[row % 2],

@@ -20,7 +20,11 @@ HITS = [
     {"path": "/docs/b", "userAgent": GPTBOT, "timestamp": "2025-03-30T00:30:00Z", "format": "markdown", "status": 200},
     {"path": "/docs/b", "userAgent": CLAUDE_USER, "timestamp": "2025-03-30T22:30:00Z", "status": 304},
     {"path": "/about", "userAgent": GOOGLEBOT, "timestamp": "2025-03-30T12:00:00Z"},
-    {"url": "https://example.com/about?utm_source=%3D1%2B1", "userAgent": FIREFOX, "timestamp": "2025-04-01T00:00:00Z"},
+    {
+        "url": "https://example.com/about?utm_source=%3D1%2B1&utm_medium=email",
+        "userAgent": FIREFOX,
+        "timestamp": "2025-04-01T00:00:00Z",
+    },
     {"path": "/about/us", "userAgent": GPTBOT, "timestamp": "2025-04-01T05:00:00Z", "status": 200},
 ]
 """Three views by people, three by AI agents and one by another bot.

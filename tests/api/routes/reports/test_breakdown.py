@@ -14,6 +14,7 @@ BREAKDOWNS: dict[str, Rows] = {
     "verification": [("not_checked", 0, 3, 1), (None, 3, 0, 0)],
     "referrerHost": [(None, 2, 3, 1), ("news.example.com", 1, 0, 0)],
     "utmSource": [(None, 2, 3, 1), ("=1+1", 1, 0, 0)],
+    "utmMedium": [(None, 2, 3, 1), ("email", 1, 0, 0)],
     "format": [(None, 3, 2, 1), ("markdown", 0, 1, 0)],
     "status": [(None, 3, 0, 1), ("200", 0, 2, 0), ("304", 0, 1, 0)],
     "source": [("server", 3, 3, 1)],

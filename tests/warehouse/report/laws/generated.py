@@ -71,6 +71,7 @@ COLUMNS: dict[str, list[str | int | None]] = {
     "device": [None, "desktop", "phone"],
     "referrer_host": [None, "example.com", "日本.example", "t.co"],
     "utm_source": [None, "newsletter", "", "=1+1"],
+    "utm_medium": [None, "email"],
     "format": [None, "html", "markdown"],
     "status": [None, 99, 200, 304],
 }
@@ -78,7 +79,18 @@ COLUMNS: dict[str, list[str | int | None]] = {
 BY_COLUMNS = ["path", "source", *(name for name in READERS[0]), *COLUMNS]
 """Columns of `hits` that reports read, beside the project and the time."""
 BY = [
-    *("agent", "operator", "purpose", "verification", "referrerHost", "utmSource", "browser", "os", "device"),
+    *(
+        "agent",
+        "operator",
+        "purpose",
+        "verification",
+        "referrerHost",
+        "utmSource",
+        "utmMedium",
+        "browser",
+        "os",
+        "device",
+    ),
     *("format", "status", "source", "rule", "path"),
 ]
 INTERVALS = ["hour", "day", "week", "month"]
@@ -128,7 +140,7 @@ FILTER_VALUES = {
         for name in ("agent", "operator", "purpose")
     },
     **{
-        {"referrer_host": "referrerHost", "utm_source": "utmSource"}.get(name, name): [
+        {"referrer_host": "referrerHost", "utm_source": "utmSource", "utm_medium": "utmMedium"}.get(name, name): [
             *(str(value) for value in values if value),
             "none",
         ]

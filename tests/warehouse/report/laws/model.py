@@ -22,7 +22,7 @@ ZERO: Views = (0, 0, 0)
 BUCKETS_MAX = 10_000
 """Maximum number of buckets in a series."""
 TRAFFIC = ("human", "ai", "bot")
-COLUMNS = {"referrerHost": "referrer_host", "utmSource": "utm_source"}
+COLUMNS = {"referrerHost": "referrer_host", "utmSource": "utm_source", "utmMedium": "utm_medium"}
 """Columns of `hits` by the name of the breakdown, where the two names differ."""
 MICROSECOND = timedelta(microseconds=1)
 STEP = timedelta(minutes=15)
