@@ -146,10 +146,6 @@ class SpillFull(WarehouseError):
         )
 
 
-class BlockTooLarge(WarehouseError):
-    """The paths of a project do not fit into memory, and are counted from `hits` instead."""
-
-
 def is_unreachable(error: BaseException) -> bool:
     """Return whether an object store that does not answer caused an error.
 

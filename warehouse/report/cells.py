@@ -6,7 +6,6 @@ All parts have the same columns, so that a report is one sum over their union, a
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import accumulate
 
 import pyarrow.compute as pc
 
@@ -24,6 +23,8 @@ SLOW_ROWS = 4_000_000
 """Number of rows of `hits` above which a report is slow: about 0.2 s of processor time."""
 SHARED_ROWS_MAX = 100_000
 """Maximum number of rows of `hits` that the reports of a page share in memory."""
+SHARED_PATH_BYTES = 32 * 1024 * 1024
+"""Maximum size of the paths of shared rows, in bytes."""
 SLOW_PATH_BYTES = 256 * 1024 * 1024
 """Size of the paths of a project in all files above which a report by path is slow, in bytes."""
 _OF_PROJECT, _OF_PROJECTS = "project_id = $project", "project_id IN (SELECT unnest($project::VARCHAR[]))"
@@ -173,9 +174,12 @@ def _is_shared(
     """Return whether several reports read the same rows, which are probably few."""
     if not isinstance(scope.project, str) or any(BY_NAME[name].part is Part.EVIDENCE for name in columns):
         return False
+    path = _one_path(scope.filters)
+    if cube is None and path is not None:
+        return len(path) * SHARED_ROWS_MAX <= SHARED_PATH_BYTES
     share = min((within.end - within.start) / timedelta(days=1), 1)
     is_small = sum(file.rows for file in files) * share <= SHARED_ROWS_MAX
-    return is_small or (cube is None and _one_path(scope.filters) is not None)
+    return is_small and _path_bytes((file.path for file in files), scope.project) <= SHARED_PATH_BYTES
 
 
 def _is_slow(hits: Iterable[File], coverage: Coverage, scope: Scope, cube: Cube | None, by_path: bool) -> bool:
@@ -194,5 +198,8 @@ def _is_slow(hits: Iterable[File], coverage: Coverage, scope: Scope, cube: Cube 
 
 def has_many_paths(files: Iterable[str], project: str) -> bool:
     """Return whether the paths of a project in files are too large for a fast report."""
-    sizes = (row_groups.path_bytes(file, project) for file in files)
-    return any(total > SLOW_PATH_BYTES for total in accumulate(sizes))
+    return _path_bytes(files, project) > SLOW_PATH_BYTES
+
+
+def _path_bytes(files: Iterable[str], project: str) -> int:
+    return sum(row_groups.path_bytes(file, project) for file in files)

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain, count, islice
@@ -77,12 +77,18 @@ class Statements:
     def read(self, snapshot: Snapshot, scope: Scope, chosen: Cells, sql: str, **values: Any) -> pa.Table:
         """Return the rows of a statement over cells. `values` are bound beside those of the cells.
 
+        A statement that needs more memory than fast ones have is a slow one.
+
         Raises:
-            SlowReport: the cells are slow to read, and the caller accepts only a fast report.
+            SlowReport: the statement is slow, and the caller accepts only a fast report.
             SpillFull
         """
         sql, tables = self._with_shared(scope, chosen, sql)
-        with self._cursor(scope, tables | {"hot": snapshot.hot}, is_slow=chosen.is_slow) as cursor:
+        tables |= {"hot": snapshot.hot}
+        if not chosen.is_slow:
+            with suppress(duckdb.OutOfMemoryException), self._cursor(scope, tables, is_slow=False) as cursor:
+                return engine.fetch(cursor, sql, chosen.bound | values)
+        with self._cursor(scope, tables, is_slow=True) as cursor:
             return engine.fetch(cursor, sql, chosen.bound | values)
 
     def batches(
@@ -126,11 +132,12 @@ class Statements:
         """Return a statement with the relations of shared rows, and those of them that are in memory, by name."""
         tables = dict[str, pa.Table]()
         for number, rows in enumerate(chosen.shared):
-            table = self.cached(("rows", scope.project, rows), partial(self._read_shared, scope, rows))
             relation = engine.rows(HITS_TABLE, rows.files)
-            if table.num_rows <= SHARED_ROWS_MAX:
-                relation = f"rows_{number}"
-                tables[relation] = table
+            with suppress(duckdb.OutOfMemoryException):
+                table = self.cached(("rows", scope.project, rows), partial(self._read_shared, scope, rows))
+                if table.num_rows <= SHARED_ROWS_MAX:
+                    relation = f"rows_{number}"
+                    tables[relation] = table
             sql = sql.replace(cells.relation_of(number), relation)
         return sql, tables
 

@@ -118,3 +118,13 @@ def test_report_of_many_hits_or_of_long_paths_that_no_rollup_counts_is_slow(
     assert not is_slow(small_lake, within(NOON, NOON + DAY / 8), "browser")
     small_lake.write_rollups()
     assert not is_slow(small_lake, EVERYTHING, "browser")
+
+
+@pytest.mark.parametrize("limit", [10, 10_000_000])
+def test_long_paths_are_not_shared_in_memory(
+    small_lake: SmallLake, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    small_lake.add([view("/long")], "one")
+    monkeypatch.setattr(cells, "SHARED_PATH_BYTES", limit)
+    chosen = cells.select(small_lake.snapshot, small_lake.coverage, EVERYTHING, ["path"])
+    assert bool(chosen.shared) == (limit > 10)

@@ -113,6 +113,15 @@ def test_project_whose_report_needs_too_much_memory_is_a_warning_until_its_next_
         assert reports.warning is None
 
 
+def test_report_that_needs_more_memory_than_fast_ones_have_is_slow(site: Site) -> None:
+    with closing(site.reports()) as reports:
+        snapshot, caller = reports.take(), engine.Caller(accepts_slow=True)
+        reports._statements.fast.execute("SET memory_limit = '1MB'")
+        page = context_of(caller).run(reports.views, snapshot, LONG, 0, 10)
+        assert page.rows.num_rows == 5
+        assert caller.is_slow
+
+
 def test_caller_of_fast_reports_gets_only_slow_ones_that_are_cached(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
