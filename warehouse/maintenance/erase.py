@@ -36,7 +36,7 @@ STEPS = ("before delete from hits", "before delete from daily_errors", "after mo
 class Chosen:
     """Rows of a project from the UTC day `first` to the day before `end`, with `path`. None is no limit.
 
-    A `path` that ends in `*` is the prefix of paths.
+    A `path` that ends in `*` is the prefix of paths, and one between two `*` a part of them.
     """
 
     project: str
@@ -51,9 +51,10 @@ class Chosen:
         conditions += [f"date >= '{self.first}'"] if self.first else []
         conditions += [f"date < '{self.end}'"] if self.end else []
         if self.path is not None:
-            is_prefix = self.path.endswith("*")
-            path = _quoted(self.path.removesuffix("*"))
-            conditions.append(f"starts_with(path, {path})" if is_prefix else f"path = {path}")
+            is_part, is_prefix = self.path.startswith("*"), self.path.endswith("*")
+            path = _quoted(self.path[is_part:].removesuffix("*"))
+            test = f"strpos(path, {path}) > 0" if is_part else f"starts_with(path, {path})"
+            conditions.append(test if is_prefix else f"path = {path}")
         return " AND ".join(conditions)
 
 

@@ -20,7 +20,7 @@ def vacuum(root: Root, wait_s: float) -> None:
         LakeBusy: another process wrote rollups for `wait_s` seconds.
     """
     months = coverage.list_months(root)
-    if not months:
+    if not months and not (root / coverage.FOLDER).folders():
         return
     with lock(root, wait_s):
         by_month = files_by_month(root)
@@ -31,8 +31,7 @@ def vacuum(root: Root, wait_s: float) -> None:
                 folder.remove_folder()
             with suppress(OSError):  # not empty, or in an object store
                 coverage.month_folder(root, month).local.rmdir()
-        for folder in ranked.list_unused(root, time.time() - GRACE_H * 3600):
-            folder.remove_folder()
+        ranked.remove_unused(root, time.time() - GRACE_H * 3600)
 
 
 def _unused(root: Root, month: str) -> set[Root]:

@@ -40,6 +40,10 @@ SPACE_SHARE = 2
 """Free space that writing a rollup needs, as a multiple of the size of the month's files. Without it the month is
 skipped: a rollup only saves time."""
 
+IsDue = Callable[[Coverage, Sequence[File]], bool]
+"""Function that returns whether files need a new rollup, by their coverage."""
+Choose = Callable[[Sequence[File]], Sequence[File]]
+"""Function that returns some of the files of a month."""
 OnMonth = Callable[[int, int], None]
 """Function that is called after each month, with the number of months done and the total."""
 
@@ -79,12 +83,22 @@ def write_due(
         return [file for file in files if file.partition == day]
 
     def is_today_due(chosen: Coverage, files: Sequence[File]) -> bool:
-        return sum(file.rows for file in chosen.uncovered) >= UNCOVERED_ROWS_MIN
+        rows = sum(file.rows for file in files)
+        return sum(file.rows for file in chosen.uncovered) >= max(UNCOVERED_ROWS_MIN, UNCOVERED_SHARE * rows)
 
-    months = _write(root, database, wait_s, is_chosen, on_step, on_month, until_yesterday)
-    days = _write(root, database, wait_s, is_today_due, on_step, choose_files=of_today)
-    _rank(root, database, wait_s)
-    return Written(months.rollups + days.rollups, months.rows + days.rows)
+    written = list[Written]()
+
+    def write(is_chosen: IsDue, choose_files: Choose, on_month: OnMonth = lambda done, total: None) -> None:
+        written.append(_write(root, database, wait_s, is_chosen, on_step, on_month, choose_files))
+
+    steps.run_all(
+        [
+            ("the rollups of months", partial(write, is_chosen, until_yesterday, on_month)),
+            ("the rollup of today", partial(write, is_today_due, of_today)),
+            ("the ranking of paths", partial(_rank, root, database, wait_s)),
+        ]
+    )
+    return Written(sum(each.rollups for each in written), sum(each.rows for each in written))
 
 
 def write_stale(root: Root, database: duckdb.DuckDBPyConnection, wait_s: float) -> Written:
@@ -190,10 +204,10 @@ def _write(
     root: Root,
     database: duckdb.DuckDBPyConnection,
     wait_s: float,
-    is_chosen: Callable[[Coverage, Sequence[File]], bool],
+    is_chosen: IsDue,
     on_step: OnStep = lambda step: None,
     on_month: OnMonth = lambda done, total: None,
-    choose_files: Callable[[Sequence[File]], Sequence[File]] = lambda files: files,
+    choose_files: Choose = lambda files: files,
 ) -> Written:
     """Write a rollup for each month for which `is_chosen` is true, one month at a time under the lock.
 

@@ -30,7 +30,7 @@ _FILTERS = {"path", "traffic", "source"}
 _PAGE = f"""
 WITH sums AS MATERIALIZED (SELECT path, min(rank) AS rank, {VIEWS} FROM ({{cells}}) GROUP BY path)
 SELECT path, human, ai, bot, human + ai AS total,
-       (SELECT coalesce(max(human + ai), 0) FROM sums WHERE rank IS NULL)::BIGINT AS unread
+       (SELECT greatest(max(human + ai), 0) FROM sums WHERE rank IS NULL)::BIGINT AS unread
 FROM sums WHERE {{is_read}} AND {{listed}}
 """
 

@@ -147,7 +147,7 @@ class Statements:
             "project": scope.project,
             "start": rows.time_range.start,
             "end": rows.time_range.end,
-            "path": rows.path,
+            **({"path": rows.path} if rows.path else {}),
         }
         sql = _SHARED.format(rows=engine.rows(HITS_TABLE, rows.files), of_path="AND path = $path" if rows.path else "")
         with self._cursor(scope, {}, is_slow=False) as cursor:

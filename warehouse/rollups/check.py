@@ -142,6 +142,6 @@ def find_ranking_fault(database: duckdb.DuckDBPyConnection, ranking: Ranking, pa
                 return f"{ranking.months} has wrong sums until {month}"
         for number, step in enumerate(ranking.record.steps):
             for project, most in cursor.execute(_AFTER_RANK.format(last=month, rows=months, step=step)).fetchall():
-                if most > ranking.record.bounds.get(project, [])[number]:
+                if most > [*ranking.record.bounds.get(project, []), *(-1 for _ in ranking.record.steps)][number]:
                     return f"{ranking.months}: a path of project {project} has {most} views after rank {step}"
     return None

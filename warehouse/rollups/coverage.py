@@ -36,7 +36,9 @@ DAY_BYTES = 600
 VERSION = 6
 """Version of the files' layout, without the cubes."""
 _EXPRESSIONS = [(cube.name, cube.has_months, [(name, BY_NAME[name].sql) for name in cube.columns]) for cube in CUBES]
-LAYOUT = hashlib.sha256(repr((VERSION, _EXPRESSIONS, MEASURES)).encode()).hexdigest()[:16]
+LAYOUT = hashlib.sha256(
+    repr((VERSION, _EXPRESSIONS, [(each.name, each.sql) for each in MEASURES])).encode()
+).hexdigest()[:16]
 """Name of the layout. A rollup of another layout is not read: it is written again."""
 
 

@@ -98,7 +98,12 @@ def write(root: Root, database: duckdb.DuckDBPyConnection, parts: Sequence[Part]
     ranked = [largest[month] for month in sorted(largest)]
     rollups = {part.rollup.month: part.rollup.folder.name for part in ranked}
     newest = find(root)
-    if not rollups or (newest and newest.record.rollups == rollups):
+    if newest and newest.record.rollups == rollups:
+        return
+    if not rollups:
+        if newest:  # it counts only rows that are gone
+            (newest.folder / RECORD).unlink()
+            coverage.change_written_key(root)
         return
     folder = root / coverage.FOLDER / FOLDER / str(uuid.uuid4())
     try:
@@ -112,23 +117,26 @@ def write(root: Root, database: duckdb.DuckDBPyConnection, parts: Sequence[Part]
     coverage.change_written_key(root)
 
 
-def list_unused(root: Root, old_s: float) -> list[Root]:
-    """Return the folders from before `old_s` (seconds since 1970) without a record, or of a ranking that is not in use.
+def remove_unused(root: Root, old_s: float) -> None:
+    """Remove the folders that no reader uses, if they were replaced or left before `old_s` (seconds since 1970).
 
-    In use is the newest one, unless a rollup that it counts was removed, and with it, perhaps, a project.
+    The newest ranking is in use, unless a rollup that it counts was removed, and with it, perhaps, a project. Readers
+    may use the ranking before it until they notice the newest.
     """
     newest = find(root)
     if newest and any(
         not (coverage.month_folder(root, month) / name / coverage.COVERAGE).exists()
         for month, name in newest.record.rollups.items()
     ):
-        newest = None
-    return [
-        folder
-        for folder in _folders(root)
-        if (newest is None or folder != newest.folder)
-        and max([roots.modified_s(folder), *(stat.st_mtime for _, stat in folder.files())]) <= old_s
-    ]
+        (newest.folder / RECORD).unlink()
+        coverage.change_written_key(root)
+        newest = find(root)
+    replaced_s = roots.modified_s(newest.folder / RECORD) if newest else 0
+    for folder in _folders(root):
+        written_s = max([roots.modified_s(folder), *(stat.st_mtime for _, stat in folder.files())])
+        is_replaced = (folder / RECORD).exists()
+        if (newest is None or folder != newest.folder) and (replaced_s if is_replaced else written_s) <= old_s:
+            folder.remove_folder()
 
 
 def _folders(root: Root) -> list[Root]:

@@ -80,6 +80,7 @@ YEAR_1 = datetime(1, 1, 1, tzinfo=UTC)
         (erase.Chosen("site", first=date(2026, 9, 15), path="/old/*"), {"/old/a", "/old/b", "/old/hot"}),
         (erase.Chosen("site", end=date(2026, 9, 15), path="/old/a"), set()),
         (erase.Chosen("site", path="/*b"), {"/*b"}),
+        (erase.Chosen("site", first=date(2026, 9, 15), path="*ld/h*"), {"/old/hot"}),
     ],
 )
 def test_chosen_days_and_paths_are_counted_and_deleted_and_all_others_stay(

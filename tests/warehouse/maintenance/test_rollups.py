@@ -366,6 +366,6 @@ def test_month_with_a_damaged_file_does_not_prevent_the_rollups_of_the_others(si
     done: list[int] = []
     with pytest.raises(duckdb.Error) as caught:
         rollups.write_due(site.root, site.database, MONTH_LATER, 0, 0, on_month=lambda number, _: done.append(number))
-    assert [folder.parent.name for folder in sorted(folders(site))] == ["month=2026-07", "month=2026-09"]
+    assert [folder.parent.name for folder in sorted(folders(site))] == ["month=2026-07", "month=2026-09", "ranked"]
     assert done == [1, 3]
-    assert caught.value.__notes__ == ["in the rollup of 2026-08"]
+    assert caught.value.__notes__ == ["in the rollup of 2026-08", "in the rollups of months"]
