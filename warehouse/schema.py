@@ -5,14 +5,17 @@ The comments of columns are stored in the tables and the file (field metadata `c
 
 import pyarrow as pa
 
-from warehouse.columns.hits import COLUMNS, TIMESTAMP
+from warehouse.columns.hits import COLUMNS
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+_TYPES = {"string": pa.string(), "int16": pa.int16(), "date32": pa.date32(), "timestamp": TIMESTAMP}
 
 
 def _column(name: str, kind: pa.DataType, comment: str, *, required: bool = False) -> pa.Field:
     return pa.field(name, kind, nullable=not required, metadata={"comment": comment})
 
 
-HITS = pa.schema([each.field for each in COLUMNS])
+HITS = pa.schema([_column(each.name, _TYPES[each.type], each.meaning, required=each.is_required) for each in COLUMNS])
 """One row for each page view. Partitioned by date; sorted within a file by HITS_ORDER."""
 HITS_ORDER = ("project_id", "path", "ts")
 HOT = HITS.remove(HITS.get_field_index("date"))
@@ -21,8 +24,6 @@ Row = tuple[str | int | None, ...]
 """One value for each column of `HOT`, in its order. Times are in microseconds since 1970."""
 EVENT_ID, SOURCE = HOT.names.index("event_id"), HOT.names.index("source")
 """Indexes of `event_id` and `source` in a `Row`."""
-PathBounds = tuple[str, str | None]
-"""Range of paths in byte order: its first path, and the first path after it, which is None if no path is after it."""
 
 CLASSIFICATION = pa.schema(
     [HOT.field(name) for name in "traffic agent operator purpose rule ruleset user_agent browser os device".split()]

@@ -32,10 +32,9 @@ from benchmarks.lake import COMMAND, LOCK_WAIT_S, Lake, Shape
 from benchmarks.pages import BASE, session
 from benchmarks.service import server
 from benchmarks.service.server import Server
-from warehouse.columns.hits import TIMESTAMP
 from warehouse.hotlog import batches
 from warehouse.maintenance.load import load
-from warehouse.schema import HOT
+from warehouse.schema import HOT, TIMESTAMP
 
 BATCH_ROWS, LOAD_ROWS = 10_000, settings.Settings.load_rows
 TIMEOUT_S = 300

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from ingest.classification.agents import AGENTS
 from ingest.classification.rules import CRAWLERS
 from ingest.hits.row import classify_user_agents
-from warehouse.columns.hits import TIMESTAMP
+from warehouse.schema import TIMESTAMP
 
 LARGE = "bench"
 """Name of the large project. It is also the project of `benchmarks.service.server`."""

@@ -323,7 +323,7 @@ def test_rows_of_files_with_and_without_a_new_column_are_read_together(older: Si
 def test_newer_table_is_refused_and_not_changed(older: Site) -> None:
     delta_table.create(older.root, TABLE_STEPS)
     for refuse in (delta_table.create, delta_table.refuse_newer, lambda root: delta_table.open_table(root, HITS_TABLE)):
-        with pytest.raises(StoreTooNew, match=r"^the table hits of the lake has schema version 4, .* up to 3: install"):
+        with pytest.raises(StoreTooNew, match=r"^the table hits of the lake has schema version 5, .* up to 4: install"):
             refuse(older.root)
     assert delta_table.open_table(older.root, HITS_TABLE, TABLE_STEPS).version() == VERSION
     older.close()
@@ -332,7 +332,7 @@ def test_newer_table_is_refused_and_not_changed(older: Site) -> None:
 def test_new_table_is_created_at_the_newest_version(tmp_path: Path) -> None:
     delta_table.create(LocalPath(tmp_path), TABLE_STEPS)
     table = delta_table.open_table(LocalPath(tmp_path), HITS_TABLE, TABLE_STEPS)
-    assert (table.version(), property_of(table)) == (0, "4")
+    assert (table.version(), property_of(table)) == (0, "5")
 
 
 @pytest.mark.parametrize("steps", [control_steps.STEPS, schema_steps.STEPS, *table_schema.STEPS.values()])

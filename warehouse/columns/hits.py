@@ -5,10 +5,10 @@ columns in docs/data.md, except for its text. The value of a query parameter is 
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
-import pyarrow as pa
-
-TIMESTAMP = pa.timestamp("us", tz="UTC")
+Type = Literal["string", "int16", "date32", "timestamp"]
+"""Name of an Arrow type; `timestamp` is in microseconds and UTC. This module does not load Arrow."""
 PARAMETER_CHARACTERS_MAX = 256
 """Maximum length of the stored value of a query parameter; a longer one is cut."""
 
@@ -23,43 +23,39 @@ class Column:
     """
 
     name: str
-    type: pa.DataType
+    type: Type
     meaning: str
     is_required: bool = False
     since: int = 1
     new_values: str | None = None
     is_parameter: bool = False
 
-    @property
-    def field(self) -> pa.Field:
-        return pa.field(self.name, self.type, nullable=not self.is_required, metadata={"comment": self.meaning})
 
-
-def _required(name: str, type: pa.DataType, meaning: str, new_values: str | None = None) -> Column:
+def _required(name: str, type: Type, meaning: str, new_values: str | None = None) -> Column:
     return Column(name, type, meaning, is_required=True, new_values=new_values)
 
 
 def _text(name: str, meaning: str, since: int = 1, new_values: str | None = None) -> Column:
-    return Column(name, pa.string(), meaning, since=since, new_values=new_values)
+    return Column(name, "string", meaning, since=since, new_values=new_values)
 
 
 def _parameter(name: str, since: int) -> Column:
     meaning = f"{name} of the page's query, at most {PARAMETER_CHARACTERS_MAX} characters"
-    return Column(name, pa.string(), meaning, since=since, new_values=f"{name}s", is_parameter=True)
+    return Column(name, "string", meaning, since=since, new_values=f"{name}s", is_parameter=True)
 
 
 COLUMNS = (
-    _required("project_id", pa.string(), "project the hit belongs to"),
-    _required("ts", TIMESTAMP, "when the page was viewed, UTC, microseconds"),
-    _required("date", pa.date32(), "UTC day of ts; the partition"),
-    _required("path", pa.string(), "normalised path: no query, fragment or trailing slash", "paths"),
-    _required("traffic", pa.string(), "human, ai or bot"),
+    _required("project_id", "string", "project the hit belongs to"),
+    _required("ts", "timestamp", "when the page was viewed, UTC, microseconds"),
+    _required("date", "date32", "UTC day of ts; the partition"),
+    _required("path", "string", "normalised path: no query, fragment or trailing slash", "paths"),
+    _required("traffic", "string", "human, ai or bot"),
     _text("agent", "name of the AI agent or bot; null for people and unnamed bots"),
     _text("operator", "who runs the AI agent"),
     _text("purpose", "training, search, assistant, agent or data; null unless ai"),
-    _required("rule", pa.string(), "the classification rule that matched"),
-    _required("ruleset", pa.string(), "version of the rules that classified it"),
-    _required("user_agent", pa.string(), "user agent as received; empty where there was none"),
+    _required("rule", "string", "the classification rule that matched"),
+    _required("ruleset", "string", "version of the rules that classified it"),
+    _required("user_agent", "string", "user agent as received; empty where there was none"),
     _text("browser", "browser family; null if unknown, and for AI agents and bots"),
     _text("os", "operating system family; null if unknown"),
     _text("device", "kind of device: desktop, mobile, tablet, tv, console, bot or other"),
@@ -67,10 +63,10 @@ COLUMNS = (
     _text("referrer_host", "host of the referring URL", new_values="referring hosts"),
     _parameter("utm_source", since=1),
     _text("format", "media type served, such as text/html; from the path in logs and in server posts without it"),
-    Column("status", pa.int16(), "HTTP status served"),
-    _required("source", pa.string(), "beacon, server or log"),
+    Column("status", "int16", "HTTP status served"),
+    _required("source", "string", "beacon, server or log"),
     _text("event_id", "sender's id of the view, counted once in 7 days"),
-    _required("received_at", TIMESTAMP, "when Readership took the hit, UTC"),
+    _required("received_at", "timestamp", "when Readership took the hit, UTC"),
     _text("verification", "result of the check of the agent's identity; null if there was none", since=2),
     _text("verified_by", "method of the check, and the id of the list that it used", since=2),
     _text("hints", "headers that browsers send and the request lacked, sorted, joined by a comma", since=2),

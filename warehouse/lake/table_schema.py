@@ -13,6 +13,7 @@ from warehouse.columns.hits import COLUMNS
 from warehouse.lake import delta_log
 from warehouse.lake.delta_log import NO_HOOKS
 from warehouse.migrations import Step
+from warehouse.schema import HITS
 
 PROPERTY = "readership.schemaVersion"
 
@@ -52,7 +53,8 @@ def remove_daily_views(hits: DeltaTable) -> None:
 def _steps_of_hits() -> Steps:
     versions = {each.since for each in COLUMNS} - {migrations.FIRST}
     added = [
-        Step(each, add_columns(*(column.field for column in COLUMNS if column.since == each))) for each in versions
+        Step(each, add_columns(*(HITS.field(column.name) for column in COLUMNS if column.since == each)))
+        for each in versions
     ]
     return sorted([*added, Step(3, remove_daily_views)], key=lambda step: step.version)
 

@@ -78,6 +78,7 @@ def test_every_dimension_is_a_filter_with_a_title(dashboard: Dashboard) -> None:
         ("Source", "Access logs"),
         ("Referrer", "x"),
         ("Campaign", "x"),
+        ("Medium", "x"),
         ("Browser", "x"),
         ("System", "x"),
         ("Device", "Phone"),
