@@ -28,7 +28,7 @@ class Part(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A value of a page view. `sql` is an expression over the columns of `hits`; the names are those of the API.
+    """A value of a page view. `name` is its name in the API, and `sql` an expression over the columns of `hits`.
 
     `choices` are the values of a closed set. `readers` and `recorded_by` are the traffic and the sources that can have
     a value; it is unknown for all others. The dimensions of a reader are columns of each cube but `quarters`, so that

@@ -38,7 +38,7 @@ class Filters:
         return dict(self.items)
 
     def __getitem__(self, name: str) -> str | None:
-        """Return the value of a filter; None without the filter."""
+        """Return the value of a filter, or None if it is not set."""
         return self.fields.get(name)
 
     def but(self, **changes: Any) -> "Filters":

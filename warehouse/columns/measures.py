@@ -19,5 +19,5 @@ MEASURES = (Measure("views", "1", "page views"),)
 
 
 def each(expression: str) -> str:
-    """Return an expression for each measure, as a list of a SELECT. `{name}` and `{sql}` are those of the measure."""
+    """Return an expression for each measure, as a list of a SELECT. `{name}` and `{sql}` are replaced."""
     return ", ".join(expression.format(name=measure.name, sql=measure.sql) for measure in MEASURES)

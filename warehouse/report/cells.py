@@ -33,7 +33,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The page views that a report counts: those of a project, or several, in a time range that match the filters."""
+    """The page views that a report counts: of one project or several, in a time range, that match the filters."""
 
     project: str | tuple[str, ...]
     time_range: TimeRange
@@ -42,7 +42,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class SharedRows:
-    """Rows of `hits` that several reports of a page read: those of a time range in files, or of one path in it."""
+    """Rows of `hits` that several reports of a page read: a time range of some files, or one path in it."""
 
     files: tuple[File, ...]
     time_range: TimeRange
@@ -125,7 +125,7 @@ def has_waiting(snapshot: Snapshot, time_range: TimeRange) -> bool:
 
 
 def _of_hits(rows: str, columns: Collection[str], number: str | None, sign: int) -> str:
-    """Return the SELECT of rows of `hits` as cells. `number` is that of the bounds of their time."""
+    """Return the SELECT of rows of `hits` as cells. `number` is the suffix of the bound times."""
     within = f" WHERE ts >= $start_{number} AND ts < $end_{number}" if number else ""
     values = "".join(f"{BY_NAME[name].sql} AS {name}, " for name in columns)
     numbers = measures.each(f"({{sql}})::BIGINT * {sign} AS {{name}}")

@@ -32,7 +32,7 @@ def source_coverage(statements: Statements, snapshot: Snapshot, project: str, po
 
 
 def first_hit(statements: Statements, snapshot: Snapshot, project: str) -> datetime | None:
-    """Return the time of the first hit of a project; None without a hit."""
+    """Return the time of the first hit of a project, or None."""
     times = _first_and_last(statements, snapshot, project)["first_hit"].to_pylist()
     return min((each for each in times if each is not None), default=None)
 

@@ -75,7 +75,7 @@ class Statements:
         return self.cached((scope, by, order, snapshot.rows_key), read)
 
     def read(self, snapshot: Snapshot, scope: Scope, chosen: Cells, sql: str, **values: Any) -> pa.Table:
-        """Return the rows of a statement over cells. `values` are bound beside those of the cells.
+        """Return the rows of a statement over cells. `values` are bound beside the cells' own values.
 
         A statement that needs more memory than fast ones have is a slow one.
 
@@ -129,7 +129,7 @@ class Statements:
                 yield cursor
 
     def _with_shared(self, scope: Scope, chosen: Cells, sql: str) -> tuple[str, dict[str, pa.Table]]:
-        """Return a statement with the relations of shared rows, and those of them that are in memory, by name."""
+        """Return a statement with its shared rows filled in, and the tables in memory that it names."""
         tables = dict[str, pa.Table]()
         for number, rows in enumerate(chosen.shared):
             relation = engine.rows(HITS_TABLE, rows.files)

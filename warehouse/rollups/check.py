@@ -26,7 +26,7 @@ TRUTH = {
     "status": "CAST(status AS VARCHAR)",
     "quarter": "CAST(extract(hour FROM ts) * 4 + extract(minute FROM ts) // 15 AS UTINYINT)",
 }
-"""SQL expressions over the columns of `hits`. The other dimensions and measures are those of the declaration."""
+"""SQL expressions over the columns of `hits`. Other dimensions and measures are taken from the declaration."""
 _DIFFERENCE = """
 SELECT count(*), min(concat_ws(' ', project_id, 'day', day))
 FROM (SELECT project_id, day, sum(number) AS difference FROM ({rows}) GROUP BY ALL) WHERE difference <> 0
@@ -52,9 +52,9 @@ SELECT project_id, day_of_month, -sum({{stored}} * views) FROM {{cells}} WHERE d
 
 
 def find_difference(database: duckdb.DuckDBPyConnection, part: Part, files: Sequence[File]) -> str | None:
-    """Return the first difference of the valid days of a rollup from `hits`; None without one.
+    """Return the first difference between the valid days of a rollup and `hits`, or None.
 
-    `files` are those of a snapshot of `hits` for which `coverage.choose` returned the part.
+    `files` are the files of a snapshot of `hits`, for which `coverage.choose` returned the part.
     """
     names = {(day, name) for day in part.days for name in part.rollup.files[day]}
     covered = [file for file in files if (file.partition, file.path.rpartition("/")[2]) in names]
@@ -124,7 +124,7 @@ GROUP BY project_id
 
 
 def find_ranking_fault(database: duckdb.DuckDBPyConnection, ranking: Ranking, parts: Sequence[Part]) -> str | None:
-    """Return the first difference of a ranking from the rollups that it counts; None without one, or if one is gone."""
+    """Return the first difference between a ranking and its rollups, or None, also if a rollup is gone."""
     folders = {part.rollup.month: part.rollup.folder for part in parts if ranking.has(part)}
     if folders.keys() != ranking.record.rollups.keys():
         return None

@@ -1,7 +1,7 @@
 """SQL of the cubes of a rollup: the page views of a month by day and by the columns of the cube.
 
-A row of the day 0 has the sum of the days of its month. These rows come first; within them, and within those of days,
-the order is the cube's.
+A row of the day 0 has the sum of the days of its month. These rows come first. The order within them, and within the
+rows of days, is the cube's.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ def add_up(cube: Cube, cells: str, day: str = "day_of_month") -> str:
 
 
 def in_order(cube: Cube, cells: Path) -> str:
-    """Return the SELECT of the rows of a file in the cube's order: rows of a path together, else those of a day."""
+    """Return the SELECT of the rows of a file in the cube's order: by path where the cube has paths, else by day."""
     first = ("path", "day_of_month") if "path" in cube.columns else ("day_of_month",)
     order = ", ".join(dict.fromkeys(["project_id", *first, *cube.columns]))
     return f"FROM {parquet(cells)} ORDER BY {order}"

@@ -84,7 +84,7 @@ class Ranking:
 
 
 def find(root: Root) -> Ranking | None:
-    """Return the newest ranking that is complete; None without one."""
+    """Return the newest complete ranking, or None."""
     rankings = [ranking for folder in _folders(root) if (ranking := _read(folder))]
     return max(rankings, key=lambda each: roots.modified_s(each.folder / RECORD), default=None)
 
