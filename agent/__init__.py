@@ -7,7 +7,7 @@ In the order in which a prompt passes through them:
 - `git`: the repository of a job: clone, commit and push.
 - `coding_agent`: coding agents: how each one is started, and how its output is read.
 - `sandbox`: sandbox of a coding agent, and its gateway to the model server.
-- `forge`: pull requests at GitHub, GitLab, Gitea, Forgejo and Pagure.
+- `forge`: pull requests at GitHub, GitLab, Gitea and Forgejo.
 - `process`: programs with a time limit that end with their worker.
 - `retry`: retries of requests to a forge and of writes to the control database.
 - `deadline`: requests with a deadline for the whole exchange.

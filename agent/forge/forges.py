@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-ForgeName = Literal["github", "gitlab", "gitea", "forgejo", "pagure"]
+ForgeName = Literal["github", "gitlab", "gitea", "forgejo"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +45,18 @@ class Forge:
     """Project, from the path of the repository without `.git`."""
     pulls: str
     """Path of the pull requests below the project."""
-    branch: str | None
-    """Path of a branch below the project; None if the response to a creation already names a missing branch."""
+    branch: str
+    """Path of a branch below the project."""
     list_query: Callable[[str, str], Mapping[str, str]]
     """Query for open pull requests without the page number, from the path of the repository and the branch."""
     creation: Callable[[Proposal], Mapping[str, str]]
     """Request body that creates a pull request."""
     read: Callable[[bytes], PullRequest]
     read_all: Callable[[bytes], list[PullRequest]]
-    duplicate_status: int | None
-    """Status of the response if the pull request exists already; None if the forge creates a second one."""
+    duplicate_status: int
+    """Status of the response if the pull request exists already."""
     required_rights: str
     """Rights of the token that a job needs, in the forge's own terms."""
-    created_at: str | None = None
-    """Path below the project that creates a pull request; None if that is `pulls`."""
-    created_status: int = 201
-    needs_user: bool = False
-    """Whether git must send the name of the user that the token belongs to."""
 
 
 class _Repository(msgspec.Struct):
@@ -99,21 +94,7 @@ class _MergeRequest(msgspec.Struct):
         return PullRequest(self.web_url, self.source_branch, self.source_project_id != self.target_project_id)
 
 
-class _PagureRequest(msgspec.Struct):
-    full_url: str
-    branch_from: str
-    project: _Repository
-    repo_from: _Repository | None
-
-    def pull_request(self) -> PullRequest:
-        return PullRequest(self.full_url, self.branch_from, self.repo_from != self.project)
-
-
-class _PagureRequests(msgspec.Struct):
-    requests: list[_PagureRequest]
-
-
-def _reader(kind: type[_Pull | _MergeRequest | _PagureRequest]) -> Callable[[bytes], PullRequest]:
+def _reader(kind: type[_Pull | _MergeRequest]) -> Callable[[bytes], PullRequest]:
     return lambda content: msgspec.json.decode(content, type=kind).pull_request()
 
 
@@ -203,40 +184,7 @@ GITEA = Forge(
     required_rights="the scope write:repository, of a user who may write to the repository",
 )
 
-# https://pagure.io/api/0/: the list cannot be filtered by branch; it is sorted from newest to oldest
-PAGURE = Forge(
-    name="Pagure",
-    api_suffix="/api/0",
-    api_base=lambda installation: f"{installation}/api/0",
-    headers=lambda token: {"Authorization": f"token {token}"},
-    project=quote,
-    pulls="pull-requests",
-    branch=None,
-    list_query=lambda path, branch: {"status": "Open", "per_page": "100"},
-    creation=lambda new: {
-        "title": new.title,
-        "branch_from": new.branch,
-        "branch_to": new.base,
-        "initial_comment": new.body,
-    },
-    read=_reader(_PagureRequest),
-    read_all=lambda content: [
-        each.pull_request() for each in msgspec.json.decode(content, type=_PagureRequests).requests
-    ],
-    duplicate_status=None,
-    required_rights="the ACLs commit and pull_request_create, of a user who may commit to the project",
-    created_at="pull-request/new",
-    created_status=200,
-    needs_user=True,
-)
-
-FORGES: dict[ForgeName, Forge] = {
-    "github": GITHUB,
-    "gitlab": GITLAB,
-    "gitea": GITEA,
-    "forgejo": GITEA,
-    "pagure": PAGURE,
-}
+FORGES: dict[ForgeName, Forge] = {"github": GITHUB, "gitlab": GITLAB, "gitea": GITEA, "forgejo": GITEA}
 
 
 def default_api_base(forge: ForgeName, repository_url: str) -> str:

@@ -2,9 +2,7 @@
 
 import re
 import ssl
-import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -24,13 +22,10 @@ TIMEOUT_S = 30.0
 """Deadline of a whole request, from the DNS lookup to the last byte of the response, in seconds."""
 API_BASE = re.compile(r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:/[^\s?#\\]*)?")
 API_BASE_EXAMPLE = "https://gitlab.example.com/api/v4"
-LATE_S = 60.0
-"""Seconds to search for a pull request after a creation without a response, if the forge would create a second one."""
-LOOK_AGAIN_S = 3.0
 REDIRECTS_MAX = 3
 PAGES_MAX = 20
-"""Maximum number of pages of open pull requests to read. Gitea and Pagure cannot filter by branch, but they sort by
-date, and the pull request of an active job is one of the latest."""
+"""Maximum number of pages of open pull requests to read. Gitea cannot filter by branch, but it sorts by date, and
+the pull request of an active job is one of the latest."""
 TITLE_CHARS_MAX = 255
 BODY_CHARS_MAX = 60_000
 """Maximum length of a pull request's description; GitHub accepts 65,536 characters."""
@@ -195,39 +190,21 @@ def _create(api: _ForgeApi, proposal: Proposal) -> str:
     """Return the URL of a new pull request, or of one that was created since the search."""
     title, base = " ".join(proposal.title.split())[:TITLE_CHARS_MAX], proposal.base.removeprefix("refs/heads/")
     proposal, forge = Proposal(proposal.branch, base, title, proposal.body[:BODY_CHARS_MAX]), api.forge
-    if forge.branch is not None:
-        _require_branch(api, forge.branch, proposal.base)
-    try:
-        response = api.request("POST", f"{api.project}/{forge.created_at or forge.pulls}", forge.creation(proposal))
-    except ForgeUnavailable as error:
-        is_safe_to_retry = forge.duplicate_status is not None or error.retry_after_s > 0
-        if not is_safe_to_retry and (url := _find_late(api, proposal.branch)):
-            return url
-        raise
-    if response.status_code == forge.created_status:
+    _require_branch(api, proposal.base)
+    response = api.request("POST", f"{api.project}/{forge.pulls}", forge.creation(proposal))
+    if response.status_code == 201:
         return _decode(api, forge.read, response).url
     if response.status_code == forge.duplicate_status and (url := _find(api, proposal.branch)):
         return url
     raise api.refusal(response)
 
 
-def _find_late(api: _ForgeApi, branch: str) -> str | None:
-    """Return the URL of a pull request that the forge creates after its response timed out, or None after LATE_S."""
-    until_s = time.monotonic() + LATE_S
-    while time.monotonic() < until_s:
-        with suppress(ForgeUnavailable):
-            if url := _find(api, branch):
-                return url
-        retry.pause(LOOK_AGAIN_S, api.is_stopped)
-    return None
-
-
-def _require_branch(api: _ForgeApi, path: str, base: str) -> None:
-    """Raise PullRequestRefused if the repository has no branch `base`; `path` is the forge's path of a branch.
+def _require_branch(api: _ForgeApi, base: str) -> None:
+    """Raise PullRequestRefused if the repository has no branch `base`.
 
     GitLab accepts a merge request into a missing branch. The error of other forges does not name the missing branch.
     """
-    response = api.request("GET", f"{api.project}/{path.format(quote(base, safe=''))}")
+    response = api.request("GET", f"{api.project}/{api.forge.branch.format(quote(base, safe=''))}")
     if response.status_code == 404:
         raise PullRequestRefused(
             f"{api.path} has no branch {base!r} to merge the pull request into: "

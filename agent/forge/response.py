@@ -36,7 +36,7 @@ def retry_after_s(response: httpx.Response) -> float | None:
 def error_text(content: bytes) -> str:
     """Return the error messages in a response body on one line, or an empty text if the body is not a JSON object.
 
-    GitHub and Gitea use the keys `message` and `errors`, GitLab uses `message` or `error`, Pagure `error` and `errors`.
+    GitHub and Gitea use the keys `message` and `errors`, and GitLab uses `message` or `error`.
     """
     try:
         body = msgspec.json.decode(content, type=dict[str, object])

@@ -17,7 +17,7 @@ from agent.errors import (
     TurnFailed,
     WorkspaceUnusable,
 )
-from agent.git.remote import USERNAME, Remote
+from agent.git.remote import Remote
 from agent.process import Stream
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -92,7 +92,7 @@ FAILURES: tuple[Failure, ...] = (
     (
         r"Authentication failed",
         RepositoryUnreadable,
-        "{host} does not accept the token (401): is it {owner}correct, and still valid?",
+        "{host} does not accept the token (401): is it correct, and still valid?",
     ),
     (r"could not read Password", GitFailed, "git could not read the token: {details}"),
     (
@@ -224,7 +224,6 @@ class Git:
             "url": self.remote.url if self.remote else "",
             "host": self.remote.host if self.remote else "",
             "hint": "it was removed, or the token cannot read it" if has_token else "is it private?",
-            "owner": f"{self.remote.user}'s, " if self.remote and self.remote.user != USERNAME else "",
             "permission": "push to the repository" if name == "git push" else "read the repository",
             "details": _details(text),
         }

@@ -12,14 +12,13 @@ from urllib.parse import quote, urlsplit
 from agent.errors import InvalidConfiguration
 
 USERNAME = "x-access-token"
-"""Default user name for a token. GitHub, GitLab and Gitea accept any; GitHub requires this one for app tokens:
+"""User name for a token. GitHub, GitLab and Gitea accept any; GitHub requires this one for app tokens:
 https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/authenticating-as-a-github-app-installation
 """
 ASKPASS = Path(__file__).with_name("askpass.sh")
 REDACTED = "[token]"
 
 _URL = re.compile(r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?/[^\s?#\\\x00-\x20\x7f]+")
-_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 _BAD_IN_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|^[-./@]|\.lock(?:/|$)|[./]$")
 """Names that https://git-scm.com/docs/git-check-ref-format forbids, and names that look like an option."""
 
@@ -29,16 +28,14 @@ class Remote:
     """A repository and the credentials for it.
 
     `ref` is the name of a branch, with or without `refs/heads/`. `token` is None for a repository that needs none.
-    `user` is the user name that git sends with the token.
 
     Raises:
-        InvalidConfiguration: the URL is not http(s) or contains a user, or `ref` or `user` is not a valid name.
+        InvalidConfiguration: the URL is not http(s) or contains a user, or `ref` is not a valid name.
     """
 
     url: str
     ref: str
     token: str | None = field(repr=False)
-    user: str = USERNAME
 
     def __post_init__(self) -> None:
         if "@" in self.url.partition("//")[2].partition("/")[0]:
@@ -47,8 +44,6 @@ class Remote:
             raise InvalidConfiguration(f"a repository needs an http or https URL, and {self.url!r} is not one")
         if not self.base or len(self.base) > 250 or _BAD_IN_REF.search(self.base):
             raise InvalidConfiguration(f"{self.ref!r} is not a valid branch name")
-        if not _USER.fullmatch(self.user):
-            raise InvalidConfiguration(f"{self.user!r} is not a valid user name")
 
     @property
     def base(self) -> str:
@@ -62,7 +57,7 @@ class Remote:
     def redact(self, text: str) -> str:
         """Return the text with each form of the token replaced: plain, percent-encoded and Basic authorization."""
         if self.token:
-            basic = base64.b64encode(f"{self.user}:{self.token}".encode()).decode()
+            basic = base64.b64encode(f"{USERNAME}:{self.token}".encode()).decode()
             for secret in (basic, self.token, quote(self.token, safe="")):
                 text = text.replace(secret, REDACTED)
         return text
@@ -82,8 +77,8 @@ class Remote:
             memory.write(self.token.encode())
             yield {
                 "GIT_ASKPASS": str(ASKPASS),
-                "READERSHIP_USERNAME": self.user,
+                "READERSHIP_USERNAME": USERNAME,
                 "READERSHIP_USERNAME_FOR": f"{scheme}://{self.host}",
-                "READERSHIP_PASSWORD_FOR": f"{scheme}://{self.user}@{self.host}",
+                "READERSHIP_PASSWORD_FOR": f"{scheme}://{USERNAME}@{self.host}",
                 "READERSHIP_PASSWORD": f"/proc/{os.getpid()}/fd/{memory.fileno()}",
             }

@@ -13,7 +13,7 @@ import msgspec
 from agent.coding_agent.presets import COMMAND, PRESETS
 from agent.errors import InvalidConfiguration, NotConfigured
 from agent.forge.forges import FORGES, ForgeName, default_api_base
-from agent.git.remote import USERNAME, Remote
+from agent.git.remote import Remote
 from agent.jobs import secret_ref
 from agent.sandbox import bubblewrap
 from warehouse.control import projects
@@ -22,7 +22,6 @@ from warehouse.database.pool import Pool
 from warehouse.database.statements import Connection
 
 FORGE_NAMES = tuple(FORGES)
-FORGES_WITH_USER = tuple(name for name, forge in FORGES.items() if forge.needs_user)
 AGENTS = (*PRESETS, COMMAND)
 SECRETS = ("git_token", "model_key", "webhook_secret")
 """Fields with references to secrets."""
@@ -48,8 +47,6 @@ class Configuration(msgspec.Struct, frozen=True):
     """Base URL of the forge's API; empty if it follows from the repository's URL."""
     git_token: str = ""
     """Reference to the token for git and for the forge's API."""
-    git_user: str = ""
-    """Name of the user that the token belongs to, for a forge that needs it; empty for any name."""
     preset: str = "opencode"
     """Coding agent, one of AGENTS."""
     command: tuple[str, ...] = ()
@@ -84,7 +81,6 @@ class Changes(TypedDict, total=False):
     forge: ForgeName
     api_base: str
     git_token: str
-    git_user: str
     preset: str
     command: tuple[str, ...]
     model: str
@@ -125,7 +121,6 @@ def changed(configuration: Configuration, changes: Changes) -> Configuration:
 def _checks(new: Configuration) -> list[tuple[str, bool, str]]:
     """Return the name of each setting, whether it is valid, and its requirement."""
     secrets, exposed = [(name, getattr(new, name)) for name in SECRETS], exposed_secrets(new)
-    needs_user = new.forge in FORGES_WITH_USER
     return [
         (
             "repository",
@@ -134,16 +129,6 @@ def _checks(new: Configuration) -> list[tuple[str, bool, str]]:
         ),
         ("ref", _is_remote(_EXAMPLE, new.ref), "must be the name of a branch"),
         ("host", new.forge in FORGE_NAMES, f"must be one of {', '.join(FORGE_NAMES)}"),
-        (
-            "git_user",
-            bool(new.git_user) or not needs_user,
-            f"must be the user that the token belongs to; required by {', '.join(FORGES_WITH_USER)}",
-        ),
-        (
-            "git_user",
-            _is_remote(_EXAMPLE, "main", new.git_user or USERNAME),
-            "must consist of letters, digits, dots, _ and -",
-        ),
         ("api_base", not new.api_base or _is_url(new.api_base), f"must be {_URL_FORM}"),
         ("preset", new.preset in AGENTS, f"must be one of {', '.join(AGENTS)}"),
         ("command", bool(new.command) == (new.preset == COMMAND), "must be set for the preset `command` and no other"),
@@ -171,9 +156,9 @@ def exposed_secrets(configuration: Configuration) -> list[str]:
     return [name for name, path in paths.items() if path.is_absolute() and bubblewrap.is_visible(path, readable)]
 
 
-def _is_remote(url: str, ref: str, user: str = USERNAME) -> bool:
+def _is_remote(url: str, ref: str) -> bool:
     try:
-        Remote(url, ref, None, user)
+        Remote(url, ref, None)
     except InvalidConfiguration:
         return False
     return True
@@ -233,7 +218,7 @@ def load(connection: Connection, project: str) -> Configuration:
     """Return the configuration of a project. Unknown fields, which a later version stored, are ignored.
 
     Raises:
-        NotConfigured: the project has none.
+        NotConfigured: the project has none, or one for a kind of forge that was removed.
     """
     row = STATEMENTS.run(connection, "CONTENT", {"project": project}).fetchone()
     if row is None:
@@ -241,7 +226,13 @@ def load(connection: Connection, project: str) -> Configuration:
             f"project {project!r} has no repository: the operator sets one with "
             f"`readership project agent {project} --repository URL`"
         )
-    return msgspec.json.decode(row[0], type=Configuration)
+    try:
+        return msgspec.json.decode(row[0], type=Configuration)
+    except msgspec.ValidationError as error:
+        raise NotConfigured(
+            f"set the repository of project {project!r} again with `readership project agent`: "
+            f"its settings are not supported any more ({error})"
+        ) from None
 
 
 def load_complete(connection: Connection, project: str) -> Configuration:

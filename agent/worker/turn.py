@@ -21,7 +21,7 @@ from agent.forge import pull_request
 from agent.forge.forges import Proposal
 from agent.git import workspace
 from agent.git.commands import StepControl
-from agent.git.remote import USERNAME, Remote
+from agent.git.remote import Remote
 from agent.git.workspace import Workspace
 from agent.jobs import configuration, queue, secret_ref
 from agent.jobs.configuration import Configuration
@@ -108,7 +108,7 @@ def _require_same_model_server(lease: Lease, config: Configuration) -> None:
 
 def _remote(lease: Lease, config: Configuration, environ: Mapping[str, str]) -> Remote:
     token = secret_ref.resolve(config.git_token, environ) if config.git_token else None
-    return Remote(lease.job.repository, lease.job.ref, token, config.git_user or USERNAME)
+    return Remote(lease.job.repository, lease.job.ref, token)
 
 
 class _Turn:

@@ -36,7 +36,6 @@ def repository_options(command: Any) -> Any:
 @click.option("--host", "forge", type=click.Choice(FORGE_NAMES), help="Kind of forge. [default: github]")
 @click.option("--api-base", metavar="URL", help="URL of the forge's API. [default: derived from the repository's URL]")
 @click.option("--git-token", metavar="SECRET", help=f"Token that may push and open pull requests: {_REFERENCE}")
-@click.option("--git-user", metavar="NAME", help="User name that belongs to the token; only pagure needs it.")
 @click.option("--preset", type=click.Choice(AGENTS), help="Coding agent. [default: opencode]")
 @click.option("--command", metavar="COMMAND", help="Command of another coding agent; it reads the prompt from stdin.")
 @click.option("--model", help="Name of the model, in the form that the coding agent expects.")

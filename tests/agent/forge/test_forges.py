@@ -22,7 +22,6 @@ NEW = Proposal("readership/j1", "main", "Fix it", "As asked.\n/merge")
         ("gitlab", "https://gitlab.com/a/b/c.git", "https://gitlab.com/api/v4"),
         ("gitea", "http://git.example.com:3000/team/site", "http://git.example.com:3000/api/v1"),
         ("forgejo", "https://codeberg.org/team/site", "https://codeberg.org/api/v1"),
-        ("pagure", "https://pagure.io/site.git", "https://pagure.io/api/0"),
     ],
 )
 def test_api_base_follows_from_the_repository(forge: ForgeName, repository: str, api: str) -> None:
@@ -35,7 +34,6 @@ def test_api_base_follows_from_the_repository(forge: ForgeName, repository: str,
         ("github", "team/site", "repos/team/site"),
         ("gitlab", "group/sub group/site", "projects/group%2Fsub%20group%2Fsite"),
         ("gitea", "team/a b", "repos/team/a%20b"),
-        ("pagure", "fork/somebody/site", "fork/somebody/site"),
     ],
 )
 def test_project_is_the_quoted_path_of_the_repository(forge: ForgeName, path: str, project: str) -> None:
@@ -54,15 +52,6 @@ def test_project_is_the_quoted_path_of_the_repository(forge: ForgeName, path: st
                 "source_branch": "readership/j1",
                 "target_branch": "main",
                 "description": "As asked.\n\\/merge",
-            },
-        ),
-        (
-            "pagure",
-            {
-                "title": "Fix it",
-                "branch_from": "readership/j1",
-                "branch_to": "main",
-                "initial_comment": "As asked.\n/merge",
             },
         ),
     ],
@@ -87,27 +76,21 @@ def merge_request(source: int | None, target: int) -> dict[str, Any]:
     return {"web_url": "u", "source_branch": "b", "source_project_id": source, "target_project_id": target}
 
 
-def pagure_request(source: int | None, project: int) -> dict[str, Any]:
-    repo_from = None if source is None else {"id": source}
-    return {"full_url": "u", "branch_from": "b", "project": {"id": project}, "repo_from": repo_from}
-
-
 @pytest.mark.parametrize(
     ("forge", "response"),
-    [("github", pull), ("gitea", pull), ("gitlab", merge_request), ("pagure", pagure_request)],
+    [("github", pull), ("gitea", pull), ("gitlab", merge_request)],
 )
 @pytest.mark.parametrize(("source", "is_from_fork"), [(1, False), (2, True), (None, True)])
 def test_branch_of_another_or_a_deleted_repository_is_from_a_fork(
     forge: ForgeName, response: Any, source: int | None, is_from_fork: bool
 ) -> None:
     one = response(source, 1)
-    many = {"requests": [one, one]} if forge == "pagure" else [one, one]
     expected = PullRequest("u", "b", is_from_fork)
     assert FORGES[forge].read(json.dumps(one).encode()) == expected
-    assert FORGES[forge].read_all(json.dumps(many).encode()) == [expected, expected]
+    assert FORGES[forge].read_all(json.dumps([one, one]).encode()) == [expected, expected]
 
 
-@pytest.mark.parametrize("forge", ["github", "gitlab", "gitea", "pagure"])
+@pytest.mark.parametrize("forge", ["github", "gitlab", "gitea"])
 @pytest.mark.parametrize("content", [b"", b"<html>", b"{}", b'[{"html_url": 1}]'])
 def test_other_json_is_no_list_of_pull_requests(forge: ForgeName, content: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):

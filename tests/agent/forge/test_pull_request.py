@@ -17,7 +17,7 @@ from tests.agent.servers.dripping import dripping
 BRANCH = "readership/j1"
 TOKEN = "forge-token"
 SLOW_RESPONSE = (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 10000\r\n\r\n[", b" ")
-KINDS: tuple[ForgeKind, ...] = ("github", "gitlab", "gitea", "pagure")
+KINDS: tuple[ForgeKind, ...] = ("github", "gitlab", "gitea")
 
 
 @pytest.fixture(params=KINDS)
@@ -89,7 +89,7 @@ def test_pull_request_is_found_where_pages_are_shorter_than_requested() -> None:
         assert len(forge.requests) == 3
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "pagure"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_pull_request_that_was_created_since_the_search_is_found(kind: ForgeKind) -> None:
     with forge_double(kind, branches=lambda: ["main", BRANCH]) as forge:
         forge.before_create = lambda: None if forge.pulls else forge.add(BRANCH, "main") and None
@@ -107,7 +107,6 @@ def test_pull_request_that_is_created_after_the_deadline_is_the_only_one(
     forge: ForgeDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pull_request, "TIMEOUT_S", 0.2)
-    monkeypatch.setattr(pull_request, "LOOK_AGAIN_S", 0.05)
     monkeypatch.setattr(retry, "PAUSES_S", (0.05, 0.05))
     slow: list[threading.Thread] = []
 
@@ -120,14 +119,6 @@ def test_pull_request_that_is_created_after_the_deadline_is_the_only_one(
     url = open_pull_request(forge)
     slow[0].join()
     assert [forge.link(each) for each in forge.pulls] == [url]
-
-
-def test_creation_that_the_rate_limit_refused_is_not_searched_for() -> None:
-    with forge_double("pagure", branches=lambda: ["main", BRANCH]) as forge:
-        forge.upsets = [(200, {"requests": []}, {}), (429, {"error": "slow down"}, {"Retry-After": "3600"})]
-        with pytest.raises(ForgeUnavailable, match="slow down"):
-            open_pull_request(forge)
-        assert [each[0] for each in forge.requests] == ["GET", "POST"]
 
 
 def test_stopped_turn_creates_no_pull_request(forge: ForgeDouble) -> None:
@@ -227,14 +218,6 @@ def test_error_for_a_read_only_token_has_the_required_rights(kind: ForgeKind, ne
         open_pull_request(forge, token="read-token")
 
 
-def test_error_for_a_pagure_token_has_the_missing_acl() -> None:
-    with (
-        forge_double("pagure", tokens={"read-token": "read"}) as forge,
-        pytest.raises(PullRequestRefused, match=r"\(401\): .*Missing ACLs: pull_request_create"),
-    ):
-        open_pull_request(forge, token="read-token")
-
-
 def test_error_for_a_wrong_token_does_not_repeat_it(forge: ForgeDouble) -> None:
     with pytest.raises(PullRequestRefused, match=r"does not accept the token \(401\)") as raised:
         open_pull_request(forge, token="a-wrong-token")
@@ -259,7 +242,7 @@ def test_error_for_a_missing_repository_names_it(forge: ForgeDouble) -> None:
 @pytest.mark.parametrize("base", ["v1.0", "0123456789012345678901234567890123456789", "gone"])
 def test_error_for_a_base_that_is_not_a_branch_names_it(forge: ForgeDouble, base: str) -> None:
     forge.tags = ("v1.0",)
-    reason = "has no branch '{}'.*not a tag or a commit" if forge.kind != "pagure" else "Branch {} could not be found"
+    reason = "has no branch '{}'.*not a tag or a commit"
     with pytest.raises(PullRequestRefused, match=reason.format(base)):
         open_pull_request(forge, base=base)
     assert forge.pulls == []
@@ -351,12 +334,12 @@ def test_invalid_api_base_is_refused_and_not_repeated(base: str) -> None:
 
 
 def _project(forge: ForgeDouble) -> str:
-    projects: dict[ForgeKind, str] = {"gitlab": "projects/team%2Fsite", "pagure": "team/site"}
+    projects: dict[ForgeKind, str] = {"gitlab": "projects/team%2Fsite"}
     return projects.get(forge.kind, "repos/team/site")
 
 
 def _pulls(forge: ForgeDouble) -> str:
-    return {"gitlab": "merge_requests", "pagure": "pull-requests"}.get(forge.kind, "pulls")
+    return {"gitlab": "merge_requests"}.get(forge.kind, "pulls")
 
 
 def _head(forge: ForgeDouble) -> str:
@@ -364,5 +347,4 @@ def _head(forge: ForgeDouble) -> str:
         "github": f"state=all&head=team:{BRANCH}",
         "gitlab": f"state=all&source_branch={BRANCH}",
         "gitea": "state=all&limit=50",
-        "pagure": "status=All&per_page=100",
     }[forge.kind]

@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 Right = Literal["read", "write"]
 Response = tuple[int, Any, dict[str, str]]
-ForgeKind = Literal["github", "gitlab", "gitea", "pagure"]
+ForgeKind = Literal["github", "gitlab", "gitea"]
 
-API: dict[ForgeKind, str] = {"github": "/api/v3", "gitlab": "/api/v4", "gitea": "/api/v1", "pagure": "/api/0"}
+API: dict[ForgeKind, str] = {"github": "/api/v3", "gitlab": "/api/v4", "gitea": "/api/v1"}
 
 
 @dataclass
@@ -63,7 +63,7 @@ class ForgeDouble:
         return pull
 
     def link(self, pull: Pull) -> str:
-        paths = {"github": "pull", "gitlab": "-/merge_requests", "gitea": "pulls", "pagure": "pull-request"}
+        paths = {"github": "pull", "gitlab": "-/merge_requests", "gitea": "pulls"}
         return f"{self.url}{self.under}/{self.path}/{paths[self.kind]}/{pull.number}"
 
 

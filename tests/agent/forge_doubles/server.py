@@ -12,11 +12,11 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from tests.agent.forge_doubles import gitea, github, gitlab, pagure
+from tests.agent.forge_doubles import gitea, github, gitlab
 from tests.agent.forge_doubles.double import API, Fault, ForgeDouble, ForgeKind, Request, Response, require
 from tests.agent.servers.listening import Listening
 
-RESPOND = {"github": github.respond, "gitlab": gitlab.respond, "gitea": gitea.respond, "pagure": pagure.respond}
+RESPOND = {"github": github.respond, "gitlab": gitlab.respond, "gitea": gitea.respond}
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from agent.errors import (
 from agent.git.commands import Git
 from agent.git.remote import Remote
 
-REMOTE = Remote("https://git.example/team/site.git", "main", "t0ken", "alice")
+REMOTE = Remote("https://git.example/team/site.git", "main", "t0ken")
 
 
 def git(folder: Path, log: list[str], limit_s: float = 60) -> Git:
@@ -32,7 +32,7 @@ def git(folder: Path, log: list[str], limit_s: float = 60) -> Git:
         (
             "fatal: Authentication failed for 'https://git.example/'",
             RepositoryUnreadable,
-            "is it alice's, correct",
+            "is it correct",
         ),
         ("error: RPC failed; HTTP 403 The requested URL returned error: 403", RepositoryUnreadable, "forbids it"),
         ("error: RPC failed; HTTP 503 The requested URL returned error: 503", ForgeUnavailable, "could not be reached"),

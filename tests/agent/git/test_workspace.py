@@ -15,7 +15,6 @@ from agent.errors import (
     TurnFailed,
     TurnStopped,
 )
-from agent.git.remote import Remote
 from tests.agent.git_job import BRANCH, TOKEN, job_of, site
 from tests.agent.servers.git_server import FILE, LINK, PROGRAM, SUBMODULE, GitServer, git
 
@@ -262,20 +261,6 @@ def test_refused_push_quotes_the_server(server: GitServer, tmp_path: Path) -> No
     with pytest.raises(PushRefused, match="GH013: Repository rule violations found; .*pre-receive hook declined"):
         job.send()
     assert any("GH013" in line for line in job.lines)
-
-
-def test_token_is_sent_with_the_name_of_its_user(server: GitServer, tmp_path: Path) -> None:
-    job = job_of(tmp_path / "job", site(server))
-    server.public, server.user = True, "robot"
-    job.check_out()
-    (job.tree / "a").write_text("1")
-    with pytest.raises(RepositoryUnreadable, match=r"\(401\): is it correct, and still valid\?"):
-        job.send()
-    job.remote = Remote(job.remote.url, "main", TOKEN, "somebody")
-    with pytest.raises(RepositoryUnreadable, match=r"\(401\): is it somebody's, correct, and still valid\?"):
-        job.send()
-    job.remote = Remote(job.remote.url, "main", TOKEN, "robot")
-    job.send()
 
 
 def test_refused_push_quotes_the_last_lines_of_a_verbose_hook(server: GitServer, tmp_path: Path) -> None:

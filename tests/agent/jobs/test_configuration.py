@@ -28,7 +28,6 @@ STORED_BY_0_1_0 = {
     "host": "gitlab",
     "api_base": "",
     "git_token": "file:/run/token",
-    "git_user": "",
     "preset": "command",
     "command": ["sh", "-c", "cat > page.md"],
     "model": "",
@@ -75,6 +74,15 @@ def test_configuration_is_stored_as_by_version_0_1_0(engine: Pool) -> None:
 def test_unknown_field_is_ignored_and_a_missing_one_has_its_default(engine: Pool) -> None:
     stored = json.dumps({"repository": REPOSITORY, "host": "gitea", "reviewer": "somebody"})
     sql.run(engine, "UPDATE agent_configurations SET content = :stored", stored=stored)
+    assert load(engine) == Configuration(REPOSITORY, forge="gitea")
+
+
+def test_stored_configuration_of_a_removed_forge_is_replaced_by_a_new_one(engine: Pool) -> None:
+    stored = json.dumps({"repository": REPOSITORY, "host": "pagure", "git_user": "robot"})
+    sql.run(engine, "UPDATE agent_configurations SET content = :stored", stored=stored)
+    with pytest.raises(NotConfigured, match="not supported any more .Invalid enum value 'pagure'"):
+        load(engine)
+    configuration.change(engine, PROJECT, {"repository": REPOSITORY, "forge": "gitea"})
     assert load(engine) == Configuration(REPOSITORY, forge="gitea")
 
 
@@ -197,8 +205,6 @@ def test_api_base_that_follows_from_the_repository_is_such_a_place_too() -> None
         ("repository", "https://user:password@git.example/docs"),
         ("ref", "--upload-pack=x"),
         ("forge", "bitbucket"),
-        ("forge", "pagure"),
-        ("git_user", "a b"),
         ("api_base", "git.example/api"),
         ("api_base", "https://git.example/api?x=1"),
         ("preset", "emacs"),
@@ -217,7 +223,7 @@ def test_api_base_that_follows_from_the_repository_is_such_a_place_too() -> None
     ],
 )
 def test_invalid_value_is_refused_with_the_name_of_its_setting(field: str, value: object) -> None:
-    setting = {("forge", "bitbucket"): "host", ("forge", "pagure"): "git_user", ("preset", "command"): "command"}
+    setting = {("forge", "bitbucket"): "host", ("preset", "command"): "command"}
     with pytest.raises(InvalidConfiguration) as refused:
         changed(Configuration(REPOSITORY), {field: value})
     assert str(refused.value).split(": ")[0] == setting.get((field, str(value)), field)

@@ -41,8 +41,6 @@ class GitServer:
     folder: Path
     tokens: dict[str, Right] = field(default_factory=lambda: {"git-token": "write"})
     public: bool = False
-    user: str = ""
-    """User that the tokens belong to; with another user name they are refused. Empty accepts any user name."""
     url: str = ""
     statuses: list[int] = field(default_factory=list)
     """Statuses of the responses to the next requests, which are not processed."""
@@ -190,8 +188,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _token(self) -> str:
         scheme, _, encoded = self.headers.get("Authorization", "").partition(" ")
-        user, _, token = base64.b64decode(encoded).decode().partition(":")
-        return token if scheme == "Basic" and self.git_server.user in ("", user) else ""
+        _, _, token = base64.b64decode(encoded).decode().partition(":")
+        return token if scheme == "Basic" else ""
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding") != "chunked":

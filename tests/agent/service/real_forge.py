@@ -28,7 +28,6 @@ class Shape:
     base: Names
     ends: tuple[str, str]
     """Keys of the branch and the base in the body that creates a pull request."""
-    listed: Names = ()
 
 
 _GITHUB = Shape(
@@ -51,19 +50,8 @@ _GITLAB = Shape(
     base=("target_branch",),
     ends=("source_branch", "target_branch"),
 )
-_PAGURE = Shape(
-    project="{path}",
-    listing="pull-requests?status=Open",
-    pull="pull-request/{number}",
-    new="pull-request/new",
-    link="full_url",
-    branch=("branch_from",),
-    base=("branch",),
-    ends=("branch_from", "branch_to"),
-    listed=("requests",),
-)
-SHAPES = {"github": _GITHUB, "gitea": _GITHUB, "forgejo": _GITHUB, "gitlab": _GITLAB, "pagure": _PAGURE}
-"""API of each forge. Tests ran against a real Pagure; the others follow their documentation."""
+SHAPES = {"github": _GITHUB, "gitea": _GITHUB, "forgejo": _GITHUB, "gitlab": _GITLAB}
+"""API of each forge. They follow their documentation."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +64,12 @@ class PullRequest:
 
 @dataclass(frozen=True)
 class RealForge:
-    """One repository at a forge. `api` is the base of its API; `user` is empty if the forge does not need it."""
+    """One repository at a forge. `api` is the base of its API;"""
 
     kind: str
     api: str
     repository: str
     token: str = field(repr=False)
-    user: str = ""
     ref: str = "main"
 
     def pull(self, link: str) -> PullRequest:
@@ -90,7 +77,7 @@ class RealForge:
         return self._pull_request(self._request("GET", self._shape.pull.format(number=link.rpartition("/")[2])))
 
     def open_pulls(self, branch: str) -> list[PullRequest]:
-        listed = _at(self._request("GET", self._shape.listing), self._shape.listed)
+        listed = self._request("GET", self._shape.listing)
         return [pull for pull in map(self._pull_request, listed) if pull.branch == branch]
 
     def open_by_hand(self, branch: str) -> PullRequest:
@@ -121,12 +108,11 @@ class RealForge:
     def _request(self, method: str, path: str, body: dict[str, str] | None = None) -> Any:
         path_of_repository = urlsplit(self.repository).path.strip("/").removesuffix(".git")
         project = self._shape.project.format(path=path_of_repository, quoted=quote(path_of_repository, safe=""))
-        scheme = "token" if self.kind == "pagure" else "Bearer"
         response = httpx.request(
             method,
             f"{self.api}/{project}/{path}",
             json=body,
-            headers={"Authorization": f"{scheme} {self.token}"},
+            headers={"Authorization": f"Bearer {self.token}"},
             timeout=60,
         )
         assert response.is_success, response.text
@@ -139,7 +125,7 @@ class RealForge:
         self._git("-C", str(folder), "fetch", "--quiet", self.repository, *wanted)
 
     def _git(self, *arguments: str) -> bytes:
-        basic = base64.b64encode(f"{self.user or USERNAME}:{self.token}".encode()).decode()
+        basic = base64.b64encode(f"{USERNAME}:{self.token}".encode()).decode()
         return git("-c", f"http.extraHeader=Authorization: Basic {basic}", *arguments)
 
 

@@ -99,7 +99,6 @@ class Site(Client):
         """Set the project's configuration; without options, the coding agent is `WRITE`."""
         self.configure(
             *("--repository", f"{self.git.url}/{REPOSITORY}.git", "--git-token", "env:GIT_TOKEN"),
-            *("--git-user", self.git.user),
             *("--host", self.forge.kind, "--api-base", self.forge.api, "--webhook", "", "--webhook-secret", ""),
             *("--sandbox", "--time-limit-s", "600", *(options or command(*WRITE))),
         )

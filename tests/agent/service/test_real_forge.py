@@ -1,10 +1,9 @@
 """From a prompt to a pull request at a real forge. The tests leave their branches and pull requests there.
 
-READERSHIP_TEST_FORGE=pagure                                         # a value of --host
-READERSHIP_TEST_FORGE_API=http://127.0.0.1:8930/api/0                # base of its API
-READERSHIP_TEST_FORGE_REPOSITORY=http://127.0.0.1:8930/pages.git     # with a commit on its branch main
+READERSHIP_TEST_FORGE=forgejo                                        # a value of --host
+READERSHIP_TEST_FORGE_API=http://127.0.0.1:3000/api/v1               # base of its API
+READERSHIP_TEST_FORGE_REPOSITORY=http://127.0.0.1:3000/a/pages.git   # with a commit on its branch main
 READERSHIP_TEST_FORGE_TOKEN=...                                      # with the rights of docs/agent-jobs.md
-READERSHIP_TEST_FORGE_USER=robot                                     # user of the token, if --git-user is needed
 .venv/bin/pytest tests/agent/service/test_real_forge.py
 """
 
@@ -54,10 +53,10 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 def trial(running: Running, tmp_path: Path) -> Trial:
     """Return a service whose project is at the forge; its coding agent writes its prompt to a new file."""
     kind, api, repository, token = (os.environ[f"{NAMED}{each}"] for each in ("", "_API", "_REPOSITORY", "_TOKEN"))
-    forge = RealForge(kind, api, repository, token, os.environ.get(f"{NAMED}_USER", ""))
+    forge = RealForge(kind, api, repository, token)
     trial = Trial(running=running, forge=forge, folder=tmp_path / "fetched")
     trial.configure(
-        *("--repository", repository, "--host", kind, "--api-base", "", "--git-user", forge.user),
+        *("--repository", repository, "--host", kind, "--api-base", ""),
         *("--git-token", f"env:{NAMED}_TOKEN", "--ref", forge.ref, *command(*WRITE)),
     )
     return trial

@@ -111,8 +111,6 @@ def test_project_without_a_repository_is_an_error_that_names_the_option(data: Pa
         (("--repository", "https://user:pw@github.com/example/docs"), "repository: must be an http or https URL"),
         (("--ref", "--upload-pack"), "ref: must be the name of a branch"),
         (("--git-token", "ghp_0123456789"), "git_token: must be env:NAME or file:/path, not the secret itself"),
-        (("--host", "pagure"), "git_user: must be the user that the token belongs to; required by pagure"),
-        (("--git-user", "robot@example.com"), "git_user: must consist of letters, digits"),
         (("--model-key", "file:relative"), "model_key: must be env:NAME or file:/path"),
         (("--model-key", "file:/usr/local/etc/key"), "model_key: must be a file that the coding agent cannot read"),
         (("--preset", "command"), "command: must be set for the preset"),
@@ -128,7 +126,7 @@ def test_invalid_value_is_an_error_that_names_the_setting_and_changes_nothing(
     before = agent(data, "--repository", URL)
     error = refused(data, *options)
     assert message in error
-    assert options[-1] not in error or options[-1] in ("0", "command", "agents", "pagure")
+    assert options[-1] not in error or options[-1] in ("0", "command", "agents")
     assert agent(data) == before
 
 
