@@ -13,6 +13,7 @@
 - `keys`: API keys and their scopes.
 - `cache`: the cache of keys, projects and source policies.
 - `routes`: the handlers, one module for each resource.
+- `reports`: the reports, one record each.
 - `reference`: the OpenAPI document and its HTML page.
 - `dashboard`: the pages of the dashboard, its users and their sessions.
 - `maintenance`: the thread that loads, compacts and vacuums the lake.

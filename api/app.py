@@ -30,8 +30,8 @@ from api.http.rate_limit import WINDOW_US, RateLimit
 from api.keys import Keyring
 from api.maintenance import Maintenance
 from api.reference.reference import Reference
+from api.reports import records
 from api.routes import beacon, classify, health, hits, job_log, job_prompts, jobs, prompts, reference, script
-from api.routes.reports import breakdown, coverage, errors, series, views
 from api.settings import Settings
 from api.state import State, state_of
 from ingest.hits import row
@@ -57,11 +57,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *hits.OPERATIONS,
     *beacon.OPERATIONS,
     *script.OPERATIONS,
-    *views.OPERATIONS,
-    *series.OPERATIONS,
-    *breakdown.OPERATIONS,
-    *errors.OPERATIONS,
-    *coverage.OPERATIONS,
+    *(each.operation for each in records.REPORTS),
     *classify.OPERATIONS,
     *prompts.OPERATIONS,
     *jobs.OPERATIONS,

@@ -22,6 +22,8 @@ TESTED_BY = {
     "api/environment.py": "api/test_settings.py",
     "api/dashboard/pages/jobs/prompt_form.py": "api/dashboard/pages/jobs/test_job_list.py",
     "api/dashboard/web/visit.py": "api/dashboard/pages/reading/test_projects.py",
+    "api/reports/documents.py": "api/reference/test_openapi.py",
+    "api/reports/report.py": "api/reports/test_responses.py",
     "ingest/formats/json_products.py": "ingest/formats/test_json_lines.py",
     "warehouse/batch/ray_workers.py": "nodes/test_ray.py",
     "warehouse/errors.py": "warehouse/lake/remote/test_filesystem.py",

@@ -9,7 +9,7 @@ from api.dashboard.pages.reading import errors, export, overview, path_list, pat
 from api.dashboard.pages.reading.ai import agent, readers
 from api.dashboard.pages.settings import audit_log, keys, robots, setup, share
 from api.dashboard.web.routes import Access, Page
-from api.routes.reports import threads
+from api.reports import threads
 
 
 def _reports(*pages: Page) -> tuple[Page, ...]:

@@ -6,7 +6,6 @@
 - `cors`: the origins whose pages may send beacons.
 - `rate_limit`: the limit on beacons per address and minute.
 - `parameters`: query parameters.
-- `report_parameters`: query parameters of the reports.
 - `body`: the request body, with its media type, limits and timeouts.
 - `negotiation`: the media type of the response.
 - `problems`: errors as RFC 9457 problems.

@@ -13,11 +13,11 @@ import msgspec
 from api.http.headers import IDEMPOTENCY_KEY_CHARACTERS_MAX
 from api.http.parameters import LIMIT_DEFAULT, LIMIT_MAX
 
+Method = Literal["GET", "POST", "OPTIONS"]
 JSON, NDJSON, TEXT = "application/json", "application/x-ndjson", "text/plain"
+CSV, PARQUET = "text/csv", "application/vnd.apache.parquet"
 ADDRESS = "http://127.0.0.1:8000"
 """Address in the samples. The HTML page shows the service's own address instead."""
-KEY_OPTION = '-H "Authorization: Bearer $KEY"'
-"""Option of curl that sends the API key, for the samples."""
 
 Json = dict[str, Any]
 Tag = Literal["Send", "Read", "Jobs", "Service"]
@@ -37,39 +37,27 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
-    """A body in one media type."""
-
-    schema: Any = str
-    """A type that msgspec describes, a tuple of alternative types, or a JSON schema, in which a value may be a type."""
-    example: object = None
-    examples: Mapping[str, object] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Success:
-    """A response that is not an error. `content` maps media types to bodies."""
+    """A response that is not an error."""
 
     status: int
     description: str
-    content: Mapping[str, Content] = field(default_factory=dict)
+    content: Mapping[str, Any] = field(default_factory=dict)
+    """Schema of the body by media type: a type that msgspec describes, a tuple of alternative types, or a JSON schema,
+    in which a value may be a type."""
     headers: tuple[str, ...] = ()
     """Names of the headers in addition to X-Request-Id; `api.reference.components` describes them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Operation:
-    """One method of one path, with its handler and its part of the reference."""
+    """One method of one path, with its handler and its part of the reference. `api.reference.prose` has its texts."""
 
     id: str
-    method: Literal["GET", "POST", "OPTIONS"]
+    method: Method
     path: str
     handler: Callable[..., Any]
     tag: Tag
-    summary: str
-    description: str
-    samples: Mapping[str, str]
-    """Shell commands, by their titles; the title is empty if there is only one command."""
     responses: tuple[Success, ...]
     problems: str = ""
     """Kinds of problem, separated by spaces. Every operation can also return `internal`."""
@@ -78,13 +66,9 @@ class Operation:
     problem_headers: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     """Names of additional headers of problems, by status."""
     parameters: tuple[Parameter, ...] = ()
-    body: Mapping[str, Content] = field(default_factory=dict)
+    body: Mapping[str, Any] = field(default_factory=dict)
+    """Schema of the request's body by media type, as in `Success`."""
     key: Literal["required", "optional", "none"] = "required"
-
-
-def json_content(example: msgspec.Struct) -> dict[str, Content]:
-    """Return the content of a JSON response. Its schema is that of the example's type."""
-    return {JSON: Content(type(example), msgspec.to_builtins(example))}
 
 
 def field_parameters(struct: type[msgspec.Struct], **examples: str) -> tuple[Parameter, ...]:

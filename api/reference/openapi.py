@@ -3,27 +3,15 @@
 import re
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
+from typing import Any
 
 from api.http import problems
-from api.http.operation import Content, Json, Operation, Parameter, Success
+from api.http.operation import Json, Operation, Parameter, Success
+from api.reference import prose
 from api.reference.components import Schemas, headers, ref
+from api.reference.prose import Prose
 from warehouse.control import projects
 
-INTRODUCTION = f"""\
-Readership shows the owner of a site who reads each page: people or AI. A site sends its page views. Readership
-classifies each of them as a view by a human, by an AI agent (`ai`: GPTBot, Claude-User and others) or by another bot (a
-search engine, a monitor, a script), stores it, and exports counts. A site is a project; `projectId` is its id.
-
-- An API key is sent as `Authorization: Bearer <key>` and is valid for one project. The scope `read` allows exports,
-  `ingest` allows posts of hits, and `write` allows every operation. Use keys on servers only: the pages of a site send
-  their views without a key.
-- A key with the scope `write` can also start agent jobs: a coding agent works on a prompt, and the service opens a pull
-  request with its changes. Give a web server a key with the scope `ingest`.
-- Every response has an `X-Request-Id`: that of the request, if it is 1 to 64 letters, digits and `._-`, or a new one.
-- Every error is an RFC 9457 problem, `{problems.MEDIA_TYPE}`; its `type` links to advice.
-- Operations with GET also accept HEAD. Any other method gets a `405` with the allowed methods in `Allow`. All times are
-  UTC.
-"""
 TAGS = {
     "Send": "Send page views",
     "Read": "Read counts",
@@ -61,7 +49,7 @@ def description(operations: Iterable[Operation]) -> Json:
             "title": "Readership",
             "version": version("readership"),
             "summary": "Who reads your site: people, or AI?",
-            "description": INTRODUCTION,
+            "description": prose.rendered("introduction.md"),
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "servers": [{"url": "/"}],
@@ -76,21 +64,22 @@ def description(operations: Iterable[Operation]) -> Json:
 
 
 def _operation(operation: Operation, schemas: Schemas) -> Json:
+    texts = prose.of(operation.id)
     in_path = [
         {"name": name, "in": "path", "required": True, **PATH_PARAMETERS[name]}
         for name in re.findall(r"{(\w+)}", operation.path)
     ]
-    successes = {str(each.status): _success(each, schemas) for each in operation.responses}
-    body = {"requestBody": {"required": True, "content": _content(operation.body, schemas)}} if operation.body else {}
+    successes = {str(each.status): _success(each, schemas, texts) for each in operation.responses}
+    body = {"required": True, "content": _content("body", operation.body, schemas, texts)}
     return {
         "operationId": operation.id,
         "tags": [operation.tag],
-        "summary": operation.summary,
-        "description": operation.description,
+        "summary": texts.summary,
+        "description": texts.description,
         "security": SECURITY[operation.key],
         "parameters": [*in_path, *map(_parameter, operation.parameters)],
         "responses": successes | _problems(operation),
-        **body,
+        **({"requestBody": body} if operation.body else {}),
     }
 
 
@@ -102,19 +91,16 @@ def _parameter(parameter: Parameter) -> Json:
     return {**described, **required, "schema": schema, **example}
 
 
-def _success(success: Success, schemas: Schemas) -> Json:
-    content = {"content": _content(success.content, schemas)} if success.content else {}
+def _success(success: Success, schemas: Schemas, texts: Prose) -> Json:
+    content = {"content": _content(str(success.status), success.content, schemas, texts)} if success.content else {}
     return {"description": success.description, "headers": _headers(success.headers), **content}
 
 
-def _content(content: Mapping[str, Content], schemas: Schemas) -> Json:
-    return {media_type: _body(body, schemas) for media_type, body in content.items()}
-
-
-def _body(content: Content, schemas: Schemas) -> Json:
-    example = {} if content.example is None else {"example": content.example}
-    examples = {name: {"value": value} for name, value in content.examples.items()}
-    return {"schema": schemas.schema(content.schema), **example, **({"examples": examples} if examples else {})}
+def _content(place: str, content: Mapping[str, Any], schemas: Schemas, texts: Prose) -> Json:
+    return {
+        media_type: {"schema": schemas.schema(schema), **texts.examples.get((place, media_type), {})}
+        for media_type, schema in content.items()
+    }
 
 
 def _headers(names: Iterable[str]) -> Json:

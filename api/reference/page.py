@@ -9,8 +9,10 @@ from typing import Any
 
 from api.http.operation import Json, Operation
 from api.http.problems import KINDS, MEDIA_TYPE, Kind
-from api.reference.html import inline, pre, prose, table
+from api.reference import html, prose
+from api.reference.html import inline, pre, table
 from api.reference.openapi import TAGS
+from api.reference.prose import Prose
 
 TEMPLATE = (Path(__file__).parent / "reference.html").read_text(encoding="utf-8")
 _KEYS = {
@@ -39,7 +41,7 @@ def render(document: Json, operations: Sequence[Operation]) -> str:
     by_tag = {tag: [each for each in operations if each.tag == tag] for tag in TAGS}
     return Template(TEMPLATE).substitute(
         version=escape(document["info"]["version"]),
-        introduction=prose(document["info"]["description"]),
+        introduction=html.prose(document["info"]["description"]),
         contents="".join(_contents(tag, group) for tag, group in by_tag.items()),
         operations="".join(
             f"<h2>{escape(TAGS[tag])}</h2>{''.join(_operation(each, document) for each in group)}"
@@ -52,29 +54,30 @@ def render(document: Json, operations: Sequence[Operation]) -> str:
 
 
 def _contents(tag: str, operations: list[Operation]) -> str:
-    links = "".join(f'<li><a href="#{each.id}">{escape(each.summary)}</a></li>' for each in operations)
+    links = "".join(f'<li><a href="#{each.id}">{escape(prose.of(each.id).summary)}</a></li>' for each in operations)
     return f"<strong>{escape(tag)}</strong><ul>{links}</ul>"
 
 
 def _operation(operation: Operation, document: Json) -> str:
+    texts = prose.of(operation.id)
     method, schemas = operation.method, document["components"]["schemas"]
     described = document["paths"][operation.path][method.lower()]
     return f"""
 <article id="{operation.id}">
-<h3>{escape(operation.summary)}</h3>
+<h3>{escape(texts.summary)}</h3>
 <p class="route"><span class="method {method.lower()}">{method}</span> <code>{escape(operation.path)}</code></p>
 <p class="faint">{_KEYS[operation.key]}</p>
-{prose(operation.description)}
-{_samples(operation)}
+{html.prose(texts.description)}
+{_samples(texts)}
 {_parameters(described["parameters"])}
 {_body(described, schemas)}
 {_responses(described["responses"], schemas)}
 </article>"""
 
 
-def _samples(operation: Operation) -> str:
+def _samples(texts: Prose) -> str:
     return "<h4>Try it</h4>" + "".join(
-        (f"<p>{escape(title)}</p>" if title else "") + pre(sample) for title, sample in operation.samples.items()
+        (f"<p>{escape(title)}</p>" if title else "") + pre(sample) for title, sample in texts.samples.items()
     )
 
 

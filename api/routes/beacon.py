@@ -13,7 +13,7 @@ from api import metrics
 from api.http import body, cors, parameters
 from api.http.cors import OriginRefused
 from api.http.headers import header
-from api.http.operation import ADDRESS, JSON, TEXT, Content, Operation, Success, field_parameters
+from api.http.operation import JSON, TEXT, Operation, Success, field_parameters
 from api.http.problems import Fault, Problem
 from api.http.rate_limit import NETWORK_FACTOR, PROJECT_FACTOR
 from api.state import State, state_of
@@ -185,26 +185,17 @@ def _user_agent(request: Request) -> str:
 
 OPERATIONS = (
     Operation(
-        id="sendPixel",
-        method="GET",
-        path="/v1/analytics/{projectId}/pixel.gif",
-        handler=pixel,
-        tag="Send",
-        summary="Send a page view as an image",
-        description="""\
-A beacon for pages without JavaScript, as the source of an `img` tag. The response is sent once the view is on disk. The
-request counts as a beacon of its address. A HEAD request counts nothing. Browsers send the `Origin` of an image only if
-the tag has `crossorigin`. Without it, the `Referer` must have one of the project's origins, if the project has any;
-without a `Referer`, the request must not have `Sec-Fetch-Site: cross-site`. If your pages have a `Referrer-Policy` of
-`no-referrer`, give the tag `referrerpolicy="origin"`.
-""",
-        samples={"": f'curl -o pixel.gif "{ADDRESS}/v1/analytics/demo/pixel.gif?path=/docs/hello"'},
+        "sendPixel",
+        "GET",
+        "/v1/analytics/{projectId}/pixel.gif",
+        pixel,
+        "Send",
         parameters=field_parameters(BeaconHit, path="/docs/hello"),
         responses=(
             Success(
                 200,
                 "One transparent pixel; the view is stored.",
-                {"image/gif": Content({"type": "string", "contentMediaType": "image/gif"})},
+                {"image/gif": {"type": "string", "contentMediaType": "image/gif"}},
                 ("Cache-Control",),
             ),
         ),

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.http import auth, parameters
-from api.http.operation import ADDRESS, JSON, KEY_OPTION, Operation, Parameter, Success, json_content
+from api.http.operation import JSON, Operation, Parameter, Success
 from api.http.problems import Fault, Problem
 from api.state import state_of
 from ingest.classification.classifier import classify
@@ -52,39 +52,22 @@ def classified(user_agent: str, accept: str | None = None) -> Classified:
     return Classified(user_agent, result.traffic, result.agent, result.operator, result.purpose, result.rule)
 
 
+_MEANINGS = {
+    "userAgent": ("A User-Agent header; the default is an empty one.", "GPTBot/1.3"),
+    "accept": ("An Accept header; by default it is not known.", "text/markdown, */*"),
+}
 OPERATIONS = (
     Operation(
-        id="classify",
-        method="GET",
-        path="/v1/classify",
-        handler=classify_user_agent,
-        tag="Read",
-        summary="Classify a user agent",
-        description="The classification of a hit with this user agent, and the rule that matches. With `accept`, the"
-        " classification of a server's hit with both headers. Any project's key with the scope `read` or `write` is"
-        " accepted.",
-        samples={"": f'curl -G {ADDRESS}/v1/classify {KEY_OPTION} --data-urlencode "userAgent=GPTBot/1.3"'},
-        parameters=(
-            Parameter(
-                "userAgent",
-                "A User-Agent header; the default is an empty one.",
-                {"maxLength": USER_AGENT_CHARACTERS_MAX},
-                example="GPTBot/1.3",
-            ),
-            Parameter(
-                "accept",
-                "An Accept header; by default it is not known.",
-                {"maxLength": ACCEPT_CHARACTERS_MAX},
-                example="text/markdown, */*",
-            ),
+        "classify",
+        "GET",
+        "/v1/classify",
+        classify_user_agent,
+        "Read",
+        parameters=tuple(
+            Parameter(name, meaning, {"maxLength": CHARACTERS_MAX[name]}, example=example)
+            for name, (meaning, example) in _MEANINGS.items()
         ),
-        responses=(
-            Success(
-                200,
-                "The classification.",
-                json_content(Classified("GPTBot/1.3", "ai", "GPTBot", "OpenAI", "training", "ai:GPTBot")),
-            ),
-        ),
+        responses=(Success(200, "The classification.", {JSON: Classified}),),
         problems="invalid-parameter unauthenticated forbidden",
     ),
 )

@@ -16,25 +16,16 @@ from starlette.types import Receive, Scope, Send
 from api import metrics
 from api.http import auth, body, cors, operation
 from api.http.headers import header, idempotency_key
-from api.http.operation import ADDRESS, JSON, KEY_OPTION, NDJSON, TEXT, Content, Operation, Success, json_content
+from api.http.operation import JSON, NDJSON, TEXT, Operation, Success
 from api.http.problems import Fault, Problem, pointer
 from api.keys import BearerKey
 from api.routes import beacon
-from api.settings import Settings
 from api.state import State, state_of
 from ingest.hits import body as post
 from ingest.hits.body import Rejection
-from ingest.hits.hit import (
-    BEACON_PATH_CHARACTERS_MAX,
-    DEDUPLICATION_DAYS,
-    TEXT_CHARACTERS_MAX,
-    BeaconHit,
-    ServerHit,
-)
+from ingest.hits.hit import BeaconHit, ServerHit
 from ingest.hits.row import rows
-from ingest.hits.url import PATH_CHARACTERS_MAX
 from ingest.hotlog.deduplication import Post, Receipt
-from warehouse.columns.hits import PARAMETER_CHARACTERS_MAX, PARAMETERS
 
 ON_LOOP_BYTES_MAX, ON_LOOP_HITS_MAX = 64 * 1024, 50
 """Maximum size and number of hits of a body that is parsed on the event loop. A larger body is parsed in a thread. The
@@ -116,116 +107,37 @@ def _all_rejected(rejected: list[Rejection], is_list: bool) -> Problem:
 
 
 _PATH = "/v1/analytics/{projectId}/hits"
-_SAMPLE = f"curl {ADDRESS}/v1/analytics/demo/hits"
 _ENDPOINT = Endpoint()
-_HIT = {
-    "path": "/docs/hello",
-    "userAgent": "Mozilla/5.0 (compatible; GPTBot/1.3; +https://openai.com/gptbot)",
-    "timestamp": "2026-09-01T12:00:00Z",
-}
-_BEACON = {"url": "https://example.com/docs/hello?utm_source=news", "referrer": "https://www.google.com/"}
-_LINES = '{"path": "/docs/hello", "userAgent": "GPTBot/1.3"}\n{"path": "/blog", "userAgent": "curl/8.5.0"}\n'
-SEND = Operation(
-    id="sendHits",
-    method="POST",
-    path=_PATH,
-    handler=_ENDPOINT,
-    tag="Send",
-    summary="Send page views",
-    description=f"""\
-A `202` means that each hit counted in `accepted` is on disk, survives a crash and a power failure, and is in the next
-export. After a `4xx` response nothing is stored. After a `5xx`, or if no response arrives, the hits may be stored: send
-the request again with the same `Idempotency-Key` or the same `eventId`s, and no hit is counted twice.
-
-With an API key of the scope `ingest` or `write`, for a server, an edge or a log shipper: one JSON object, an array of
-objects, or NDJSON with one object per line. The limits are {post.HITS_MAX:,} hits and {post.BODY_BYTES_MAX >> 20} MiB,
-also after decompression with `Content-Encoding: gzip`.
-
-- An invalid hit does not affect the others, which are stored. `rejected` has the index (from 0; blank lines of NDJSON
-  are not counted), the field and the reason of each invalid hit. If all hits are invalid, the response is `400`, with
-  the same `rejected`.
-- A path of more than {PATH_CHARACTERS_MAX:,} characters is cut to that length, a `userAgent` or `referrer` of more than
-  {TEXT_CHARACTERS_MAX:,}, and a query parameter ({", ".join(PARAMETERS)}) of more than {PARAMETER_CHARACTERS_MAX}. Such
-  hits are accepted, and counted as `cut`.
-- `userAgent` is classified: send the user agent of the visitor, not that of your own client. A hit without one counts
-  as a bot.
-- `address`, `accept` and `headers` verify AI agents and bots, and are not stored. Without an address, a hit in the name
-  of an agent that could be verified is `not_checked`. A signature is checked for the host of `url`: send `url`, and all
-  headers that the signature covers. A request from outside of the published addresses of its agent is a bot
-  (`bot:spoofed:NAME`) only while the address lists are fresh: `readership ranges refresh`.
-- An `eventId` is counted once per project within {DEDUPLICATION_DAYS} days, in posts with a key and in beacons each by
-  themselves: a stranger's beacon makes no hit of a server a duplicate. A repeated one is a duplicate, which is not
-  an error.
-- An `Idempotency-Key` does the same for a whole post: if it is sent again with the same body within
-  {DEDUPLICATION_DAYS} days, the response is the first `202` and nothing is stored; with another body, `422`.
-
-Without a key, for a page: a beacon, as `beacon.js` sends it. One JSON object of at most
-{post.BEACON_BYTES_MAX >> 10} KiB with `url` or `path`, and optionally `referrer` and `eventId`. The user agent and the
-time are those of the request. The path is cut to {BEACON_PATH_CHARACTERS_MAX} characters. A browser sends `text/plain`
-across origins without a preflight request. The `Origin`, if there is one, must be one of the project's. One address may
-send {Settings.beacons_per_minute} beacons and pixels per minute, unless the operator has set another limit.
-""",
-    samples={
-        "A server sends two hits": f"""\
-{_SAMPLE} {KEY_OPTION} \\
-  -H "Content-Type: application/json" -d '[
-    {{"path": "/docs/hello", "userAgent": "Mozilla/5.0 (compatible; GPTBot/1.3; +https://openai.com/gptbot)"}},
-    {{"path": "/docs/hello", "userAgent": "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Firefox/145.0"}}
-  ]'""",
-        "A server sends what verifies an AI agent": f"""\
-{_SAMPLE} {KEY_OPTION} \\
-  -H "Content-Type: application/json" -d '{{
-    "url": "https://example.com/docs/hello",
-    "userAgent": "Mozilla/5.0 (compatible; GPTBot/1.3; +https://openai.com/gptbot)",
-    "address": "20.171.206.5", "accept": "*/*", "headers": {{"accept-language": "en"}}
-  }}'""",
-        "A server sends NDJSON that it can safely send again": f"""\
-printf '%s\\n' '{{"path": "/blog", "userAgent": "GPTBot/1.3"}}' '{{"path": "/blog", "userAgent": "curl/8.5"}}' |
-  {_SAMPLE} {KEY_OPTION} \\
-    -H "Content-Type: application/x-ndjson" -H "Idempotency-Key: log-2026-09-01-part-7" --data-binary @-""",
-        "A page sends a beacon": f"""\
-{_SAMPLE} -H "Content-Type: text/plain" -A "Mozilla/5.0 Firefox/145.0" \\
-  -d '{{"url": "https://example.com/docs/hello", "eventId": "0b9c2b8e-6a55-4a0e-9d2c-7c7f3f7f3f10"}}'""",
-    },
-    parameters=(operation.idempotency_key("post"),),
-    body={
-        JSON: Content(
-            (ServerHit, Annotated[list[ServerHit], msgspec.Meta(min_length=1, max_length=post.HITS_MAX)], BeaconHit),
-            examples={"hit": _HIT, "hits": [_HIT, {"path": "/blog"}], "beacon": _BEACON},
-        ),
-        NDJSON: Content(example=_LINES),
-        TEXT: Content({"type": "string", "contentSchema": BeaconHit}, msgspec.json.encode(_BEACON).decode()),
-    },
-    responses=(
-        Success(
-            202,
-            "Stored.",
-            json_content(Receipt(1, 0, [Rejection(1, "path", "give one of `url` and `path`")])),
-            ("Access-Control-Allow-Origin",),
-        ),
+_HITS = Annotated[list[ServerHit], msgspec.Meta(min_length=1, max_length=post.HITS_MAX)]
+OPERATIONS = (
+    Operation(
+        "sendHits",
+        "POST",
+        _PATH,
+        _ENDPOINT,
+        "Send",
+        parameters=(operation.idempotency_key("post"),),
+        body={
+            JSON: (ServerHit, _HITS, BeaconHit),
+            NDJSON: str,
+            TEXT: {"type": "string", "contentSchema": BeaconHit},
+        },
+        responses=(Success(202, "Stored.", {JSON: Receipt}, ("Access-Control-Allow-Origin",)),),
+        problems="invalid-body invalid-header unauthenticated forbidden origin-not-allowed not-found body-too-slow"
+        " body-too-large unsupported-media-type idempotency-mismatch rate-limited overloaded",
+        problem_schemas={400: "RejectedPost"},
+        key="optional",
     ),
-    problems="invalid-body invalid-header unauthenticated forbidden origin-not-allowed not-found body-too-slow"
-    " body-too-large unsupported-media-type idempotency-mismatch rate-limited overloaded",
-    problem_schemas={400: "RejectedPost"},
-    key="optional",
-)
-MAY_SEND = Operation(
-    id="mayPageSend",
-    method="OPTIONS",
-    path=_PATH,
-    handler=_ENDPOINT,
-    tag="Send",
-    summary="Check whether pages of an origin may send",
-    description="The preflight request of a browser, before a page of another origin sends JSON.",
-    samples={"": f'curl -i -X OPTIONS {ADDRESS}/v1/analytics/demo/hits -H "Origin: https://example.com"'},
-    responses=(
-        Success(
-            204,
-            "The page may send if the response has its origin.",
-            headers=("Allow", *cors.HEADERS),
+    Operation(
+        "mayPageSend",
+        "OPTIONS",
+        _PATH,
+        _ENDPOINT,
+        "Send",
+        responses=(
+            Success(204, "The page may send if the response has its origin.", headers=("Allow", *cors.HEADERS)),
         ),
+        problems="origin-not-allowed not-found",
+        key="none",
     ),
-    problems="origin-not-allowed not-found",
-    key="none",
 )
-OPERATIONS = (SEND, MAY_SEND)

@@ -10,18 +10,7 @@ from starlette.responses import Response
 from agent.jobs import job_json, journal, store
 from api.http import parameters
 from api.http.negotiation import accepted
-from api.http.operation import (
-    JSON,
-    KEY_OPTION,
-    NDJSON,
-    TEXT,
-    Content,
-    HasMore,
-    Operation,
-    Success,
-    json_content,
-    paging,
-)
+from api.http.operation import JSON, NDJSON, TEXT, HasMore, Operation, Success, paging
 from api.routes import jobs
 from api.state import state_of
 
@@ -81,35 +70,16 @@ def _text(entry: LogEntry) -> str:
     return f"{entry.at} turn {entry.turn} {entry.kind}: {text}\n"
 
 
-_EXAMPLE = LogEntry("2026-09-01T12:00:04.210Z", 1, "step", "checked out main at 1c2f9d0")
 OPERATIONS = (
     Operation(
-        id="getLog",
-        method="GET",
-        path=f"{jobs.PATH}/{{id}}/log",
-        handler=read,
-        tag="Jobs",
-        summary="Read a job's log",
-        description="""\
-For each prompt: its steps, the end of the agent's output, and the reason of a failure; the oldest entry is first. The
-default format is text. With `Accept: application/x-ndjson` the response has one entry per line, and with
-`Accept: application/json` the response is an object with `hasMore`.
-
-A response has at most `limit` entries. If more entries follow, the header `Link` has the URL of the next page.
-""",
-        samples={"": f"curl {jobs.SAMPLE}/$JOB/log {KEY_OPTION}"},
+        "getLog",
+        "GET",
+        f"{jobs.PATH}/{{id}}/log",
+        read,
+        "Jobs",
         parameters=paging("Entries", journal.PAGE_ENTRIES, journal.PAGE_ENTRIES, maximum=parameters.OFFSET_MAX),
         responses=(
-            Success(
-                200,
-                "A page of the log.",
-                {
-                    TEXT: Content(example=_text(_EXAMPLE)),
-                    NDJSON: Content(example=msgspec.json.encode(_EXAMPLE).decode() + "\n"),
-                    **json_content(LogPage([_EXAMPLE], has_more=False)),
-                },
-                (*jobs.QUOTA_HEADERS, "Link"),
-            ),
+            Success(200, "A page of the log.", {TEXT: str, NDJSON: str, JSON: LogPage}, (*jobs.QUOTA_HEADERS, "Link")),
         ),
         problems=f"{jobs.REQUEST_PROBLEMS} not-found not-acceptable",
     ),

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from agent.jobs import job_json, journal, store
 from agent.jobs.journal import Turn
 from api.http import parameters
-from api.http.operation import JSON, KEY_OPTION, HasMore, Operation, Success, json_content, paging
+from api.http.operation import JSON, HasMore, Operation, Success, paging
 from api.routes import jobs
 from api.state import state_of
 
@@ -54,32 +54,15 @@ def _prompt(turn: Turn) -> SentPrompt:
     return SentPrompt(turn.prompt, status, job_json.timestamp(turn.created_us), *times)
 
 
-_EXAMPLE = SentPrompt(
-    "Explain the retry settings on the page about timeouts.",
-    "completed",
-    "2026-09-01T12:00:00.000Z",
-    "2026-09-01T12:00:00.150Z",
-    "2026-09-01T12:04:10.000Z",
-)
 OPERATIONS = (
     Operation(
-        id="listPrompts",
-        method="GET",
-        path=f"{jobs.PATH}/{{id}}/prompts",
-        handler=list_all,
-        tag="Jobs",
-        summary="List a job's prompts",
-        description="The prompt that created the job, and its follow-ups.",
-        samples={"": f"curl {jobs.SAMPLE}/$JOB/prompts {KEY_OPTION}"},
+        "listPrompts",
+        "GET",
+        f"{jobs.PATH}/{{id}}/prompts",
+        list_all,
+        "Jobs",
         parameters=paging("Prompts", PROMPTS_MAX, PROMPTS_MAX, maximum=parameters.OFFSET_MAX),
-        responses=(
-            Success(
-                200,
-                "A page of the prompts.",
-                json_content(PromptList([_EXAMPLE], has_more=False)),
-                jobs.QUOTA_HEADERS,
-            ),
-        ),
+        responses=(Success(200, "A page of the prompts.", {JSON: PromptList}, jobs.QUOTA_HEADERS),),
         problems=f"{jobs.REQUEST_PROBLEMS} not-found",
     ),
 )

@@ -11,21 +11,11 @@ from starlette.responses import Response
 
 from agent.jobs import job_json, quota, store
 from agent.jobs.job import Job, Status, check_id
-from agent.jobs.job_json import AgentJob, Source
+from agent.jobs.job_json import AgentJob
 from agent.jobs.quota import USES_MAX, WINDOW_S, Quota
 from agent.jobs.store import Position
 from api.http import auth, parameters
-from api.http.operation import (
-    ADDRESS,
-    JSON,
-    KEY_OPTION,
-    HasMore,
-    Operation,
-    Parameter,
-    Success,
-    json_content,
-    paging,
-)
+from api.http.operation import JSON, HasMore, Operation, Parameter, Success, paging
 from api.keys import Scope
 from api.state import state_of
 from warehouse.database.pool import Pool
@@ -120,74 +110,24 @@ def now_us() -> int:
 QUOTA_HEADERS = ("RateLimit-Policy", "RateLimit")
 REQUEST_PROBLEMS = "invalid-parameter unauthenticated forbidden overloaded"
 PATH = "/v2/agent/{projectId}/job"
-SAMPLE = f"{ADDRESS}/v2/agent/demo/job"
-_SOURCE = Source("https://github.com/example/docs", "main")
-ACTIVE = AgentJob(
-    "5f0c2a9be1d84c7a90d3f16e", "active", _SOURCE, "claude-sonnet-5", None, "2026-09-01T12:00:00.000Z", None, None
-)
-_COMPLETED = msgspec.structs.replace(ACTIVE, status="completed", pr_link="https://github.com/example/docs/pull/7")
-_RESPONSES = (Success(200, "The job.", json_content(_COMPLETED), QUOTA_HEADERS),)
-_GET = Operation(
-    id="getJob",
-    method="GET",
-    path=f"{PATH}/{{id}}",
-    handler=get,
-    tag="Jobs",
-    summary="Get a job",
-    description="The current state of the job.",
-    samples={"": f"curl {SAMPLE}/$JOB {KEY_OPTION}"},
-    responses=_RESPONSES,
-    problems=f"{REQUEST_PROBLEMS} not-found",
-)
-_LIST = Operation(
-    id="listJobs",
-    method="GET",
-    path=f"{PATH}s",
-    handler=list_all,
-    tag="Jobs",
-    summary="List jobs",
-    description="The project's jobs, newest first.",
-    samples={"Failed jobs": f'curl "{SAMPLE}s?status=failed" {KEY_OPTION}'},
-    parameters=(
-        Parameter("status", "Only jobs with this status.", {"enum": list(Status)}),
-        paging("Jobs")[0],
-        Parameter("cursor", "`nextCursor` of the page before; its jobs stay the same while others are created."),
-    ),
-    responses=(
-        Success(
-            200,
-            "A page of the jobs.",
-            json_content(JobList([_COMPLETED], has_more=False, next_cursor=None)),
-            QUOTA_HEADERS,
+_RESPONSES = (Success(200, "The job.", {JSON: AgentJob}, QUOTA_HEADERS),)
+_FOUND = f"{REQUEST_PROBLEMS} not-found"
+OPERATIONS = (
+    Operation(
+        "listJobs",
+        "GET",
+        f"{PATH}s",
+        list_all,
+        "Jobs",
+        (Success(200, "A page of the jobs.", {JSON: JobList}, QUOTA_HEADERS),),
+        REQUEST_PROBLEMS,
+        parameters=(
+            Parameter("status", "Only jobs with this status.", {"enum": list(Status)}),
+            paging("Jobs")[0],
+            Parameter("cursor", "`nextCursor` of the page before; its jobs stay the same while others are created."),
         ),
     ),
-    problems=REQUEST_PROBLEMS,
+    Operation("getJob", "GET", f"{PATH}/{{id}}", get, "Jobs", _RESPONSES, _FOUND),
+    Operation("cancelJob", "POST", f"{PATH}/{{id}}/cancel", cancel, "Jobs", _RESPONSES, f"{_FOUND} job-not-active"),
+    Operation("archiveJob", "POST", f"{PATH}/{{id}}/archive", archive, "Jobs", _RESPONSES, f"{_FOUND} job-not-idle"),
 )
-_CANCEL = Operation(
-    id="cancelJob",
-    method="POST",
-    path=f"{PATH}/{{id}}/cancel",
-    handler=cancel,
-    tag="Jobs",
-    summary="Cancel a job",
-    description="The agent stops within seconds, waiting messages are dropped, and the job becomes `failed`, with"
-    " the `failureReason` `the job was cancelled`. A later"
-    " message continues the job on the same pull request.",
-    samples={"": f"curl -X POST {SAMPLE}/$JOB/cancel {KEY_OPTION}"},
-    responses=_RESPONSES,
-    problems=f"{REQUEST_PROBLEMS} not-found job-not-active",
-)
-_ARCHIVE = Operation(
-    id="archiveJob",
-    method="POST",
-    path=f"{PATH}/{{id}}/archive",
-    handler=archive,
-    tag="Jobs",
-    summary="Archive a job",
-    description="An archived job accepts no messages. Archiving cannot be undone. A job that is idle for 30 days is"
-    " archived automatically.",
-    samples={"": f"curl -X POST {SAMPLE}/$JOB/archive {KEY_OPTION}"},
-    responses=_RESPONSES,
-    problems=f"{REQUEST_PROBLEMS} not-found job-not-idle",
-)
-OPERATIONS = (_LIST, _GET, _CANCEL, _ARCHIVE)

@@ -11,14 +11,15 @@ from starlette.responses import Response
 from agent.errors import QuotaExceeded
 from agent.jobs import store
 from agent.jobs.job import PROMPT_BYTES_MAX, prompt_fault
-from agent.jobs.quota import USES_MAX, Quota
+from agent.jobs.job_json import AgentJob
+from agent.jobs.quota import Quota
 from agent.jobs.store import QueuedPrompt
 from api.http import body, operation, parameters
 from api.http.headers import idempotency_key
-from api.http.operation import JSON, KEY_OPTION, Operation, Success, json_content
+from api.http.operation import JSON, Operation, Success
 from api.http.problems import Fault, Problem
 from api.routes import jobs
-from api.routes.jobs import ACTIVE, PATH, QUOTA_HEADERS, REQUEST_PROBLEMS, SAMPLE
+from api.routes.jobs import PATH, QUOTA_HEADERS, REQUEST_PROBLEMS
 from api.state import state_of
 from ingest.hits.json_errors import explain
 
@@ -112,59 +113,21 @@ _PROMPT_PROBLEMS = (
     f"{REQUEST_PROBLEMS} invalid-body invalid-header body-too-slow body-too-large unsupported-media-type not-found"
     " not-configured idempotency-mismatch rate-limited"
 )
-_BODY = json_content(Prompt("Explain the retry settings on the page about timeouts."))
-_KEY = operation.idempotency_key("prompt")
-_CREATE = Operation(
-    id="createJob",
-    method="POST",
-    path=PATH,
-    handler=create,
-    tag="Jobs",
-    summary="Create a job",
-    description=f"""\
-A coding agent works on the prompt in the project's repository, in the background. If the agent changes files, the
-service opens a pull request, and `prLink` is its URL. Poll the job until its status is `completed`, `failed`
-(`failureReason` has the reason) or `archived`.
-
-The prompt is published: the pull request quotes it, and its first line is the title and the message of the commit. The
-operator turns this off with `readership project agent PROJECT --hide-prompts`.
-
-A project may create {USES_MAX} jobs per hour; the header `RateLimit` has the remaining number. With an
-`Idempotency-Key`, a repeated request gets the same response as the first one and creates no second job.
-""",
-    samples={
-        "": f"""\
-curl {SAMPLE} {KEY_OPTION} -H "Content-Type: application/json" \\
-  -d '{{"prompt": "Explain the retry settings on the page about timeouts."}}'"""
-    },
-    parameters=(_KEY,),
-    body=_BODY,
-    responses=(Success(201, "The active job.", json_content(ACTIVE), ("Location", *QUOTA_HEADERS)),),
-    problems=_PROMPT_PROBLEMS,
-    problem_headers={429: QUOTA_HEADERS},
+OPERATIONS = tuple(
+    Operation(
+        id,
+        "POST",
+        PATH + path,
+        handler,
+        "Jobs",
+        parameters=(operation.idempotency_key("prompt"),),
+        body={JSON: Prompt},
+        responses=(Success(status, "The active job.", {JSON: AgentJob}, headers),),
+        problems=_PROMPT_PROBLEMS + problems,
+        problem_headers={429: QUOTA_HEADERS},
+    )
+    for id, path, handler, status, headers, problems in (
+        ("createJob", "", create, 201, ("Location", *QUOTA_HEADERS), ""),
+        ("sendMessage", "/{id}/message", message, 200, QUOTA_HEADERS, " job-archived"),
+    )
 )
-_MESSAGE = Operation(
-    id="sendMessage",
-    method="POST",
-    path=f"{PATH}/{{id}}/message",
-    handler=message,
-    tag="Jobs",
-    summary="Send a follow-up",
-    description=f"""\
-The same agent continues on the same branch and pull request. The first line of the message is published in the commit,
-unless the project hides its prompts. A message to an active job waits until the agent has
-finished the earlier prompts; a completed or failed job becomes active again. A project may send {USES_MAX} messages per
-hour, beside the quota for new jobs.
-""",
-    samples={
-        "": f"""\
-curl {SAMPLE}/$JOB/message {KEY_OPTION} -H "Content-Type: application/json" \\
-  -d '{{"prompt": "Shorter, please."}}'"""
-    },
-    parameters=(_KEY,),
-    body=_BODY,
-    responses=(Success(200, "The active job.", json_content(ACTIVE), QUOTA_HEADERS),),
-    problems=f"{_PROMPT_PROBLEMS} job-archived",
-    problem_headers={429: QUOTA_HEADERS},
-)
-OPERATIONS = (_CREATE, _MESSAGE)

@@ -6,7 +6,7 @@ import hashlib
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from api.http.operation import ADDRESS, JSON, Content, Operation, Success
+from api.http.operation import JSON, Operation, Success
 from api.reference.page import TEMPLATE
 from api.state import state_of
 
@@ -33,27 +33,21 @@ async def page(request: Request) -> Response:
 
 OPERATIONS = (
     Operation(
-        id="description",
-        method="GET",
-        path="/openapi.json",
-        handler=openapi,
-        tag="Service",
-        summary="OpenAPI description",
-        description="This reference for programs.",
-        samples={"": f"curl {ADDRESS}/openapi.json"},
-        responses=(Success(200, "OpenAPI 3.1.", {JSON: Content({"required": ["openapi", "info", "paths"]})}),),
+        "description",
+        "GET",
+        "/openapi.json",
+        openapi,
+        "Service",
+        responses=(Success(200, "OpenAPI 3.1.", {JSON: {"required": ["openapi", "info", "paths"]}}),),
         key="none",
     ),
     Operation(
-        id="reference",
-        method="GET",
-        path="/docs",
-        handler=page,
-        tag="Service",
-        summary="Reference",
-        description="This page, for people.",
-        samples={"": f"curl {ADDRESS}/docs"},
-        responses=(Success(200, "HTML.", {"text/html": Content()}),),
+        "reference",
+        "GET",
+        "/docs",
+        page,
+        "Service",
+        responses=(Success(200, "HTML.", {"text/html": str}),),
         key="none",
     ),
 )

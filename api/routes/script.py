@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.http.headers import accepts_gzip, matches_etag
-from api.http.operation import ADDRESS, IF_NONE_MATCH, NOT_MODIFIED, Content, Operation, Success
+from api.http.operation import IF_NONE_MATCH, NOT_MODIFIED, Operation, Success
 
 _SCRIPT = (Path(__file__).parent / "beacon.js").read_bytes()
 _GZIPPED = gzip.compress(_SCRIPT, mtime=0)
@@ -32,20 +32,14 @@ async def script(request: Request) -> Response:
 
 OPERATIONS = (
     Operation(
-        id="script",
-        method="GET",
-        path="/beacon.js",
-        handler=script,
-        tag="Send",
-        summary="The script for a site's pages",
-        description="""\
-A page that loads the script sends a beacon for each view, also in single-page applications:
-`<script defer src=".../beacon.js" data-project="demo"></script>`. The page's origin must be one of the project's.
-""",
-        samples={"": f"curl {ADDRESS}/beacon.js"},
+        "script",
+        "GET",
+        "/beacon.js",
+        script,
+        "Send",
         parameters=(IF_NONE_MATCH,),
         responses=(
-            Success(200, "JavaScript.", {"text/javascript": Content()}, ("ETag", "Cache-Control")),
+            Success(200, "JavaScript.", {"text/javascript": str}, ("ETag", "Cache-Control")),
             NOT_MODIFIED,
         ),
         key="none",

@@ -14,8 +14,9 @@ from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from api import app, settings
-from api.http import report_parameters
 from api.http.problems import Problem
+from api.reports.parameters import select
+from api.reports.records import REPORTS
 from ingest.errors import BodyTooLarge, InvalidBody, InvalidField, UnknownFormat
 from ingest.formats import detect
 from ingest.formats.page_filter import DEFAULT_PAGES
@@ -33,12 +34,7 @@ from warehouse.query.time_range import FIRST, LAST
 
 NOW = datetime(2026, 9, 1, 12, tzinfo=UTC)
 NOW_US = int(NOW.timestamp()) * 1_000_000
-QUERIES = {
-    b"views": report_parameters.views_query,
-    b"breakdown": report_parameters.breakdown_query,
-    b"series": report_parameters.series_query,
-    b"errors": lambda request: report_parameters.errors_page(request, "site"),
-}
+QUERIES = {each.name.encode(): each.parameters for each in REPORTS}
 OPEN = ExitStack()
 """The app and the lake of the targets. A process that does not close them hangs at its end."""
 UNIFORM_FORMATS = ("combined", "common", "vhost-combined")
@@ -81,14 +77,14 @@ def queries(data: bytes) -> None:
     if name not in QUERIES:
         return
     try:
-        parsed = QUERIES[name](Request({"type": "http", "query_string": query, "headers": [], "method": "GET"}))
+        request = Request({"type": "http", "query_string": query, "headers": [], "method": "GET"})
+        selection = select(request, "site", QUERIES[name])
     except Problem as problem:
         if problem.kind != "invalid-parameter":
             raise
         return
-    if selection := getattr(parsed, "selection", None):
-        assert FIRST <= selection.start <= LAST
-        assert selection.end is None or selection.start <= selection.end <= LAST
+    assert FIRST <= selection.start <= LAST
+    assert selection.end is None or selection.start <= selection.end <= LAST
 
 
 def requests(data: bytes) -> None:

@@ -18,7 +18,7 @@ from api.dashboard.web import cookies, csrf, forms, links
 from api.dashboard.web.forms import Form
 from api.dashboard.web.visit import Visit
 from api.http.problems import Problem
-from api.routes.reports import threads
+from api.reports import threads
 from api.state import state_of
 from warehouse.control import projects
 

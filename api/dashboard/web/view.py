@@ -10,10 +10,11 @@ from zoneinfo import ZoneInfo
 from api.dashboard.web import period as periods
 from api.dashboard.web.period import Period
 from api.dashboard.web.visit import Visit
-from api.http import report_parameters
 from api.http.parameters import Values
 from api.http.problems import Problem
-from api.http.report_parameters import timezones
+from api.reports import parameters
+from api.reports.parameters import Selection, timezones
+from api.reports.report import Run
 from warehouse.columns.dimensions import FILTERS, dimension
 from warehouse.columns.filters import Filters
 from warehouse.query.snapshot import Snapshot
@@ -126,6 +127,15 @@ class View:
         filters = self.filters.but(**changes) if changes else self.filters
         return Query(self.project.id, chosen.start, chosen.end, filters, self.now)
 
+    def run(self, query: Query | None = None, **chosen: Any) -> Run:
+        """Return the computation of a report of the API: by default with the query of this page.
+
+        `chosen` are fields of `Selection`.
+        """
+        asked = query or self.query()
+        selection = Selection(asked.project, asked.start, asked.end, asked.filters, **chosen)
+        return Run(self.reports, self.snapshot, selection)
+
     def link(self, path: str | None = None, /, **changes: str | None) -> str:
         """Return the address of a page with the period and filters of this page, and `changes`.
 
@@ -199,7 +209,7 @@ class View:
     def _filters(self) -> Filters:
         # Unknown parameters are ignored: links from mails and other sites add their own.
         values = Values(self.visit.request, tuple(self.values))
-        filters = report_parameters.filters(values)
+        filters = parameters.filters(values)
         self.faults += [
             f"{dimension(name).title if (name := fault.parameter) in FILTERS else name} {fault.detail}."
             for fault in values.faults

@@ -13,7 +13,7 @@ from api.dashboard.accounts.users import User
 from api.dashboard.web import cookies, links, locale
 from api.dashboard.web.forms import Form
 from api.http.headers import header
-from api.http.report_parameters import timezones
+from api.reports.parameters import timezones
 from api.state import State
 from warehouse.control.projects import Project
 

@@ -13,7 +13,7 @@ from api.dashboard.pages.settings import robots
 from api.dashboard.pages_table import PAGES
 from api.dashboard.web.render import CSP
 from api.dashboard.web.routes import Access, Page
-from api.routes.reports import threads
+from api.reports import threads
 from tests.api.dashboard.site import SAME_SITE, Dashboard
 from tests.processes.running import PROJECT
 from tests.stores import sql

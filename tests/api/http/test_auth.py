@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from api import keys, settings
-from tests.api.routes.reports.client import problem
+from tests.api.reports.client import problem
 from tests.processes.running import PROJECT, Running, new_key
 from tests.processes.waiting import until
 from tests.stores import sql

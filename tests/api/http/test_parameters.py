@@ -11,7 +11,9 @@ from starlette.requests import Request
 
 from api.http.parameters import LIMIT_DEFAULT, LIMIT_MAX, single
 from api.http.problems import Problem
-from api.http.report_parameters import CHOICES, ViewsQuery, views_query
+from api.reports.parameters import FILTERS as PARAMETERS
+from api.reports.parameters import Selection, select
+from api.reports.records import VIEWS
 from warehouse.columns.dimensions import FILTERS
 from warehouse.query.time_range import FIRST, LAST
 
@@ -23,14 +25,18 @@ def request(query: str) -> Request:
     return Request({"type": "http", "query_string": query.encode("latin-1"), "headers": []})
 
 
-def parsed(**parameters: Any) -> ViewsQuery:
-    return views_query(request(urlencode(parameters)))
+def selected(query: str) -> Selection:
+    return select(request(query), "demo", VIEWS.parameters)
+
+
+def parsed(**parameters: Any) -> Selection:
+    return selected(urlencode(parameters))
 
 
 def faults(query: str) -> list[str | None]:
     """Return the names of the invalid parameters."""
     with pytest.raises(Problem) as raised:
-        views_query(request(query))
+        selected(query)
     assert raised.value.kind == "invalid-parameter"
     assert all(fault.detail for fault in raised.value.faults)
     return [fault.parameter for fault in raised.value.faults]
@@ -38,7 +44,7 @@ def faults(query: str) -> list[str | None]:
 
 def test_defaults_are_the_first_page_from_the_first_hit_to_now() -> None:
     query = parsed()
-    assert (query.selection.start, query.selection.end) == (FIRST, None)
+    assert (query.start, query.end) == (FIRST, None)
     assert (query.limit, query.offset) == (LIMIT_DEFAULT, 0)
 
 
@@ -46,7 +52,7 @@ def test_all_filters_fit_into_one_query_with_a_range_a_page_and_a_moment() -> No
     sent = (
         dict.fromkeys(FILTERS, "x")
         | {"path": "/" + "a" * 1_000}
-        | {name: values[0] for name, values in CHOICES.items()}
+        | {name: values[0] for name, each in PARAMETERS.items() if (values := each.schema.get("enum"))}
     )
     query = parsed(
         dateFrom="2026-09-01",
@@ -56,7 +62,7 @@ def test_all_filters_fit_into_one_query_with_a_range_a_page_and_a_moment() -> No
         asOf="2026-09-01T12:00:00.123456Z_41_1077",
         **sent,
     )
-    assert query.selection.filters.fields == sent
+    assert query.filters.fields == sent
 
 
 @pytest.mark.parametrize(
@@ -86,8 +92,8 @@ def test_all_filters_fit_into_one_query_with_a_range_a_page_and_a_moment() -> No
     ],
 )
 def test_date_is_midnight_and_a_time_is_exact(text: str, instant: datetime) -> None:
-    assert parsed(dateFrom=text).selection.start == instant
-    assert parsed(dateTo=text).selection.end == instant
+    assert parsed(dateFrom=text).start == instant
+    assert parsed(dateTo=text).end == instant
 
 
 @pytest.mark.parametrize(
@@ -132,7 +138,7 @@ def test_invalid_date_is_a_fault(text: str) -> None:
 def test_plus_of_a_zone_that_was_decoded_to_a_space_is_explained() -> None:
     for text in ("2026-09-15T14:00:00+02:00", "2026-09-15+02:00"):
         with pytest.raises(Problem, match="%2B"):
-            views_query(request(f"dateFrom={text}"))
+            selected(f"dateFrom={text}")
 
 
 @pytest.mark.parametrize(
@@ -174,7 +180,7 @@ def test_error_has_every_fault() -> None:
 def test_range_may_be_empty_but_not_end_before_its_start() -> None:
     assert faults("dateFrom=2026-09-16&dateTo=2026-09-15") == ["dateFrom"]
     assert faults("dateFrom=2026-09-15T00:00:00.000001&dateTo=2026-09-15") == ["dateFrom"]
-    empty = parsed(dateFrom="2026-09-15", dateTo="2026-09-15").selection
+    empty = parsed(dateFrom="2026-09-15", dateTo="2026-09-15")
     assert empty.start == empty.end
 
 
@@ -191,7 +197,7 @@ def test_unknown_parameter_is_a_fault(name: str) -> None:
 
 def test_similar_parameter_is_suggested() -> None:
     with pytest.raises(Problem, match="did you mean dateFrom"):
-        views_query(request("datefrom=2026-09-15"))
+        selected("datefrom=2026-09-15")
 
 
 def test_single_rejects_unknown_and_repeated_parameters() -> None:
@@ -211,7 +217,7 @@ aware = st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1), timezones=offse
 @given(aware, aware)
 def test_time_with_any_zone_is_exact_to_the_microsecond(one: datetime, other: datetime) -> None:
     start, end = sorted((one, other))
-    query = parsed(dateFrom=start.isoformat(), dateTo=end.isoformat()).selection
+    query = parsed(dateFrom=start.isoformat(), dateTo=end.isoformat())
     assert (query.start, query.end) == (start, end)
     assert query.start.tzinfo is UTC
 
@@ -229,14 +235,13 @@ queries = st.lists(st.tuples(st.sampled_from(NAMES) | st.text(max_size=5), value
 @given(queries | st.binary(max_size=60).map(lambda query: query.decode("latin-1")))
 def test_any_query_is_parsed_or_rejected_with_its_faults(query: str) -> None:
     try:
-        parameters = views_query(request(query))
+        selection = selected(query)
     except Problem as problem:
         error = problem
     else:
-        selection = parameters.selection
         assert FIRST <= selection.start <= (selection.end or LAST) <= LAST
-        assert 1 <= parameters.limit <= LIMIT_MAX
-        assert parameters.offset >= 0
+        assert 1 <= selection.limit <= LIMIT_MAX
+        assert selection.offset >= 0
         return
     assert error.kind == "invalid-parameter"
     assert error.faults

@@ -15,6 +15,7 @@ import pytest
 from api.app import OPERATIONS
 from api.http.operation import ADDRESS
 from api.http.problems import KINDS
+from api.reference import prose
 from api.reference.openapi import description
 from api.reference.reference import PAGES_MAX, Reference
 from tests.processes.running import Running, new_job, new_key
@@ -125,7 +126,7 @@ def test_document_is_served_as_json(service: Running) -> None:
 
 @pytest.mark.needs("curl")
 @pytest.mark.parametrize(
-    ("operation", "sample"), [(each.id, sample) for each in OPERATIONS for sample in each.samples.values()]
+    ("operation", "sample"), [(each.id, sample) for each in OPERATIONS for sample in prose.of(each.id).samples.values()]
 )
 def test_samples_work_when_pasted(service: Running, tmp_path: Path, operation: str, sample: str) -> None:
     key = new_key(service.data, PROJECT)

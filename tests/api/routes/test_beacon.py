@@ -15,7 +15,7 @@ import pytest
 from starlette.requests import Request
 
 from api.routes.beacon import evidence_of
-from tests.api.routes.reports.client import problem
+from tests.api.reports.client import problem
 from tests.processes.running import Running, new_key
 
 NO_TLS = False  # value of `verify`; True reads all certificates, which takes 20 ms

@@ -1,7 +1,7 @@
 """The errors that AI agents and bots got, such as missing pages that they ask for. The days are of UTC."""
 
-from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from markupsafe import Markup
@@ -9,17 +9,18 @@ from starlette.responses import Response
 
 from api.dashboard.charts import sparkline
 from api.dashboard.pages.reading import measured
-from api.dashboard.pages.reading.export import ExportTable, table_file
+from api.dashboard.pages.reading.export import table_file
 from api.dashboard.pages.reading.measured import SERVER_SOURCES
 from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import View
 from api.dashboard.web.visit import Visit
-from api.http.report_parameters import ERROR_FILTERS, ERROR_STATUSES, agents_of
-from api.routes.reports import errors
-from api.routes.reports.tables import CSV
+from api.http.operation import CSV
+from api.reports.parameters import ERROR_FILTERS, ERROR_STATUSES
+from api.reports.records import ERRORS
+from api.reports.report import Run
 from warehouse.columns.dimensions import FILTERS
-from warehouse.report.audience.errors import FIRST_DAY, ErrorQuery
+from warehouse.report.audience.errors import FIRST_DAY
 from warehouse.report.results import Counts
 
 ROWS = 50
@@ -46,7 +47,7 @@ class ErrorRow:
 def error_list(visit: Visit) -> Response:
     """Respond to GET /projects/{project}/errors."""
     view = _view(visit)
-    query, number = _query(view), view.page_number()
+    query, number = _run(view).selection.errors, view.page_number()
     trends = visit.state.reports.error_trends(query, (number - 1) * ROWS, ROWS + 1).to_pylist()
     measured_now = measured.read(view, has_policy=False)
     return render.counts_page(
@@ -68,45 +69,30 @@ def error_list(visit: Visit) -> Response:
 def export(visit: Visit) -> Response:
     """Respond to GET /projects/{project}/errors.csv."""
     view = _view(visit)
-    query = _query(view)
     view.require_valid()
-    table = visit.state.reports.errors(query, view.snapshot.moment)
-    rows = table.rename_columns(errors.SCHEMA.names).cast(errors.SCHEMA)
-    return table_file(view, CSV, "errors", ExportTable(errors.SCHEMA, rows.to_batches))
+    return table_file(view, CSV, "errors", ERRORS.table(_run(view), CSV))
 
 
 def _view(visit: Visit) -> View:
     """Return the view, without the filters that errors do not have."""
     view = View(visit)
     view.fix(**dict.fromkeys({*FILTERS} - {*ERROR_FILTERS}))
+    text = view.filters["status"]
+    if text is not None and text not in ERROR_STATUSES:
+        view.faults.append(f"“{text[:40]}” is not the status of an error, such as 404; these are all of them.")
+        view.fix(status=None)
     return view
 
 
-def _query(view: View) -> ErrorQuery:
-    filters, period = view.filters, view.period
-    first, end = period.first or FIRST_DAY, _last_day(view) + _DAY
-    agents = agents_of(filters["operator"], filters["purpose"])
-    return ErrorQuery(
-        view.project.id, first, end, filters.path, filters["traffic"], filters["agent"], _status(view), agents
-    )
+def _run(view: View) -> Run:
+    """Return the list of the errors of the page's days, which are UTC days here.
 
-
-def _last_day(view: View) -> date:
-    """Return the last UTC day of the period. A period that ends now includes the present UTC day, which in America
-    begins before the viewer's day ends."""
-    return view.period.last if view.period.end else max(view.period.last, view.visit.now.date())
-
-
-def _status(view: View) -> int | None:
-    text = view.filters["status"]
-    if text is None:
-        return None
-    number = int(text) if text.isascii() and text.isdigit() and len(text) == 3 else 0
-    if number not in ERROR_STATUSES:
-        view.faults.append(f"“{text[:40]}” is not the status of an error, such as 404; these are all of them.")
-        view.fix(status=None)
-        return None
-    return number
+    A period that ends now includes the present UTC day, which in America begins before the viewer's day ends.
+    """
+    period = view.period
+    last = period.last if period.end else max(period.last, view.visit.now.date())
+    start, end = (datetime.combine(day, time(), UTC) for day in (period.first or FIRST_DAY, last + _DAY))
+    return view.run(replace(view.query(), start=start, end=end))
 
 
 def _rows(view: View, rows: list[dict[str, Any]]) -> list[ErrorRow]:

@@ -1,10 +1,7 @@
 """The tables of the overview as CSV and Parquet: all rows of what the page shows, with its period and filters."""
 
-from collections.abc import Callable, Iterable
 from itertools import chain
-from typing import NamedTuple
 
-import pyarrow as pa
 from starlette.responses import Response, StreamingResponse
 
 from api.dashboard.pages.reading import tables
@@ -13,20 +10,15 @@ from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import View
 from api.dashboard.web.visit import Visit
 from api.http.cors import AS_OF
-from api.routes.reports import breakdown, series, threads, views
-from api.routes.reports.measured import hidden, hide, hide_intervals
-from api.routes.reports.tables import CSV, FORMATS, PARQUET, file_stem, rebatched
+from api.http.operation import CSV, PARQUET
+from api.reports import threads
+from api.reports.formats import FORMATS, file_stem, rebatched
+from api.reports.records import BREAKDOWN, SERIES, VIEWS
+from api.reports.report import Table
 
 TIME, PAGES_REPORT = "time", "pages"
 REPORTS = (TIME, PAGES_REPORT, *tables.DIMENSIONS)
 """Names of the reports in addresses."""
-
-
-class ExportTable(NamedTuple):
-    """Columns of a table that can be downloaded, and a function that returns its rows."""
-
-    schema: pa.Schema
-    batches: Callable[[], Iterable[pa.RecordBatch]]
 
 
 def export_csv(visit: Visit) -> Response:
@@ -44,7 +36,7 @@ def _respond(visit: Visit, media_type: str) -> Response:
     name = view.values.get("report", PAGES_REPORT)
     if name not in REPORTS:
         view.faults.append(f"There is no report “{name[:40]}”: it is one of {', '.join(REPORTS)}.")
-    report = _report(view, name)
+    report = _report(view, name, media_type)
     view.require_valid()
     response = table_file(view, media_type, name, report)
     if visit.is_shared:
@@ -52,7 +44,7 @@ def _respond(visit: Visit, media_type: str) -> Response:
     return response
 
 
-def table_file(view: View, media_type: str, name: str, table: ExportTable) -> Response:
+def table_file(view: View, media_type: str, name: str, table: Table) -> Response:
     """Return the response with a table as a file, whose name has the project's id and the days of the page.
 
     The file has no ETag, which would need the rows twice. The first rows are computed before the response begins, so
@@ -70,27 +62,17 @@ def table_file(view: View, media_type: str, name: str, table: ExportTable) -> Re
     first = next(batches, None)
     rows = batches if first is None else chain([first], batches)
     limit = threads.REPORTS if view.visit.share is None else threads.SHARED
-    chunks = form.chunks(table.schema, rebatched(table.schema, rows))
+    chunks = form.chunks(table.columns, rebatched(table.columns, rows))
     return StreamingResponse(threads.streamed(limit, chunks), 200, headers, media_type)
 
 
-def _report(view: View, name: str) -> ExportTable:
-    reports, snapshot, query = view.reports, view.snapshot, view.query()
-    known = reports.measured(snapshot, query)
+def _report(view: View, name: str, media_type: str) -> Table:
     if name == TIME:
-        rows = reports.series(snapshot, query, view.period.interval, view.zone)[1]
-        return ExportTable(series.SCHEMA, hide_intervals(rows, known, query, view.zone).to_batches)
+        return SERIES.table(view.run(interval=view.period.interval, zone=view.zone), media_type)
     if name == PAGES_REPORT or name not in tables.DIMENSIONS:
-        order = tables.SORTS[tables.order(view)]
-        return ExportTable(views.SCHEMA, lambda: reports.all_views(snapshot, query, order)[1])
+        return VIEWS.table(view.run(order=tables.SORTS[tables.order(view)]), media_type)
     dimension = tables.DIMENSIONS[name]
-    query = tables.query(view, dimension)
-    unmeasured = hidden(known, query)
-    values = breakdown.columns(
-        dimension.by,
-        lambda: (hide(each, unmeasured) for each in reports.all_breakdown(snapshot, query, dimension.by)[1]),
-    )
-    return ExportTable(*values)
+    return BREAKDOWN.table(view.run(tables.query(view, dimension), by=dimension.by), media_type)
 
 
 PAGES = (

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from api.dashboard.charts import bar
 from api.dashboard.pages.reading import measured, tables
-from api.dashboard.pages.reading.export import ExportTable, table_file
+from api.dashboard.pages.reading.export import table_file
 from api.dashboard.pages.reading.measured import Measured
 from api.dashboard.pages.reading.overview import SEARCH, to_pages
 from api.dashboard.web import render
@@ -20,8 +20,9 @@ from api.dashboard.web.period import DEFAULT
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import View
 from api.dashboard.web.visit import Visit
-from api.routes.reports import views
-from api.routes.reports.tables import CSV
+from api.http.operation import CSV
+from api.reports.records import VIEWS
+from api.reports.report import Table
 from warehouse.columns.filters import Filters
 from warehouse.query.time_range import FIRST
 from warehouse.report.pages import PATHS_MAX
@@ -45,9 +46,9 @@ PERIODS = {
     "all": "",
 }
 """Ends of the name of the list of pages that AI did not read, by the name of the period."""
-WITH_BOTS = views.SCHEMA.insert(3, pa.field("bot", pa.int64()))
+WITH_BOTS = VIEWS.columns.insert(3, pa.field("bot", pa.int64()))
 FIRST_READ_COLUMN = "first_read_by_ai"
-WITH_FIRST_READ = views.SCHEMA.append(pa.field(FIRST_READ_COLUMN, pa.date32()))
+WITH_FIRST_READ = VIEWS.columns.append(pa.field(FIRST_READ_COLUMN, pa.date32()))
 """Columns of the list as CSV in the order FIRST_READ. A page that AI never read has no day."""
 
 
@@ -99,11 +100,11 @@ def export(visit: Visit) -> Response:
     view.require_valid()
     name = "pages" if tab == "all" else f"pages-{tab}"
     if not _is_known(tab, measured.read(view)):
-        return table_file(view, CSV, name, ExportTable(views.SCHEMA, tuple))
+        return table_file(view, CSV, name, Table(VIEWS.columns, tuple))
     if sort == FIRST_READ:
         rows = pa.Table.from_batches(_all(view, tab, "views"), WITH_BOTS)
-        return table_file(view, CSV, name, ExportTable(WITH_FIRST_READ, _by_first_read(view, rows).to_batches))
-    return table_file(view, CSV, name, ExportTable(views.SCHEMA, lambda: _all(view, tab, sort)))
+        return table_file(view, CSV, name, Table(WITH_FIRST_READ, _by_first_read(view, rows).to_batches))
+    return table_file(view, CSV, name, Table(VIEWS.columns, lambda: _all(view, tab, sort)))
 
 
 def _is_known(tab: str, measurement: Measured) -> bool:

@@ -22,7 +22,7 @@ from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import PURPOSES, STATES, View
 from api.dashboard.web.visit import Visit
 from api.http.problems import Problem
-from api.http.report_parameters import TEXT_CHARACTERS_MAX
+from api.reports.parameters import TEXT_CHARACTERS_MAX
 from ingest.classification.agents import BY_NAME
 from ingest.hits.url import UNSTORABLE
 from warehouse.columns.filters import Filters

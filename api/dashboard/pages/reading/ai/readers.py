@@ -13,7 +13,7 @@ from api.dashboard.charts import bar, sparkline
 from api.dashboard.pages.reading import measured
 from api.dashboard.pages.reading.ai import operators, verdicts
 from api.dashboard.pages.reading.ai.operators import PAGES_DAYS, AiTable
-from api.dashboard.pages.reading.export import ExportTable, table_file
+from api.dashboard.pages.reading.export import table_file
 from api.dashboard.pages.reading.timeline import timeline
 from api.dashboard.pages.reading.warnings import readable
 from api.dashboard.robots import rules, texts
@@ -23,7 +23,8 @@ from api.dashboard.web.period import Period
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import PURPOSES, STATES, View
 from api.dashboard.web.visit import Visit
-from api.routes.reports.tables import CSV
+from api.http.operation import CSV
+from api.reports.report import Table
 from ingest.classification.agents import BY_NAME
 from ingest.verification.address_lists import age_warning
 from warehouse.errors import TooManyBuckets
@@ -113,7 +114,7 @@ def export(visit: Visit) -> Response:
     columns = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
     batches = pa.table(arrays, schema=SCHEMA).to_batches()
-    return table_file(view, CSV, "ai", ExportTable(SCHEMA, lambda: batches))
+    return table_file(view, CSV, "ai", Table(SCHEMA, lambda: batches))
 
 
 def _view(visit: Visit) -> View:

@@ -14,9 +14,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.testclient import TestClient
 
 from api.dashboard.pages.reading import export
-from api.dashboard.pages.reading.export import ExportTable
 from api.dashboard.web.view import View
-from api.routes.reports.tables import CSV, PARQUET
+from api.http.operation import CSV, PARQUET
+from api.reports.report import Table
 from tests.api.dashboard.days import before
 from tests.api.dashboard.site import Dashboard
 from tests.processes.running import PROJECT, new_key
@@ -111,9 +111,7 @@ def test_rows_of_a_file_are_computed_once(media_type: str) -> None:
     period = SimpleNamespace(first=None, last=date(2026, 9, 30))
     moment, visit = SimpleNamespace(moment="now"), SimpleNamespace(share=None)
     view = SimpleNamespace(project=SimpleNamespace(id="docs"), snapshot=moment, period=period, visit=visit)
-    response = export.table_file(
-        cast("View", view), media_type, "pages", ExportTable(pa.schema([("path", "str")]), batches)
-    )
+    response = export.table_file(cast("View", view), media_type, "pages", Table(pa.schema([("path", "str")]), batches))
     content = asyncio.run(body_of(response))
     assert computed == ["rows"]
     assert content == b"path\r\n/a\r\n/b\r\n" or pq.read_table(io.BytesIO(content)).num_rows == 2

@@ -1,0 +1,84 @@
+"""The prose of the reference: a Markdown file for each operation, with its summary, description, samples and examples.
+
+The first heading is the summary. Each other heading is the title of a sample (`Try it` if there is only one), or
+`Example:` with the place (`body` or a status), the media type and a name if there are several.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from agent.jobs import quota
+from api.http.operation import CSV, JSON, Json
+from api.settings import Settings
+from ingest.hits import body, hit, url
+from warehouse.columns import hits
+from warehouse.report.time_buckets import BUCKETS_MAX
+
+FOLDER = Path(__file__).parent / "prose"
+VALUES = {
+    "hits_max": f"{body.HITS_MAX:,}",
+    "body_mib": body.BODY_BYTES_MAX >> 20,
+    "beacon_kib": body.BEACON_BYTES_MAX >> 10,
+    "beacon_path_characters_max": hit.BEACON_PATH_CHARACTERS_MAX,
+    "beacons_per_minute": Settings.beacons_per_minute,
+    "buckets_max": f"{BUCKETS_MAX:,}",
+    "deduplication_days": hit.DEDUPLICATION_DAYS,
+    "parameter_characters_max": hits.PARAMETER_CHARACTERS_MAX,
+    "parameters": ", ".join(hits.PARAMETERS),
+    "path_characters_max": f"{url.PATH_CHARACTERS_MAX:,}",
+    "text_characters_max": f"{hit.TEXT_CHARACTERS_MAX:,}",
+    "uses_max": quota.USES_MAX,
+}
+"""Limits that the files name."""
+_FILES = Environment(loader=FileSystemLoader(FOLDER), undefined=StrictUndefined, autoescape=False)  # noqa: S701
+_BLOCK = re.compile(r"^## ([^\n]+)\n\n```\w*\n(.*?)```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """Texts of an operation. `samples` are shell commands by their titles; a single one has an empty title.
+
+    `examples` are members of a media type in OpenAPI, by place and media type: `("200", "text/csv")`.
+    """
+
+    summary: str
+    description: str
+    samples: Mapping[str, str]
+    examples: Mapping[tuple[str, str], Json]
+
+
+@cache
+def of(operation: str) -> Prose:
+    """Return the prose of an operation, by its id."""
+    text = rendered(f"{operation}.md")
+    summary, _, description = text.partition("\n## ")[0].removeprefix("# ").partition("\n")
+    samples: dict[str, str] = {}
+    examples: dict[tuple[str, str], Json] = {}
+    for title, block in _BLOCK.findall(text):
+        if title.startswith("Example: "):
+            place, media_type, *name = title.removeprefix("Example: ").split()
+            value, media = _value(media_type, block), examples.setdefault((place, media_type), {})
+            media |= (
+                {"examples": {**media.get("examples", {}), name[0]: {"value": value}}} if name else {"example": value}
+            )
+        else:
+            samples["" if title == "Try it" else title] = block.rstrip()
+    return Prose(summary, description.strip(), samples, examples)
+
+
+def rendered(name: str) -> str:
+    """Return the text of a file, with its limits and the files that it includes."""
+    return _FILES.get_template(name).render(VALUES)
+
+
+def _value(media_type: str, block: str) -> Any:
+    if media_type == JSON:
+        return msgspec.json.decode(block)
+    return block.replace("\n", "\r\n") if media_type == CSV else block

@@ -1,0 +1,192 @@
+"""The JSON of the reports. The descriptions of the fields are those of the reference."""
+
+from datetime import date, datetime
+from typing import Annotated, Literal
+
+import msgspec
+
+from api.http.operation import HasMore
+from warehouse.columns.sources import SOURCES
+from warehouse.control.policy import Policy
+from warehouse.report.source_coverage import MISSING_DAYS_MAX
+from warehouse.report.sources.measured import Extent
+from warehouse.report.sources.silence import HABIT_DAYS, SILENT_AFTER
+
+UNKNOWN = "null if no source counted them in this time."
+Human = Annotated[int | None, msgspec.Meta(description=f"Views by people; {UNKNOWN}")]
+Ai = Annotated[int | None, msgspec.Meta(description=f"Views by AI agents; {UNKNOWN}")]
+Bot = Annotated[int | None, msgspec.Meta(description=f"Views by other bots, which are not in `total`; {UNKNOWN}")]
+Total = Annotated[int | None, msgspec.Meta(description="`human` plus `ai`; null if both are unknown.")]
+
+HumanViews = Annotated[int, msgspec.Meta(description="Views by people.")]
+AiViews = Annotated[int, msgspec.Meta(description="Views by AI agents.")]
+TotalViews = Annotated[int, msgspec.Meta(description="`human` plus `ai`.")]
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """Views by people, AI agents and other bots. A count is null if nothing was measured."""
+
+    human: Human
+    ai: Ai
+    bot: Bot
+    total: Total
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """How much of the time range was measured, by the sources that the filters select: `all`, `part` or `none`."""
+
+    human: Annotated[Extent, msgspec.Meta(description="Whether a source counted people.")]
+    ai: Annotated[Extent, msgspec.Meta(description="Whether a source counted AI agents.")]
+    bot: Annotated[Extent, msgspec.Meta(description="Whether a source counted other bots.")]
+
+
+class Totals(msgspec.Struct, frozen=True):
+    """Views of all paths in the time range."""
+
+    human: HumanViews
+    ai: AiViews
+    total: TotalViews
+
+
+class PathViews(msgspec.Struct, frozen=True):
+    """Views of one path."""
+
+    path: Annotated[str, msgspec.Meta(description="The page's path.")]
+    human: HumanViews
+    ai: AiViews
+    total: TotalViews
+
+
+class Report(msgspec.Struct, frozen=True, rename="camel"):
+    """Views in a time range: the totals, and one page of the paths."""
+
+    totals: Annotated[Totals, msgspec.Meta(description="Totals of the whole time range, on every page.")]
+    views: Annotated[list[PathViews], msgspec.Meta(description="One page of the paths, most viewed first.")]
+    has_more: HasMore
+    measured: Measured
+
+
+class IntervalViews(msgspec.Struct, frozen=True):
+    """Views in one interval."""
+
+    start: Annotated[str, msgspec.Meta(description="First day of the interval; for an hour its time with the offset.")]
+    human: Human
+    ai: Ai
+    bot: Bot
+    total: Total
+
+
+class Series(msgspec.Struct, frozen=True):
+    """Views in each interval of a time range."""
+
+    series: Annotated[
+        list[IntervalViews], msgspec.Meta(description="The intervals in order, also those without views.")
+    ]
+    totals: Annotated[Counts, msgspec.Meta(description="Totals of the whole time range.")]
+    measured: Measured
+
+
+class ValueViews(msgspec.Struct, frozen=True):
+    """Views with one value of the dimension."""
+
+    value: Annotated[str | None, msgspec.Meta(description="The value; null if it is unknown or does not apply.")]
+    human: Human
+    ai: Ai
+    bot: Bot
+    total: Total
+
+
+class Breakdown(msgspec.Struct, frozen=True, rename="camel"):
+    """Views in a time range by the values of a dimension: the totals, and one page of the values."""
+
+    totals: Annotated[Counts, msgspec.Meta(description="Totals of the whole time range, on every page.")]
+    rows: Annotated[list[ValueViews], msgspec.Meta(description="One page of the values, most viewed first.")]
+    has_more: HasMore
+    measured: Measured
+
+
+class ErrorRow(msgspec.Struct, frozen=True, rename="camel"):
+    """Requests of one path by one agent, answered with one status."""
+
+    path: Annotated[
+        str | None, msgspec.Meta(description="The path; null for unnamed bots, HTTP libraries and spoofed agents.")
+    ]
+    agent: Annotated[str | None, msgspec.Meta(description="Name of the AI agent or bot; null for unnamed bots.")]
+    traffic: Literal["ai", "bot"]
+    status: Annotated[int, msgspec.Meta(description="HTTP status of the responses.", ge=400, le=599)]
+    requests: Annotated[int, msgspec.Meta(description="Number of requests in the time range.")]
+    first_seen: Annotated[datetime, msgspec.Meta(description="Time of the first of these requests.")]
+    last_seen: Annotated[datetime, msgspec.Meta(description="Time of the last of these requests.")]
+
+
+class Errors(msgspec.Struct, frozen=True, rename="camel"):
+    """One page of the errors in a time range."""
+
+    errors: Annotated[list[ErrorRow], msgspec.Meta(description="One page of the errors, most requests first.")]
+    has_more: HasMore
+
+
+class SourceCoverage(msgspec.Struct, frozen=True, rename="camel"):
+    """A source of hits."""
+
+    source: Annotated[str, msgspec.Meta(description=f"One of {', '.join(f'`{each}`' for each in SOURCES)}.")]
+    first_hit: Annotated[datetime, msgspec.Meta(description="Time of the first hit.")]
+    last_hit: Annotated[datetime, msgspec.Meta(description="Time of the last hit.")]
+    missing_days: Annotated[
+        tuple[date, ...],
+        msgspec.Meta(
+            description="UTC days without a hit between the first and the last hit; the last"
+            f" {MISSING_DAYS_MAX:,} of them if there are more."
+        ),
+    ]
+    silent_since: Annotated[
+        date | None,
+        msgspec.Meta(
+            description="First UTC day from which the source counts nothing, because it fell silent; null if it is not"
+            f" silent. A source is silent after {SILENT_AFTER} times its usual distance from one day with a hit to the"
+            f" next, in the {HABIT_DAYS} days up to its last hit."
+        ),
+    ]
+
+
+class Span(msgspec.Struct, frozen=True, rename={"start": "from", "end": "to"}):
+    """A time in which readers were counted."""
+
+    start: Annotated[datetime, msgspec.Meta(description="When counting began.")]
+    end: Annotated[datetime | None, msgspec.Meta(description="When counting ended, exclusive; null if it did not end.")]
+
+
+class MeasuredTimes(msgspec.Struct, frozen=True):
+    """Times in which each kind of readers was counted, by any source under the source policy."""
+
+    human: tuple[Span, ...]
+    ai: tuple[Span, ...]
+    bot: tuple[Span, ...]
+
+
+class Coverage(msgspec.Struct, frozen=True, rename="camel"):
+    """The sources that have sent hits."""
+
+    sources: Annotated[
+        list[SourceCoverage], msgspec.Meta(description="The sources. One that never sent a hit is not listed.")
+    ]
+    policy: Annotated[
+        Policy,
+        msgspec.Meta(
+            description="Today's policy. `all`: the hits of every source count. `beacon_only`: only those of `beacon`."
+            " `log_only`: only those of `log` and `server`. `beacon_people_log_machines`: people from `beacon`; AI,"
+            " bots and Markdown from `log` and `server`."
+        ),
+    ]
+    warnings: Annotated[tuple[str, ...], msgspec.Meta(description="What the project's owner should check.")]
+    overlap_days: Annotated[
+        int, msgspec.Meta(description="UTC days on which beacons and logs both have views of people.")
+    ] = 0
+    unbeaconed: Annotated[
+        int,
+        msgspec.Meta(
+            description="Views in logs that look like people and are not counted, because people count from beacons:"
+            " scripts with the user agent of a browser, and people whose browser sent no beacon."
+        ),
+    ] = 0
+    measured: MeasuredTimes = MeasuredTimes((), (), ())

@@ -1,0 +1,178 @@
+"""The reports, one record each: parameters, JSON, columns, and the report of the warehouse that it calls."""
+
+from collections.abc import Callable, Iterable
+
+import pyarrow as pa
+
+from api.http.operation import paging
+from api.reports import documents, measured, parameters
+from api.reports.documents import (
+    Breakdown,
+    Coverage,
+    ErrorRow,
+    Errors,
+    IntervalViews,
+    MeasuredTimes,
+    PathViews,
+    Series,
+    SourceCoverage,
+    Span,
+    Totals,
+    ValueViews,
+)
+from api.reports.report import Report, Run
+from warehouse.report.results import Counts, Page
+
+Batches = Callable[[], Iterable[pa.RecordBatch]]
+_TEXT, _COUNT, _TIME = pa.string(), pa.int64(), pa.timestamp("us", tz="UTC")
+_COUNTS = dict.fromkeys(("human", "ai", "bot", "total"), _COUNT)
+
+
+def _views(run: Run) -> documents.Report:
+    selection = run.selection
+    page = run.reports.views(run.snapshot, run.query, selection.offset, selection.limit)
+    rows = [PathViews(**row) for row in page.rows.select(VIEWS.columns.names).to_pylist()]
+    totals = Totals(page.totals.human, page.totals.ai, page.totals.total)
+    return documents.Report(totals, rows, page.has_more, measured.of(run.measured, run.query))
+
+
+def _all_views(run: Run) -> Batches:
+    return lambda: run.reports.all_views(run.snapshot, run.query, run.selection.order)[1]
+
+
+VIEWS = Report(
+    "views",
+    "exportViews",
+    (*paging("Paths"), *parameters.COUNTED),
+    documents.Report,
+    pa.schema({"path": _TEXT, "human": _COUNT, "ai": _COUNT, "total": _COUNT}),
+    _views,
+    _all_views,
+)
+
+
+def _series(run: Run) -> Series:
+    totals, rows = _intervals(run)
+    counts = measured.totals(totals, measured.hidden(run.measured, run.query))
+    intervals = [IntervalViews(**row) for row in rows.select(SERIES.columns.names).to_pylist()]
+    return Series(intervals, counts, measured.of(run.measured, run.query))
+
+
+def _intervals(run: Run) -> tuple[Counts, pa.Table]:
+    zone = run.selection.zone
+    totals, rows = run.reports.series(run.snapshot, run.query, run.selection.interval, zone)
+    return totals, measured.hide_intervals(rows, run.measured, run.query, zone)
+
+
+SERIES = Report(
+    "series",
+    "getSeries",
+    (*parameters.BUCKETS, *parameters.COUNTED),
+    Series,
+    pa.schema({"start": _TEXT, **_COUNTS}),
+    _series,
+    lambda run: _intervals(run)[1].to_batches,
+)
+
+
+def _breakdown(run: Run) -> Breakdown:
+    selection = run.selection
+    hidden = measured.hidden(run.measured, run.query)
+    page = run.reports.breakdown(run.snapshot, run.query, selection.by, selection.offset, selection.limit)
+    rows = measured.hide(page.rows, hidden).select(BREAKDOWN.columns.names).to_pylist()
+    totals = measured.totals(page.totals, hidden)
+    return Breakdown(totals, [ValueViews(**row) for row in rows], page.has_more, measured.of(run.measured, run.query))
+
+
+def _values(run: Run) -> Batches:
+    hidden = measured.hidden(run.measured, run.query)
+    values = run.reports.all_breakdown
+    return lambda: (measured.hide(each, hidden) for each in values(run.snapshot, run.query, run.selection.by)[1])
+
+
+BREAKDOWN = Report(
+    "breakdown",
+    "getBreakdown",
+    (parameters.DIMENSION, *paging("Values"), *parameters.COUNTED),
+    Breakdown,
+    pa.schema({"value": _TEXT, **_COUNTS}),
+    _breakdown,
+    _values,
+)
+
+
+def _errors(run: Run) -> Errors:
+    selection = run.selection
+    page = Page.of(Counts(), _error_rows(run), selection.offset, selection.limit)
+    return Errors([ErrorRow(*row.values()) for row in page.rows.to_pylist()], page.has_more)
+
+
+def _error_rows(run: Run) -> pa.Table:
+    rows = run.reports.errors(run.selection.errors, run.snapshot.moment)
+    return rows.rename_columns(ERRORS.columns.names).cast(ERRORS.columns)
+
+
+ERRORS = Report(
+    "errors",
+    "getErrors",
+    parameters.ERRORS,
+    Errors,
+    pa.schema(
+        {
+            **dict.fromkeys(("path", "agent", "traffic"), _TEXT),
+            "status": pa.int16(),
+            "requests": _COUNT,
+            **dict.fromkeys(("firstSeen", "lastSeen"), _TIME),
+        }
+    ),
+    _errors,
+    lambda run: _error_rows(run).to_batches,
+    "The errors.",
+)
+
+
+def _coverage(run: Run) -> Coverage:
+    known = run.reports.source_coverage(run.snapshot, run.selection.project)
+    spans = {kind: tuple(Span(*each) for each in of) for kind, of in run.measured.spans.items()}
+    return Coverage(
+        [SourceCoverage(*(getattr(each, name) for name in SourceCoverage.__struct_fields__)) for each in known.sources],
+        known.policy,
+        known.warnings,
+        known.overlap_days,
+        known.unbeaconed,
+        MeasuredTimes(**spans),
+    )
+
+
+def _sources(run: Run) -> Batches:
+    """Return one row for each source. In CSV the days are in one cell, with a space between two of them."""
+    rows = [
+        (
+            each.source,
+            each.first_hit,
+            each.last_hit,
+            [day.isoformat() for day in each.missing_days],
+            each.silent_since and each.silent_since.isoformat(),
+        )
+        for each in run.reports.source_coverage(run.snapshot, run.selection.project).sources
+    ]
+    names = COVERAGE.columns.names
+    table = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], COVERAGE.columns)
+    batches: Batches = table.to_batches
+    return batches
+
+
+COVERAGE = Report(
+    "coverage",
+    "getCoverage",
+    parameters.MOMENT,
+    Coverage,
+    pa.schema(
+        {"source": _TEXT, "firstHit": _TIME, "lastHit": _TIME, "missingDays": pa.list_(_TEXT), "silentSince": _TEXT}
+    ),
+    _coverage,
+    _sources,
+    "The sources.",
+)
+REPORTS = (VIEWS, SERIES, BREAKDOWN, ERRORS, COVERAGE)
+"""All reports, in the order of the reference."""

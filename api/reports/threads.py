@@ -1,0 +1,121 @@
+"""Threads of reports: a few at once, so that posts beside them have the processor, and look-ups have other threads."""
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Callable
+from typing import TypeVar, TypeVarTuple
+from weakref import WeakSet
+
+from anyio import CancelScope, CapacityLimiter, to_thread
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive
+
+from api.reports.formats import Chunks
+from ingest.errors import RETRY_AFTER_S, Overloaded
+from warehouse.errors import SlowReport
+from warehouse.query.engine import CALLER, Caller
+
+REPORTS, SHARED = CapacityLimiter(2), CapacityLimiter(1)
+"""Limits on the number of reports that a process computes at once: for keys and sessions, and for share links, whose
+holders thus cannot delay the others. More at once would not be faster: they compute in Python, or use all cores."""
+SLOW = {REPORTS: CapacityLimiter(1), SHARED: CapacityLimiter(1)}
+"""Limits on the number of slow reports, instead of the others: fast ones of other projects do not wait for them."""
+SHARED_OPEN_MAX = 4
+"""Maximum number of slow exports that holders of share links read at once. Each takes disk space until it is read: see
+`from_hits.SPILL_LIMIT`, which is for all reports."""
+WAITING_MAX = 200
+"""Maximum number of reports that wait for one of the limits."""
+INTERRUPT_EVERY_S = 0.1
+_UNLIMITED = CapacityLimiter(math.inf)
+_shared_open = WeakSet[Chunks]()
+
+Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
+
+
+async def run(
+    limit: CapacityLimiter, receive: Receive, function: Callable[[*Arguments], Result], *arguments: *Arguments
+) -> Result:
+    """Return the result of a function that computes a report in a thread. A slow report starts again under SLOW.
+
+    `receive` returns the messages of the client. When it leaves, the report ends.
+
+    Raises:
+        Overloaded: too many reports wait.
+        ClientDisconnect
+    """
+    try:
+        return await _run(limit, receive, function, *arguments)
+    except SlowReport:
+        return await _run(SLOW[limit], receive, function, *arguments)
+
+
+def streamed(limit: CapacityLimiter, chunks: Chunks) -> AsyncIterator[bytes]:
+    """Return the chunks of a report, which the caller computes. While the client reads one, others use the thread.
+
+    Raises:
+        Overloaded: too many slow exports of share links are open.
+    """
+    caller = CALLER.get()
+    if caller is None or not caller.accepts_slow:
+        return _streamed(limit, chunks)
+    if limit is SHARED:
+        if len(_shared_open) >= SHARED_OPEN_MAX:
+            raise Overloaded(f"{SHARED_OPEN_MAX} large exports are open through share links already", RETRY_AFTER_S)
+        _shared_open.add(chunks)
+    return _streamed(SLOW[limit], chunks)
+
+
+async def _run(
+    limit: CapacityLimiter, receive: Receive, function: Callable[[*Arguments], Result], *arguments: *Arguments
+) -> Result:
+    if limit.statistics().tasks_waiting >= WAITING_MAX:
+        raise Overloaded(f"{WAITING_MAX} reports wait already", RETRY_AFTER_S)
+    report = asyncio.ensure_future(_in_thread(limit, function, *arguments))
+    left = asyncio.ensure_future(_left(receive))
+    try:
+        await asyncio.wait((report, left), return_when=asyncio.FIRST_COMPLETED)
+        if not report.done():
+            raise ClientDisconnect
+        return report.result()
+    finally:
+        report.cancel()
+        left.cancel()
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _streamed(limit: CapacityLimiter, chunks: Chunks) -> AsyncIterator[bytes]:
+    try:
+        while (chunk := await _in_thread(limit, next, chunks, None)) is not None:
+            yield chunk
+    finally:
+        chunks.close()  # the rows, which DuckDB may have spilled
+        _shared_open.discard(chunks)
+
+
+async def _in_thread(
+    limit: CapacityLimiter, function: Callable[[*Arguments], Result], *arguments: *Arguments
+) -> Result:
+    """Return the result of a function. If the task is cancelled, interrupt the queries, and wait for the thread."""
+    caller = Caller(limit in SLOW.values())
+
+    def call() -> Result:
+        CALLER.set(caller)  # in the context of this call alone
+        return function(*arguments)
+
+    async with limit:
+        thread = asyncio.ensure_future(to_thread.run_sync(call, limiter=_UNLIMITED))
+        try:
+            await asyncio.wait((thread,))
+        except asyncio.CancelledError:
+            with CancelScope(shield=True):
+                while not thread.done():
+                    caller.leave()
+                    await asyncio.wait((thread,), timeout=INTERRUPT_EVERY_S)
+            thread.exception()  # else asyncio logs it, because nobody has asked for it
+            raise
+        return thread.result()

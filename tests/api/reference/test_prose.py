@@ -1,0 +1,44 @@
+"""The prose of the reference: one file for each operation, with examples of the bodies and columns that it has."""
+
+import csv
+
+from api.app import OPERATIONS
+from api.http.operation import CSV
+from api.reference import prose
+from api.reports.records import REPORTS
+
+SHARED = {"introduction.md"}
+
+
+def test_each_operation_has_a_file_and_each_file_an_operation() -> None:
+    files = {file.name for file in prose.FOLDER.glob("*.md") if not file.name.startswith("_")}
+    assert files - SHARED == {f"{each.id}.md" for each in OPERATIONS}
+
+
+def test_each_operation_has_a_summary_a_description_and_a_sample() -> None:
+    for each in OPERATIONS:
+        texts = prose.of(each.id)
+        assert texts.summary
+        assert texts.description
+        assert texts.samples
+        assert "{{" not in texts.description
+
+
+def test_examples_are_those_of_bodies_that_the_operation_has() -> None:
+    for each in OPERATIONS:
+        bodies = {("body", media_type) for media_type in each.body}
+        bodies |= {(str(success.status), media_type) for success in each.responses for media_type in success.content}
+        assert prose.of(each.id).examples.keys() <= bodies
+
+
+def test_example_of_a_table_has_the_columns_of_the_report() -> None:
+    for report in REPORTS:
+        header, row = csv.reader(prose.of(report.id).examples["200", CSV]["example"].splitlines())
+        columns = ["agent", *report.columns.names[1:]] if report.name == "breakdown" else report.columns.names
+        assert header == columns
+        assert len(row) == len(columns)
+
+
+def test_single_sample_has_no_title() -> None:
+    assert [*prose.of("alive").samples] == [""]
+    assert "" not in prose.of("sendHits").samples

@@ -1,0 +1,140 @@
+"""Breakdowns: the values of each dimension with their views, in order, and page by page."""
+
+import httpx
+import pytest
+
+from tests.api.reports.client import CSV, NDJSON, PARQUET, problem, table
+
+Rows = list[tuple[str | None, int, int, int]]
+"""A value with its views by people, AI agents and other bots."""
+BREAKDOWNS: dict[str, Rows] = {
+    "agent": [(None, 3, 0, 0), ("GPTBot", 0, 2, 0), ("Claude-User", 0, 1, 0), ("Googlebot", 0, 0, 1)],
+    "operator": [(None, 3, 0, 1), ("OpenAI", 0, 2, 0), ("Anthropic", 0, 1, 0)],
+    "purpose": [(None, 3, 0, 1), ("training", 0, 2, 0), ("assistant", 0, 1, 0)],
+    "verification": [("not_checked", 0, 3, 1), (None, 3, 0, 0)],
+    "referrerHost": [(None, 2, 3, 1), ("news.example.com", 1, 0, 0)],
+    "utmSource": [(None, 2, 3, 1), ("=1+1", 1, 0, 0)],
+    "utmMedium": [(None, 2, 3, 1), ("email", 1, 0, 0)],
+    "format": [(None, 3, 2, 1), ("markdown", 0, 1, 0)],
+    "status": [(None, 3, 0, 1), ("200", 0, 2, 0), ("304", 0, 1, 0)],
+    "source": [("server", 3, 3, 1)],
+    "path": [("/docs/a", 2, 0, 0), ("/docs/b", 0, 2, 0), ("/about", 1, 0, 1), ("/about/us", 0, 1, 0)],
+}
+
+
+def rows(listed: Rows, name: str = "value") -> list[dict[str, object]]:
+    names = (name, "human", "ai", "bot", "total")
+    return [dict(zip(names, (*row, row[1] + row[2]), strict=True)) for row in listed]
+
+
+@pytest.mark.parametrize("by", BREAKDOWNS)
+def test_values_are_sorted_by_total_and_unknown_ones_come_after_their_equals(hits: httpx.Client, by: str) -> None:
+    assert hits.get(f"breakdown?by={by}").json() == {
+        "totals": {"human": 3, "ai": 3, "bot": 1, "total": 6},
+        "rows": rows(BREAKDOWNS[by]),
+        "hasMore": False,
+        "measured": {"human": "part", "ai": "part", "bot": "part"},
+    }
+
+
+@pytest.mark.parametrize("by", ["browser", "os", "device", "rule"])
+def test_rows_add_up_to_the_totals(hits: httpx.Client, by: str) -> None:
+    report = hits.get(f"breakdown?by={by}").json()
+    for name, views in {"human": 3, "ai": 3, "bot": 1, "total": 6}.items():
+        assert report["totals"][name] == sum(row[name] for row in report["rows"]) == views
+
+
+@pytest.mark.parametrize("kind", [CSV, PARQUET, NDJSON])
+@pytest.mark.parametrize("by", [by for by in BREAKDOWNS if by != "utmSource"])
+def test_table_has_every_value_in_each_format(hits: httpx.Client, by: str, kind: str) -> None:
+    response = hits.get(f"breakdown?by={by}&limit=1&offset=9", headers={"Accept": kind})
+    assert table(response) == rows(BREAKDOWNS[by], "value" if kind == NDJSON else by)
+    assert f"-{by}-until-" in response.headers["content-disposition"]
+
+
+def test_value_that_a_spreadsheet_would_compute_is_a_text_in_csv(hits: httpx.Client) -> None:
+    response = hits.get("breakdown?by=utmSource", headers={"Accept": CSV})
+    assert response.text == "utmSource,human,ai,bot,total\r\n,2,3,1,5\r\n'=1+1,1,0,0,1\r\n"
+    for kind, name in ((PARQUET, "utmSource"), (NDJSON, "value")):
+        expected = rows(BREAKDOWNS["utmSource"], name)
+        assert table(hits.get("breakdown?by=utmSource", headers={"Accept": kind})) == expected
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+@pytest.mark.parametrize("by", ["agent", "path"])
+def test_pages_have_each_value_once(hits: httpx.Client, by: str, limit: int) -> None:
+    read: list[object] = []
+    has_more = True
+    while has_more:
+        page = hits.get(f"breakdown?by={by}&limit={limit}&offset={len(read)}").json()
+        read, has_more = read + page["rows"], page["hasMore"]
+        assert len(page["rows"]) == limit or not has_more
+        assert page["totals"]["total"] == 6
+    assert read == rows(BREAKDOWNS[by])
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("by=agent&traffic=ai", [("GPTBot", 0, 2, 0), ("Claude-User", 0, 1, 0)]),
+        ("by=agent&path=/docs/*", [(None, 2, 0, 0), ("Claude-User", 0, 1, 0), ("GPTBot", 0, 1, 0)]),
+        ("by=path&agent=GPTBot", [("/about/us", 0, 1, 0), ("/docs/b", 0, 1, 0)]),
+        ("by=path&traffic=bot", [("/about", 0, 0, 1)]),
+        ("by=status&operator=OpenAI&dateTo=2025-04-01", [("200", 0, 1, 0)]),
+        ("by=agent&dateFrom=2025-03-30T00:30:00Z&dateTo=2025-03-30T12:00:00Z", [("GPTBot", 0, 1, 0)]),
+    ],
+)
+def test_filters_and_range_apply(hits: httpx.Client, query: str, expected: Rows) -> None:
+    report = hits.get(f"breakdown?{query}").json()
+    assert report["rows"] == rows(expected)
+    assert report["totals"]["bot"] == sum(row[3] for row in expected)
+
+
+def test_source_without_hits_has_no_count(hits: httpx.Client) -> None:
+    report = hits.get("breakdown?by=agent&source=log").json()
+    assert report["totals"] == dict.fromkeys(("human", "ai", "bot", "total"))
+    assert report["measured"] == {"human": "none", "ai": "none", "bot": "none"}
+
+
+@pytest.mark.parametrize("kind", [CSV, PARQUET, NDJSON])
+def test_readers_whom_no_source_saw_have_no_count(beacon: httpx.Client, kind: str) -> None:
+    report = beacon.get("breakdown?by=path").json()
+    row = {"value": "/a", "human": 1, "ai": None, "bot": None, "total": 1}
+    assert (report["rows"], report["measured"]) == ([row], {"human": "all", "ai": "none", "bot": "none"})
+    assert report["totals"] == {"human": 1, "ai": None, "bot": None, "total": 1}
+    (line,) = table(beacon.get("breakdown?by=path", headers={"Accept": kind}))
+    assert list(line.values()) == list(row.values())
+    only_ai = beacon.get("breakdown?by=path&traffic=ai").json()
+    assert only_ai["totals"] == {"human": 0, "ai": None, "bot": 0, "total": None}
+    assert beacon.get("breakdown?by=path&traffic=human").json()["totals"] == {"human": 1, "ai": 0, "bot": 0, "total": 1}
+
+
+def test_missing_dimension_is_named_with_the_allowed_values(hits: httpx.Client) -> None:
+    (error,) = problem(hits.get("breakdown"), 400)["errors"]
+    assert error["parameter"] == "by"
+    assert "referrerHost" in error["detail"]
+
+
+@pytest.mark.parametrize(
+    ("filters", "paths"),
+    [
+        ("path=*docs*", [("/docs/a", 2, 0, 0), ("/docs/b", 0, 2, 0)]),
+        ("path=*/us*", [("/about/us", 0, 1, 0)]),
+        ("referrerHost=news.example.com", [("/docs/a", 1, 0, 0)]),
+        ("utmSource=%3D1%2B1&browser=Firefox", [("/about", 1, 0, 0)]),
+        ("status=200", [("/about/us", 0, 1, 0), ("/docs/b", 0, 1, 0)]),
+        ("status=200&format=markdown&agent=GPTBot", [("/docs/b", 0, 1, 0)]),
+        ("rule=ai:GPTBot&path=*docs*", [("/docs/b", 0, 1, 0)]),
+        ("os=Linux&device=desktop&dateFrom=2025-04-01", [("/about", 1, 0, 0)]),
+    ],
+)
+def test_filters_of_any_dimensions_combine(hits: httpx.Client, filters: str, paths: Rows) -> None:
+    assert hits.get(f"breakdown?by=path&{filters}").json()["rows"] == rows(paths)
+
+
+def test_status_of_beacons_is_unknown_and_readers_that_filters_leave_out_are_0(beacon: httpx.Client) -> None:
+    assert beacon.get("breakdown?by=path&status=200").json()["totals"] == dict.fromkeys(
+        ("human", "ai", "bot", "total"), None
+    )
+    of_browser = beacon.get("breakdown?by=path&browser=Chrome").json()
+    assert of_browser["totals"] == {"human": 0, "ai": 0, "bot": 0, "total": 0}

@@ -1,0 +1,422 @@
+"""The export of page views: order, pages, range, media types and ETag, before and after the hits are loaded."""
+
+import csv
+import io
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from api.cli.main import main
+from tests.api.reports.client import (
+    CSV,
+    FIREFOX,
+    GOOGLEBOT,
+    GPTBOT,
+    NDJSON,
+    PARQUET,
+    client_of,
+    post,
+    problem,
+    table,
+)
+from tests.processes.running import Running
+from tests.processes.waiting import until
+
+NOTHING = {
+    "totals": {"human": 0, "ai": 0, "total": 0},
+    "views": [],
+    "hasMore": False,
+    "measured": {"human": "none", "ai": "none", "bot": "none"},
+}
+
+
+def get(site: httpx.Client, query: str = "") -> Any:
+    response = site.get(f"views?{query}")
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"] == "application/json"
+    return response.json()
+
+
+def paths(site: httpx.Client, query: str = "") -> str:
+    """Return the paths of a report without their slashes, in alphabetical order."""
+    return "".join(sorted(row["path"].removeprefix("/") for row in get(site, query)["views"]))
+
+
+def test_human_and_ai_views_are_counted_separately_and_bots_not_at_all(site: httpx.Client) -> None:
+    seen = [("/a", FIREFOX), ("/a", FIREFOX), ("/a", GPTBOT), ("/a", GOOGLEBOT), ("/b", GPTBOT), ("/bots", GOOGLEBOT)]
+    post(site, *seen, ("/bots", ""), ("/bots", "curl/8.5.0"))
+    assert get(site) == {
+        "totals": {"human": 2, "ai": 2, "total": 4},
+        "views": [{"path": "/a", "human": 2, "ai": 1, "total": 3}, {"path": "/b", "human": 0, "ai": 1, "total": 1}],
+        "hasMore": False,
+        "measured": {"human": "all", "ai": "all", "bot": "all"},
+    }
+
+
+def test_project_without_hits_has_an_empty_report(site: httpx.Client) -> None:
+    assert get(site) == NOTHING
+    assert get(site, "offset=10&dateFrom=2025-01-01") == NOTHING
+
+
+def test_views_of_another_project_are_not_counted(service: Running, site: httpx.Client) -> None:
+    with client_of(service, f"views-{secrets.token_hex(6)}") as other:
+        post(other, ("/a", FIREFOX))
+    post(site, ("/b", FIREFOX))
+    assert paths(site) == "b"
+
+
+def test_most_viewed_paths_are_first_and_ties_in_byte_order(site: httpx.Client) -> None:
+    in_bytes = [
+        "/",
+        "/%C3%84",
+        "/%C3%A9",
+        "/%E2%82%AC",
+        "/0",
+        "/A",
+        "/Z",
+        "/_",
+        "/a",
+        "/a-b",
+        "/a.b",
+        "/a/b",
+        "/aa",
+        "/b",
+        "/~",
+    ]
+    as_sent = ["/~", "/é", "/b", "/", "/a.b", "/Z", "/€", "/a/b", "/_", "/aa", "/0", "/Ä", "/a", "/A", "/a-b"]
+    many = [("/z-three", FIREFOX), ("/z-three", GPTBOT), ("/z-three", GPTBOT), ("/y-two", GPTBOT), ("/y-two", FIREFOX)]
+    post(site, *((path, FIREFOX) for path in as_sent), *many, *12 * [("/a", GOOGLEBOT)])
+    views = get(site)["views"]
+    assert [row["path"] for row in views] == ["/z-three", "/y-two", *in_bytes]
+    assert [row["total"] for row in views] == [3, 2, *15 * [1]]
+
+
+PATHS = 260
+"""Hits of the project with several pages: /p000 to /p259, the first ten also with an AI view."""
+RANKED = [{"path": f"/p{i:03}", "human": 1, "ai": int(i < 10), "total": 1 + int(i < 10)} for i in range(PATHS)]
+TOTALS = {"human": PATHS, "ai": 10, "total": PATHS + 10}
+
+
+@pytest.fixture(scope="module")
+def large(service: Running) -> Iterator[httpx.Client]:
+    """Return a client of the project with more paths than a page; tests only read it."""
+    with client_of(service, "views-large") as client:
+        post(client, *((f"/p{i:03}", FIREFOX) for i in range(PATHS)), *((f"/p{i:03}", GPTBOT) for i in range(10)))
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("query", "first", "rows", "has_more"),
+    [
+        ("", 0, 50, True),
+        ("limit=1", 0, 1, True),
+        ("limit=250", 0, 250, True),
+        ("limit=250&offset=10", 10, 250, False),
+        ("limit=250&offset=9", 9, 250, True),
+        ("offset=50", 50, 50, True),
+        ("offset=209", 209, 50, True),
+        ("offset=210", 210, 50, False),
+        ("offset=250", 250, 10, False),
+        ("offset=259&limit=1", 259, 1, False),
+        ("offset=260", 260, 0, False),
+        ("offset=261&limit=250", 261, 0, False),
+        (f"offset={2**31}", 0, 0, False),
+        (f"offset={2**63 - 1}&limit=250", 0, 0, False),
+        (f"offset={2**64}", 0, 0, False),
+        ("offset=" + 1000 * "9", 0, 0, False),
+    ],
+)
+def test_page_has_its_rows_and_the_totals_of_all_paths(
+    large: httpx.Client, query: str, first: int, rows: int, has_more: bool
+) -> None:
+    report = get(large, query)
+    assert (report["totals"], report["views"]) == (TOTALS, RANKED[first : first + rows])
+    assert report["hasMore"] is has_more
+
+
+@pytest.mark.parametrize("limit", [1, 7, 50, 130, 250])
+def test_pages_have_each_path_once(large: httpx.Client, limit: int) -> None:
+    read: list[Any] = []
+    has_more = True
+    while has_more:
+        page = get(large, f"limit={limit}&offset={len(read)}")
+        read, has_more = read + page["views"], page["hasMore"]
+        assert len(page["views"]) == limit or not has_more
+    assert read == RANKED
+
+
+EDGES = [
+    ("/a", FIREFOX, "2025-02-28T23:59:59.999999Z"),
+    ("/b", GPTBOT, "2025-03-01T00:00:00Z"),
+    ("/c", FIREFOX, "2025-03-01T12:00:00.000001Z"),
+    ("/d", FIREFOX, "2025-03-02T00:00:00Z"),
+    ("/e", GPTBOT, "2025-04-30T23:59:59.999999Z"),
+    ("/x", GOOGLEBOT, "2025-03-01T12:00:00Z"),
+]
+RANGES = {
+    "": "abcde",
+    "dateFrom=2025-03-01": "bcde",
+    "dateTo=2025-03-01": "a",
+    "dateFrom=2025-03-01&dateTo=2025-03-02": "bc",
+    "dateFrom=2025-02-28&dateTo=2025-03-01": "a",
+    "dateFrom=2025-02-01&dateTo=2025-05-01": "abcde",
+    "dateFrom=2025-03-02&dateTo=2025-04-30": "d",
+    "dateFrom=2025-03-01T12:00:00.000001Z": "cde",
+    "dateFrom=2025-03-01T12:00:00.000002Z": "de",
+    "dateTo=2025-03-01T12:00:00.000001Z": "ab",
+    "dateTo=2025-03-01T12:00:00.000002Z": "abc",
+    "dateFrom=2025-03-01T12:00:00.000001Z&dateTo=2025-03-01T12:00:00.000002Z": "c",
+    "dateFrom=2025-02-28T23:59:59.999999Z&dateTo=2025-03-02T00:00:00.000001Z": "abcd",
+    "dateFrom=2025-02-28T23:59:59.999999Z&dateTo=2025-03-01T00:00:00Z": "a",
+    "dateFrom=2025-03-01&dateTo=2025-03-01T12:00:00.000001Z": "b",
+    "dateFrom=2025-03-01T12:00:00&dateTo=2025-03-02": "c",
+    "dateFrom=2025-03-01T00:00:00": "bcde",
+    "dateFrom=2025-03-01T01:00:00%2B01:00&dateTo=2025-03-01T14:00:00.000002%2B02:00": "bc",
+    "dateFrom=2025-02-28T23:00:00-01:00": "bcde",
+    "dateTo=2025-02-28T16:00:00-08:00": "a",
+    "dateFrom=2025-03-01&dateTo=2025-03-01": "",
+    "dateFrom=2025-03-01T12:00:00.000001Z&dateTo=2025-03-01T12:00:00.000001Z": "",
+    "dateFrom=2025-03-01T00:00:00Z&dateTo=2025-03-01": "",
+    "dateFrom=2025-05-01&dateTo=2025-06-01": "",
+    "dateFrom=0001-01-01&dateTo=2025-12-31": "abcde",
+    "dateFrom=9999-12-31&dateTo=9999-12-31T23:59:59.999999Z": "",
+    "dateFrom=9999-12-31": "",
+    "dateTo=0001-01-01": "",
+}
+
+
+@pytest.fixture(scope="module")
+def edges(service: Running) -> Iterator[httpx.Client]:
+    """Return a client of the project with hits at the edges of days; tests only read it."""
+    with client_of(service, "views-edges") as client:
+        post(client, *EDGES)
+        yield client
+
+
+@pytest.mark.parametrize(("query", "expected"), RANGES.items())
+def test_range_includes_its_start_and_excludes_its_end(edges: httpx.Client, query: str, expected: str) -> None:
+    assert paths(edges, query) == expected
+    totals = get(edges, query)["totals"]
+    assert (totals["ai"], totals["total"]) == (len(set(expected) & set("be")), len(expected))
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        *[
+            ("limit", value)
+            for value in ("0", "251", "-1", "", "ten", "1.0", "1e1", " 5", "5 ", "0x5", "\u0665", "1_0")
+        ],
+        *[("limit", value) for value in ("None", "9" * 5000)],
+        *[
+            ("offset", value)
+            for value in ("-1", "", "ten", "1.5", "-0.0", "+1", "1 ", "\u0665", "1_0", "Infinity", "NaN")
+        ],
+        *[("dateFrom", value) for value in ("", "yesterday", "2025-13-01", "2025-02-30", "2025-3-1", "01.03.2025")],
+        *[
+            ("dateFrom", value)
+            for value in (
+                "2025-03-01T25:00",
+                "2025-03-01T12:00:00 01:00",
+                "1740787200",
+                "\uff12\uff10\uff12\uff15-03-01",
+            )
+        ],
+        *[
+            ("dateTo", value)
+            for value in ("", "now", "2025-00-01", "0000-01-01", "10000-01-01", "2025-03-01T12:00:00Q")
+        ],
+        *[("dateTo", value) for value in ("9999-12-31T23:59:59-01:00", "0001-01-01T00:00:00+01:00", "2025-03-01\0")],
+        ("datefrom", "2025-03-01"),
+        ("date_from", "2025-03-01"),
+        ("page", "2"),
+        ("", ""),
+    ],
+)
+def test_invalid_or_unknown_parameter_is_a_fault(edges: httpx.Client, parameter: str, value: str) -> None:
+    response = edges.get("views", params={"dateFrom": "2025-01-01", "limit": "10", parameter: value})
+    assert [each["parameter"] for each in problem(response, 400)["errors"]] == [parameter]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "dateFrom=2025-03-02&dateTo=2025-03-01",
+        "dateFrom=2025-03-01T00:00:00.000001Z&dateTo=2025-03-01",
+        "dateFrom=2025-03-01T00:00:00Z&dateTo=2025-03-01T00:30:00%2B01:00",
+    ],
+)
+def test_range_that_ends_before_its_start_is_a_fault(edges: httpx.Client, query: str) -> None:
+    errors = problem(edges.get(f"views?{query}"), 400)["errors"]
+    assert len(errors) == 1
+    assert errors[0]["parameter"] in ("dateFrom", "dateTo")
+
+
+@pytest.mark.parametrize("name", ["dateFrom", "dateTo", "limit", "offset"])
+def test_repeated_parameter_is_a_fault_even_with_equal_values(edges: httpx.Client, name: str) -> None:
+    value = "2025-03-01" if name.startswith("date") else "1"
+    errors = problem(edges.get(f"views?{name}={value}&{name}={value}"), 400)["errors"]
+    assert [each["parameter"] for each in errors] == [name]
+
+
+def test_error_has_all_faults(edges: httpx.Client) -> None:
+    query = "limit=0&offset=-1&dateFrom=x&dateTo=2025-02-30&colour=red&colour=blue"
+    errors = problem(edges.get(f"views?{query}"), 400)["errors"]
+    assert {each["parameter"] for each in errors} == {"limit", "offset", "dateFrom", "dateTo", "colour"}
+    assert all(each["detail"] for each in errors)
+
+
+def test_view_in_the_future_is_counted_from_its_time_on(site: httpx.Client) -> None:
+    now = datetime.now(UTC)
+    late, soon = now + timedelta(minutes=4), now + timedelta(seconds=2)
+    post(site, ("/n", FIREFOX), ("/l", FIREFOX, late.isoformat()), ("/s", FIREFOX, soon.isoformat()))
+    assert paths(site, "dateTo=9999-01-01") == "lns"
+
+    def is_counted() -> bool:
+        asked, counted, answered = datetime.now(UTC), paths(site), datetime.now(UTC)
+        assert answered >= soon if counted == "ns" else (counted == "n" and asked < soon)
+        return counted == "ns"
+
+    until(is_counted)
+    assert paths(site, f"dateFrom={now.date()}") == "ns"
+    assert paths(site, "dateFrom=9000-01-01") == ""
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("application/json", "application/json"),
+        ("*/*", "application/json"),
+        ("", "application/json"),
+        ("application/*", "application/json"),
+        ("text/*", CSV),
+        (CSV, CSV),
+        ("Text/CSV", CSV),
+        (PARQUET, PARQUET),
+        ("text/csv;q=0.5, application/json;q=0.4", CSV),
+        ("text/csv;q=0.4, application/json;q=0.5", "application/json"),
+        ("text/csv; q=0.001", CSV),
+        ("application/json;q=0.9, text/csv;q=0.95, application/vnd.apache.parquet;q=1.0", PARQUET),
+        ("text/html, */*;q=0.1", "application/json"),
+        ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "application/json"),
+        ("application/json;q=0, text/csv;q=0.1", CSV),
+        ("application/json;q=0.2, */*;q=0.5, text/csv;q=0.1", PARQUET),
+        ("*/*;q=0.1, text/csv;q=0.2", CSV),
+        ("text/csv;header=present", CSV),
+        (NDJSON, NDJSON),
+        ("application/x-ndjson, application/json;q=0.9", NDJSON),
+    ],
+)
+def test_response_has_the_preferred_media_type(edges: httpx.Client, accept: str, kind: str) -> None:
+    response = edges.get("views", headers={"Accept": accept})
+    assert (response.status_code, response.headers["content-type"].partition(";")[0]) == (200, kind)
+    assert "accept" in response.headers["vary"].lower()
+
+
+def test_accept_header_may_have_several_lines(edges: httpx.Client) -> None:
+    response = edges.get("views", headers=[("Accept", "text/html"), ("Accept", "text/csv")])
+    assert (response.status_code, response.headers["content-type"].partition(";")[0]) == (200, CSV)
+
+
+@pytest.mark.parametrize("accept", ["text/html", "image/png", "text/csv;q=0", "*/*;q=0", "application/xml, text/plain"])
+def test_unavailable_media_type_is_a_406(edges: httpx.Client, accept: str) -> None:
+    detail = problem(edges.get("views", headers={"Accept": accept}), 406)["detail"]
+    assert all(kind in detail for kind in ("application/json", CSV, PARQUET, NDJSON))
+
+
+@pytest.mark.parametrize("kind", [CSV, PARQUET, NDJSON])
+@pytest.mark.parametrize("query", ["", "limit=1&offset=255"])
+def test_table_has_every_path_in_each_format(large: httpx.Client, kind: str, query: str) -> None:
+    response = large.get(f"views?{query}", headers={"Accept": kind})
+    assert re.search(r'filename="[a-z0-9-]+-views-until-20\d\d-\d\d-\d\d\.', response.headers["content-disposition"])
+    assert table(response) == RANKED
+
+
+def test_csv_and_parquet_are_limited_to_the_range(edges: httpx.Client) -> None:
+    query = "views?dateFrom=2025-03-01&dateTo=2025-03-02"
+    assert edges.get(query, headers={"Accept": CSV}).text.splitlines() == [
+        "path,human,ai,total",
+        "/b,0,1,1",
+        "/c,1,0,1",
+    ]
+    table = pq.read_table(io.BytesIO(edges.get(query, headers={"Accept": PARQUET}).content))
+    assert table["path"].to_pylist() == ["/b", "/c"]
+
+
+def test_csv_and_parquet_without_views_are_empty_tables(site: httpx.Client) -> None:
+    assert site.get("views", headers={"Accept": CSV}).text.splitlines() == ["path,human,ai,total"]
+    table = pq.read_table(io.BytesIO(site.get("views", headers={"Accept": PARQUET}).content))
+    assert (table.num_rows, table.column_names) == (0, ["path", "human", "ai", "total"])
+
+
+def test_csv_quotes_commas_and_quotes_of_a_path(site: httpx.Client) -> None:
+    post(site, ("/a,b", FIREFOX), ("/it's", FIREFOX), ('/"quoted"', FIREFOX))
+    text = site.get("views", headers={"Accept": CSV}).text
+    assert [row["path"] for row in csv.DictReader(io.StringIO(text, newline=""))] == ["/%22quoted%22", "/a,b", "/it's"]
+
+
+@pytest.mark.parametrize("kind", ["application/json", CSV, PARQUET, NDJSON])
+def test_etag_changes_when_a_hit_arrives(site: httpx.Client, kind: str) -> None:
+    post(site, ("/a", FIREFOX))
+
+    def export(etag: str = "") -> httpx.Response:
+        return site.get("views", headers={"Accept": kind, **({"If-None-Match": etag} if etag else {})})
+
+    tag = export().headers["etag"]
+    assert export().headers["etag"] == tag
+    for etag in (tag, f"W/{tag}", f'"other", {tag}', "*"):
+        response = export(etag)
+        assert (response.status_code, response.content, response.headers["etag"]) == (304, b"", tag)
+    assert export('"other"').status_code == 200
+
+    post(site, ("/bot", GOOGLEBOT))
+    assert export(tag).status_code == 304
+    post(site, ("/b", FIREFOX))
+    changed = export(tag)
+    assert (changed.status_code, changed.headers["etag"] != tag) == (200, True)
+    assert b"/b" in changed.content
+
+
+def test_etags_of_other_pages_and_media_types_differ(large: httpx.Client) -> None:
+    tags = [large.get(f"views?limit={limit}").headers["etag"] for limit in (1, 2)]
+    tags += [large.get("views", headers={"Accept": kind}).headers["etag"] for kind in (CSV, PARQUET, NDJSON)]
+    assert len(set(tags)) == 5
+
+
+def run(service: Running, command: str) -> None:
+    assert CliRunner().invoke(main, ["--data", str(service.data), command]).exit_code == 0
+
+
+@pytest.mark.long
+def test_report_and_its_etag_survive_flush_compact_and_restart(start: Callable[..., Running]) -> None:
+    service = start()
+    queries = [*RANGES, "limit=2", "limit=2&offset=2", "offset=100"]
+    ahead = datetime.now(UTC) + timedelta(minutes=4)
+
+    def responses() -> list[tuple[str, bytes]]:
+        with client_of(service, "site") as client:
+            assert [paths(client, query) for query in RANGES] == list(RANGES.values())
+            assert paths(client, "dateTo=9998-01-01") == "abcdez"
+            exports = [client.get(f"views?{query}") for query in queries]
+            exports += [client.get("views", headers={"Accept": kind}) for kind in (CSV, PARQUET, NDJSON)]
+            assert {export.status_code for export in exports} == {200}
+            return [(export.headers["etag"], export.content) for export in exports]
+
+    with client_of(service, "site") as client:
+        post(client, *EDGES[:3], ("/z", FIREFOX, ahead.isoformat()))
+        run(service, "flush")
+        post(client, *EDGES[3:])
+    hot = responses()
+    for command in ("flush", "compact"):
+        run(service, command)
+        assert responses() == hot
+    assert service.stop() == 0
+    service.start()
+    assert responses() == hot
