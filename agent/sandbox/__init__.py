@@ -6,6 +6,6 @@
 - `init`: first program in the sandbox: starts the agent and forwards its model requests to the gateway.
 - `gateway`: HTTP proxy on a Unix socket that adds the model key: the only way out of the sandbox.
 - `model_calls`: requests that an agent may send to the model server.
-- `bounded_server`: HTTP server for an untrusted client, with limits on connections, bytes and time.
+- `unix_server`: HTTP server on a Unix socket for an untrusted client.
 - `watchdog`: limits on the memory and disk space that all processes of a turn use together.
 """

@@ -1,6 +1,5 @@
 """Requests that an agent may send to the model server, whose key may also manage files and the organization."""
 
-import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
@@ -14,8 +13,7 @@ TARGET_CHARACTERS = 100
 class ModelCalls:
     """Allow-list of a turn, and the number of its requests.
 
-    `allowed` has methods and paths, such as `POST /chat/completions`. `on_refusal` receives a line for the log, in any
-    thread.
+    `allowed` has methods and paths, such as `POST /chat/completions`. `on_refusal` receives a line for the log.
     """
 
     allowed: Collection[str]
@@ -23,7 +21,6 @@ class ModelCalls:
     on_refusal: Callable[[str], None] = lambda text: None
     _count: int = 0
     _refused: set[str] = field(default_factory=set)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def refusal(self, method: str, target: str) -> str | None:
         """Return why a request is refused, and log the reason once; or count the request and return None.
@@ -31,16 +28,12 @@ class ModelCalls:
         The path is compared without decoding, so that no other spelling of a path is equal to an allowed one.
         """
         if f"{method} {target.partition('?')[0]}" in self.allowed:
-            with self._lock:
-                self._count += 1
+            self._count += 1
             return self.fault()
         request = ascii(f"{method[:10]} {target[:TARGET_CHARACTERS]}")[1:-1]
         reason = f"the gateway refused {request}: the agent may only send {', '.join(sorted(self.allowed))}"
-        with self._lock:
-            is_logged = reason in self._refused or len(self._refused) == REFUSALS_LOGGED_MAX
-            if not is_logged:
-                self._refused.add(reason)
-        if not is_logged:
+        if reason not in self._refused and len(self._refused) < REFUSALS_LOGGED_MAX:
+            self._refused.add(reason)
             self.on_refusal(reason)
         return reason
 

@@ -1,9 +1,10 @@
 """HTTP proxy that adds the model key: its requests, responses and faults."""
 
+import asyncio
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -98,12 +99,20 @@ def test_key_is_sent_as_x_api_key(tmp_path: Path) -> None:
     assert seen == [KEY, None]
 
 
+async def _redacted(gate: Gateway, pieces: list[bytes]) -> bytes:
+    async def chunks() -> AsyncIterator[bytes]:
+        for piece in pieces:
+            yield piece
+
+    return b"".join([piece async for piece in gate.redacted(chunks())])
+
+
 def test_key_split_over_chunks_is_redacted(tmp_path: Path) -> None:
     gate = Gateway(tmp_path / "s", "http://x", "abcabd", "authorization", TOKEN, ModelCalls(ALLOWED, 9))
     whole = b"ab abcabcabd abcab abcabdabcabd abca"
     for size in range(1, len(whole)):
-        pieces = (whole[start : start + size] for start in range(0, len(whole), size))
-        assert b"".join(gate.redacted(pieces)) == b"ab abc*** abcab ****** abca"
+        pieces = [whole[start : start + size] for start in range(0, len(whole), size)]
+        assert asyncio.run(_redacted(gate, pieces)) == b"ab abc*** abcab ****** abca"
 
 
 def test_response_is_streamed(tmp_path: Path) -> None:
@@ -161,7 +170,7 @@ def test_limit_of_requests_ends_the_turn_with_its_reason(tmp_path: Path) -> None
 def test_absolute_url_of_another_server_is_refused(tmp_path: Path) -> None:
     with upstream(reflect) as url, through(tmp_path, f"{url}/v1"), socket.socket(socket.AF_UNIX) as end:
         end.connect(str(tmp_path / "s"))
-        end.sendall(f"GET {url}/secret HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
+        end.sendall(f"GET {url}/secret HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
         assert end.recv(100).startswith(b"HTTP/1.1 403")
 
 
@@ -179,14 +188,18 @@ def test_redirect_is_not_followed(tmp_path: Path) -> None:
 
 def test_unreachable_model_server_is_a_502_and_a_fault(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        port = listener.getsockname()[1]
+        url = f"http://127.0.0.1:{port}"
     with through(tmp_path, url, failing_s_max=0.0) as (gate, client):
         assert not gate.has_failed()
         assert client.post("/").status_code == 502
         assert not gate.has_failed(), "one failure may be an accident"
         assert client.post("/").status_code == 502
         assert gate.has_failed()
-        assert gate.fault() == f"the model server at {url} cannot be reached: [Errno 111] Connection refused"
+        assert (
+            gate.fault()
+            == f"the model server at {url} cannot be reached: [Errno 111] Connect call failed ('127.0.0.1', {port})"
+        )
 
 
 def test_fault_of_a_refused_key_does_not_contain_the_key(tmp_path: Path) -> None:

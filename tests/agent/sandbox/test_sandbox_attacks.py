@@ -46,6 +46,7 @@ host, token = os.environ["MODEL_SERVER"].removeprefix("http://").split("/")
 for method, target in json.loads(TARGETS):
     end = http.client.HTTPConnection(host)
     end.putrequest(method, target, skip_host=True)
+    end.putheader("Host", "x")
     end.putheader("Content-Length", "1000000")
     end.putheader("Authorization", f"Bearer {token}")
     end.endheaders(b"{}" + b" " * 999998)
