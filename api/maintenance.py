@@ -6,6 +6,7 @@ lock of the lake lets one thread work at a time. Any number of threads may there
 
 import logging
 import math
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -66,7 +67,7 @@ class Maintenance:
         # Requests use a second connection: the first one is blocked while the thread waits for a lock.
         self._read_hot = batches.connect(settings.hot_log)
         self._database = engine.connect(settings.run / "spill")
-        self._compaction = engine.connect(settings.run / "spill", COMPACTION_MEMORY, threads=1)
+        self._compaction = engine.Share(settings.run / "spill", len(os.sched_getaffinity(0)), COMPACTION_MEMORY)
         self._compaction_tried_s = self._vacuum_tried_s = self._rollups_tried_s = self._released_s = -math.inf
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="maintenance")
@@ -87,7 +88,6 @@ class Maintenance:
                 self._thread.join()
                 self._load_last()
         finally:
-            self._compaction.close()
             self._database.close()
             self._read_hot.close()
             self._hot.close()
@@ -218,7 +218,7 @@ class Maintenance:
             tasks: list[steps.Step] = [
                 ("the compaction of closed days", partial(self._compact_closed, now)),
                 ("the deletion of old rows", partial(self._remove_old, now)),
-                ("the removal of unused files", partial(self._remove_files, now)),
+                ("the removal of unused files", partial(compact.vacuum, self._hot, self._settings.lake, VACUUM_WAIT_S)),
             ]
             steps.run_all(tasks, steps.is_outage)
             mark.touch()
@@ -265,12 +265,13 @@ class Maintenance:
         if not (is_due or (COMPACTION in self._task_faults and is_retry_due)):
             return False
         self._compaction_tried_s, root = now.timestamp(), self._settings.lake
-        compact.compact(self._hot, root, self._compaction, compact.CROWDED_FILES, wait_s=0, between=self._load_due)
+        compact.compact(self._hot, root, self._compaction, 0, compact.tier, between=self._load_due)
         return True
 
     def _compact_closed(self, now: datetime) -> None:
         between = partial(self._load_due, VACUUM_WAIT_S)
-        compact.compact(self._hot, self._settings.lake, self._compaction, 1, VACUUM_WAIT_S, now.date(), between)
+        root, ended = self._settings.lake, partial(compact.ended, now.date())
+        compact.compact(self._hot, root, self._compaction, VACUUM_WAIT_S, ended, between=between)
 
     def _remove_old(self, now: datetime) -> None:
         """Delete hits past the retention and event ids older than seven days, unless the clock has jumped."""
@@ -290,9 +291,6 @@ class Maintenance:
     def _write_stale_rollups(self) -> None:
         with rollups_lock(self._hot, VACUUM_WAIT_S):
             rollups.write_stale(self._settings.lake, self._database, VACUUM_WAIT_S)
-
-    def _remove_files(self, now: datetime) -> None:
-        compact.vacuum(self._hot, self._settings.lake, VACUUM_WAIT_S)
 
 
 def _last_vacuum(root: Root) -> Path:

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from api import data_folder
 from api.cli.options.control_database import opened
-from api.cli.options.workers import is_chosen, on_option, open_workers, processes_option
+from api.cli.options.workers import executor, on_option, processes_option
 from api.cli.output import ERR, OUT, rows_format, show, show_rows, table
 from api.settings import Settings
 from ingest.classification.classifier import RULESET
@@ -34,8 +34,7 @@ from warehouse.maintenance import compact, double_counting, rollups, upkeep
 from warehouse.maintenance.erase import erase_before, first_trusted_s
 from warehouse.maintenance.load import is_due, load
 from warehouse.maintenance.reclassification.diff import Diff
-from warehouse.maintenance.reclassification.in_workers import reclassify_in_workers
-from warehouse.maintenance.reclassification.reclassify import Reclassified, Rules, preview, reclassify
+from warehouse.maintenance.reclassification.reclassify import Reclassified, Rules, reclassify
 from warehouse.plural import counted
 from warehouse.query import engine
 
@@ -82,12 +81,13 @@ def compact_(settings: Settings, count: int | None, place: str | None) -> None:
     """
     _prepare(settings)
     root, today = settings.lake, datetime.fromtimestamp(time.time(), UTC).date()
-    with closing(batches.connect(settings.hot_log)) as hot, closing(engine.connect(settings.run / "spill")) as database:
-        between = partial(_load_due, hot, settings)
-        compact_all = partial(compact.compact, hot, root, database, 1, LOCK_WAIT_S, between=between)
-        if is_chosen(settings, place, count):
-            workers = open_workers(settings, place, count)
-            compact_all = partial(compact.compact_in_workers, hot, root, database, workers, LOCK_WAIT_S, between)
+    with (
+        executor(settings, place, count) as chosen,
+        closing(batches.connect(settings.hot_log)) as hot,
+        closing(engine.connect(settings.run / "spill")) as database,
+    ):
+        between, share = partial(_load_due, hot, settings), engine.Share(settings.run / "spill", chosen.size)
+        compact_all = partial(compact.compact, hot, root, share, LOCK_WAIT_S, executor=chosen, between=between)
         write_due = partial(rollups.write_due, root, database, today, LOCK_WAIT_S, 0, lambda step: between())
         done = upkeep.run(hot, root, LOCK_WAIT_S, compact_all, write_due, partial(_progress, "rollups"))
     compacted, written = done.compacted, counted(done.rollups, "rollup")
@@ -121,14 +121,15 @@ def rebuild_(settings: Settings, count: int | None, place: str | None) -> None:
     and may run beside a service. After an interruption, run the command again.
     """
     _prepare(settings)
-    workers = open_workers(settings, place, count)
     start_s = time.monotonic()
     with (
+        executor(settings, place, count) as chosen,
         closing(batches.connect(settings.hot_log)) as hot,
         _progress("rollups") as on_month,
         rollups_lock(hot, LOCK_WAIT_S),
     ):
-        written = rollups.rebuild(settings.lake, settings.run / "spill", LOCK_WAIT_S, on_month, workers)
+        share = engine.Share(settings.run / "spill", chosen.size)
+        written = rollups.rebuild(settings.lake, share, LOCK_WAIT_S, on_month, chosen)
     seconds = time.monotonic() - start_s
     show(
         {"rollups": written.rollups, "seconds": round(seconds, 1)},
@@ -154,16 +155,13 @@ def reclassify_(settings: Settings, dry_run: bool, count: int | None, place: str
     _prepare(settings)
     start_s = time.monotonic()
     with (
+        executor(settings, place, count) as chosen,
         _progress("days") as on_day,
         closing(batches.connect(settings.hot_log)) as hot,
-        closing(engine.connect(settings.run / "spill")) as database,
     ):
-        if is_chosen(settings, place, count) and not dry_run:
-            workers = open_workers(settings, place, count)
-            done = reclassify_in_workers(hot, settings.lake, database, RULES, LOCK_WAIT_S, workers, on_day)
-        else:
-            run = preview if dry_run else reclassify
-            done = run(hot, settings.lake, database, RULES, LOCK_WAIT_S, on_day)
+        share = engine.Share(settings.run / "spill", chosen.size)
+        lake, wait_s = settings.lake, LOCK_WAIT_S
+        done = reclassify(hot, lake, share, RULES, wait_s, on_day, executor=chosen, is_preview=dry_run)
     seconds = time.monotonic() - start_s
     if sys.stdout.isatty():
         for each in _diff_tables(done.moves):

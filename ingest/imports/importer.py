@@ -25,7 +25,7 @@ from ingest.imports.prepared.preparation import Prepared, Target
 from ingest.imports.request_cache import request_cache
 from ingest.imports.source import Source
 from ingest.verification.verifier import Verifier
-from warehouse.batch.items import Worker
+from warehouse.batch.driver import Executor
 from warehouse.database.transaction import transaction
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import batches, refusals
@@ -80,8 +80,8 @@ class Import:
     verifier: Verifier = field(default_factory=Verifier)
     summary: Summary = field(default_factory=Summary)
     check: Callable[[], str] = lambda: ""
-    workers: Sequence[Worker] = ()
-    """Workers that parse and prepare the chunks; without any, the threads of this process do."""
+    executor: Executor | None = None
+    """Executor that parses and prepares the chunks; without one, the threads of this process do."""
 
     @property
     def target(self) -> Target:
@@ -159,14 +159,14 @@ class LogReader:
         prepared = preparation.prepare(run.target, result, run.now_us(), run.user_agents, run.verifier)
         return Chunk(result, fingerprint, prepared, data)
 
-    def chunks_of_workers(self, blocks: Iterator[Block]) -> Generator[Chunk, None, None]:
-        """Yield the chunks of blocks, parsed and prepared by the workers."""
+    def chunks_of(self, executor: Executor, blocks: Iterator[Block]) -> Generator[Chunk, None, None]:
+        """Yield the chunks of blocks, parsed and prepared by an executor."""
         run, verifier = self._run, pickle.dumps(self._run.verifier)
 
         def new_task(blocks: tuple[Block, ...]) -> in_workers.Task:
             return in_workers.Task(run.target, blocks, self.format.name, run.options.pages, run.now_us(), verifier)
 
-        yield from (Chunk(*chunk) for chunk in in_workers.chunks(run.workers, blocks, new_task))
+        yield from (Chunk(*chunk) for chunk in in_workers.chunks(executor, blocks, new_task))
 
     def _judge(self, result: ParseResult, judged_lines_min: float) -> None:
         self._malformed += result.skipped["malformed"]
@@ -215,14 +215,14 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
     classifier: Classifier = classify_many,
     check: Callable[[], str] = lambda: "",
     verifier: Verifier | None = None,
-    workers: Sequence[Worker] = (),
+    executor: Executor | None = None,
 ) -> Summary:
     """Read files (`-` is standard input), store the page views that are new, and load the lake.
 
     An import that was interrupted can be run again. `on_read` is called with the number of bytes of each read, before
     decompression, and with the number of lines of each chunk. `secret` and `check`: see `Import`. Without a `verifier`,
-    agents are verified by the lists of the release. `workers` parse the chunks of logs whose lines can be parsed in any
-    order: see `prepared.in_workers`.
+    agents are verified by the lists of the release. `executor` parses the chunks of logs whose lines can be parsed in
+    any order: see `prepared.in_workers`.
 
     Raises:
         OSError: a file cannot be opened; then nothing is read.
@@ -235,7 +235,7 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
     """
     cache = UserAgentCache(classifier)
     verifier = verifier or Verifier()
-    run = Import(hot, root, project, secret, now, options, cache, verifier, check=check, workers=workers)
+    run = Import(hot, root, project, secret, now, options, cache, verifier, check=check, executor=executor)
     ledger_store.prepare(hot, secret, now)
     paths = files.expand(names)
     files.require_readable(paths)
@@ -268,8 +268,8 @@ def import_source(
     reader = LogReader(run, source, format)
     blocks = split(source, reader.position.ends_mid_line, run.options.is_growing)
     is_stream = files.is_stream(source.name)
-    if run.workers and not is_stream and in_workers.is_possible(format):
-        parsed = reader.chunks_of_workers(blocks)
+    if run.executor and not is_stream and in_workers.is_possible(format):
+        parsed = reader.chunks_of(run.executor, blocks)
     else:
         parsed = prefetch.chunks(blocks, format, run.options.pages, reader.prepare, is_stream)
     with closing(parsed) as chunks:

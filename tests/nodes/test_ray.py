@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import closing, contextmanager, nullcontext
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,9 +25,9 @@ from tests.programs import skip
 from tests.warehouse.batch.tasks import DieOnce, divide, fail, process_id, square
 from tests.warehouse.rollups.counted import cells, stored
 from tests.warehouse.site import DAY, NOON, ROOT, SECRET, Site, some_rows, view
-from warehouse.batch import items
-from warehouse.batch.items import Item, Result
-from warehouse.batch.ray_workers import CONNECTS_MAX, RayTask, initialize, ray_tasks
+from warehouse.batch import driver
+from warehouse.batch.driver import Executor, Item, Result
+from warehouse.batch.ray_workers import CONNECTS_MAX, initialize, ray_tasks
 from warehouse.errors import ClusterUnusable, ItemFailed
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.lake.roots import LocalPath
@@ -59,11 +58,11 @@ def ray() -> Iterator[Mapping[str, str]]:
 
 
 def test_tasks_run_on_both_machines_in_the_order_of_the_items(ray: Mapping[str, str], tmp_path: Path) -> None:
-    with ray_tasks(ray["READERSHIP_RAY"], None, LocalPath(tmp_path), 100) as workers:
-        assert len(workers) == 2
-        numbers = [(str(number), number) for number in range(20)]
-        assert list(items.run(workers, square, numbers)) == [(name, n * n) for name, n in numbers]
-        processes = {process for _, process in items.run(workers, process_id, numbers)}
+    with ray_tasks(ray["READERSHIP_RAY"], None, LocalPath(tmp_path)) as tasks:
+        assert tasks.size == 2
+        squares = driver.run(tasks, square, range(20), is_ordered=True)
+        assert [outcome.result() for _, outcome in squares] == [number * number for number in range(20)]
+        processes = {outcome.result() for _, outcome in driver.run(tasks, process_id, range(20))}
     assert os.getpid() not in processes
     assert not list(tmp_path.iterdir())  # the files of the check are deleted
 
@@ -73,38 +72,36 @@ def test_task_of_a_killed_process_is_repeated(
 ) -> None:
     marker = tmp_path / "died"
     lake = tmp_path / "lake"
-    with ray_tasks(ray["READERSHIP_RAY"], 1, LocalPath(lake), 2) as workers:
-        run = items.run(workers, DieOnce(square, marker), [("two", 2), ("three", 3)])
-        assert list(run) == [("two", 4), ("three", 9)]
+    with ray_tasks(ray["READERSHIP_RAY"], 1, LocalPath(lake)) as tasks:
+        assert [outcome.result() for _, outcome in driver.run(tasks, DieOnce(square, marker), [2, 3])] == [4, 9]
     assert marker.exists()
     assert capsys.readouterr().out == ""
 
 
 def test_error_of_a_task_is_as_on_this_machine(ray: Mapping[str, str], tmp_path: Path) -> None:
-    with ray_tasks(ray["READERSHIP_RAY"], 1, LocalPath(tmp_path), 1) as workers:
+    with ray_tasks(ray["READERSHIP_RAY"], 1, LocalPath(tmp_path)) as tasks:
         with pytest.raises(ZeroDivisionError) as caught:
-            list(items.run(workers, divide, [("nought", 0)]))
-        assert caught.value.__notes__ == ["in nought"]
+            tasks.submit(divide, 0).result()
         assert "return 1 / number" in str(caught.value.__cause__)
         with pytest.raises(ItemFailed, match="one and two"):
-            list(items.run(workers, fail, [("two", 2)]))
+            tasks.submit(fail, 2).result()
 
 
 class Dying:
-    """A worker whose process is killed once, after it has done its work and before the result is sent."""
+    """An executor of which a process is killed once, after it has done its work and before the result is sent."""
 
-    def __init__(self, worker: RayTask, marker: Path) -> None:
-        self.worker, self.marker = worker, marker
-        self.has_died, self.restart = worker.has_died, worker.restart
+    def __init__(self, tasks: Executor, marker: Path) -> None:
+        self.tasks, self.marker = tasks, marker
+        self.size, self.has_died = tasks.size, tasks.has_died
 
     def submit(self, function: Callable[[Item], Result], item: Item) -> "Future[Result]":
-        return self.worker.submit(DieOnce(function, self.marker), item)  # type: ignore[arg-type]
+        return self.tasks.submit(DieOnce(function, self.marker), item)  # type: ignore[arg-type]
 
 
 @contextmanager
-def dying(address: str, root: Path, marker: Path, count: int) -> Iterator[list[Dying]]:
-    with ray_tasks(address, None, LocalPath(root), count) as workers:
-        yield [Dying(worker, marker) for worker in workers]
+def dying(address: str, root: Path, marker: Path) -> Iterator[Dying]:
+    with ray_tasks(address, None, LocalPath(root)) as tasks:
+        yield Dying(tasks, marker)
 
 
 def test_rebuild_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(
@@ -114,8 +111,8 @@ def test_rebuild_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(
     with closing(Site(tmp_path / "data")) as site:
         site.post(*rows)
         site.load()
-        workers = partial(dying, ray["READERSHIP_RAY"], site.root, tmp_path / "died")
-        assert rollups.rebuild(site.root, site.spill, 0, open_workers=workers) == Written(rollups=3, rows=22)
+        with dying(ray["READERSHIP_RAY"], site.root, tmp_path / "died") as tasks:
+            assert rollups.rebuild(site.root, site.share, 0, executor=tasks) == Written(rollups=3, rows=22)
         assert (tmp_path / "died").exists()
         chosen = coverage.choose(site.root, site.state(HITS_TABLE).files)
         assert chosen.uncovered == ()
@@ -130,9 +127,9 @@ def test_import_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(
     log = tmp_path / "a.log"
     log.write_bytes(b"".join(line(b"GET /%d HTTP/1.1" % number) + b"\n" for number in range(20_000)))
     with closing(Site(tmp_path / "data")) as site:
-        with dying(ray["READERSHIP_RAY"], site.root, tmp_path / "died", 100) as workers:
+        with dying(ray["READERSHIP_RAY"], site.root, tmp_path / "died") as tasks:
             summary = import_logs(
-                site.hot, site.root, "site", [str(log)], SECRET, (NOON + DAY).timestamp, workers=workers
+                site.hot, site.root, "site", [str(log)], SECRET, (NOON + DAY).timestamp, executor=tasks
             )
         assert (tmp_path / "died").exists()
         assert summary.lines == summary.page_views == 20_000
@@ -215,7 +212,7 @@ def test_machine_that_does_not_see_the_lake_is_named(ray: Mapping[str, str], tmp
             pytest.raises(
                 ClusterUnusable, match=r"^the machine 127\.0\.0\.[23] of the Ray cluster has another lake at /proc/self"
             ),
-            ray_tasks(ray["READERSHIP_RAY"], 1, LocalPath(lake), 1),
+            ray_tasks(ray["READERSHIP_RAY"], 1, LocalPath(lake)),
         ):
             pass
     finally:
@@ -224,5 +221,5 @@ def test_machine_that_does_not_see_the_lake_is_named(ray: Mapping[str, str], tmp
 
 def test_cluster_that_does_not_answer_is_an_error(ray: Mapping[str, str], closed_port: int, tmp_path: Path) -> None:
     address = f"127.0.0.1:{closed_port}"
-    with pytest.raises(ClusterUnusable, match=address), ray_tasks(address, 1, LocalPath(tmp_path), 1):
+    with pytest.raises(ClusterUnusable, match=address), ray_tasks(address, 1, LocalPath(tmp_path)):
         pass

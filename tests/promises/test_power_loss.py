@@ -75,7 +75,7 @@ writer.write(root, database, "2026-09", files, step)
 """
 UPKEEP = """
 step("compaction")
-compact.compact(hot, root, database, 1, 60)
+compact.compact(hot, root, engine.Share(folder / "spill"), 60)
 step("project deletion")
 erase.erase_project(hot, root, database, 'other', 60)
 step("an hour's upkeep")

@@ -19,6 +19,7 @@ from warehouse.integrity.lake_lock import rollups_lock
 from warehouse.lake import delta_table
 from warehouse.maintenance import compact, erase, load, rollup_vacuum, rollups
 from warehouse.maintenance.erase import Chosen
+from warehouse.query import engine
 from warehouse.rollups import writer
 
 if TYPE_CHECKING:
@@ -95,9 +96,12 @@ def load_hits(episode: "Episode", node: Node, hot: HotConnection) -> Begun:
 
 
 def compact_lake(episode: "Episode", node: Node, hot: HotConnection) -> Begun:
-    small, before = episode.chance.randrange(3), node.now.date() if episode.chance.random() < 0.3 else None
-    between = partial(load.load, hot, node.lake, 0, pause)
-    return "compaction", lambda: compact.compact(hot, node.lake, node.database, small, 0, before, between), ignore
+    ended = partial(compact.ended, node.now.date())
+    choose = episode.chance.choice(
+        (compact.tier, ended, *(partial(compact.whole, small_files_max=n) for n in range(3)))
+    )
+    share, between = engine.Share(node.spill), partial(load.load, hot, node.lake, 0, pause)
+    return "compaction", lambda: compact.compact(hot, node.lake, share, 0, choose, between=between), ignore
 
 
 def vacuum(episode: "Episode", node: Node, hot: HotConnection) -> Begun:
@@ -137,7 +141,7 @@ def write_rollups(episode: "Episode", node: Node, hot: HotConnection) -> Begun:
 def rebuild(episode: "Episode", node: Node, hot: HotConnection) -> Begun:
     def call() -> None:
         with rollups_lock(hot, 0):
-            rollups.rebuild(node.lake, node.spill, 0)
+            rollups.rebuild(node.lake, engine.Share(node.spill), 0)
 
     return "rebuild of rollups", call, ignore
 

@@ -11,6 +11,7 @@ from tests.simulation.model import Fault
 from tests.simulation.node import Node
 from warehouse.lake import delta_log, delta_table
 from warehouse.maintenance import rollups
+from warehouse.query import engine
 
 if TYPE_CHECKING:
     from tests.simulation.episode import Episode
@@ -42,7 +43,7 @@ def break_commit(episode: "Episode") -> None:
         _accept(node)
     episode.restart()
     node = episode.nodes[0]
-    rollups.rebuild(node.lake, node.spill, 0)
+    rollups.rebuild(node.lake, engine.Share(node.spill), 0)
 
 
 def _stopped(episode: "Episode") -> Node:

@@ -9,8 +9,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
-from functools import cache, cached_property
+from datetime import UTC, datetime, timedelta
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,8 +132,13 @@ class Site:
         """Delete all loaded batches from the hot log, as if the time for which they are retained had passed."""
         retention.delete_due(self.hot, time.time() + retention.AS_OF_S, retention.RETAINED_BYTES_MAX)
 
-    def compact(self, small_files_max: int = 1, closed_before: date | None = None) -> compact.Compacted:
-        return compact.compact(self.hot, self.root, self.database, small_files_max, 0, closed_before)
+    @property
+    def share(self) -> engine.Share:
+        return engine.Share(self.spill)
+
+    def compact(self, small_files_max: int = 1) -> compact.Compacted:
+        choose = partial(compact.whole, small_files_max=small_files_max)
+        return compact.compact(self.hot, self.root, self.share, 0, choose)
 
     def table(self, spec: delta_table.Spec) -> DeltaTable:
         return delta_table.open_table(self.root, spec)
@@ -229,6 +234,7 @@ from warehouse.maintenance import erase, load
 from warehouse.query import engine
 folder, fatal, passes = LocalPath(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 hot, root, database = batches.connect(folder / "hot.sqlite"), folder / "lake", engine.connect(folder / "spill")
+share = engine.Share(folder / "spill")
 
 def on_step(step):
     global passes

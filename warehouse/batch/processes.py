@@ -1,4 +1,4 @@
-"""Workers on this machine: child processes.
+"""Executor on this machine: child processes.
 
 They are spawned, because delta-rs panics in a forked child process.
 """
@@ -6,14 +6,13 @@ They are spawned, because delta-rs panics in a forked child process.
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from warehouse.batch.call import call
-from warehouse.batch.items import Worker
+from warehouse.batch.driver import THIS_PROCESS, Executor, call
 from warehouse.batch.parent import follow_parent, forking
 
 Item = TypeVar("Item")
@@ -21,71 +20,57 @@ Result = TypeVar("Result")
 _SPAWN = multiprocessing.get_context("spawn")
 
 
-class ThisProcess:
-    """A worker that runs each item in this process, before `submit` returns."""
+class ChildProcesses:
+    """The executor of `size` child processes, each of which starts when no other one is idle.
+
+    Each process is a pool of its own: the death of a process breaks its whole pool.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._calls: dict[ProcessPoolExecutor, Future[Any]] = {}
 
     def submit(self, function: Callable[[Item], Result], item: Item) -> "Future[Result]":
-        future = Future[Result]()
-        try:
-            future.set_result(function(item))
-        except Exception as error:  # noqa: BLE001  # `items.run` raises it
-            future.set_exception(error)
-        return future
-
-    def has_died(self, error: BaseException) -> bool:
-        return False
-
-    def restart(self) -> None:
-        raise NotImplementedError
-
-
-class ChildProcess:
-    """A worker that is a child process. It starts with its first item."""
-
-    def __init__(self) -> None:
-        self.restart()
-
-    def submit(self, function: Callable[[Item], Result], item: Item) -> "Future[Result]":
+        process = self._idle()
         # The first call starts the process, which inherits the blocked signals. The start of multiprocessing's resource
         # tracker would unblock them, but it has run since the pool was created.
         with forking():
-            return self._pool.submit(call, function, item)
+            started = process.submit(call, function, item)
+        self._calls[process] = started
+        return started
 
     def has_died(self, error: BaseException) -> bool:
         return isinstance(error, BrokenProcessPool)
 
-    def restart(self) -> None:
-        self._pool = ProcessPoolExecutor(1, _SPAWN, follow_parent)
-
     def close(self) -> None:
-        """End the process, also in the middle of an item."""
-        for pid in _children_of(self._pool):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self._pool.shutdown()
+        """End the processes, also in the middle of a call."""
+        for process in self._calls:
+            for pid in _children_of(process):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            process.shutdown()
+
+    def _idle(self) -> ProcessPoolExecutor:
+        """Return a process whose last call has ended, or a new one."""
+        for process, last in list(self._calls.items()):
+            if last.done() and isinstance(last.exception(), BrokenProcessPool):
+                del self._calls[process]
+            elif last.done():
+                return process
+        return ProcessPoolExecutor(1, _SPAWN, follow_parent)
 
 
 @contextmanager
-def processes(count: int, items: int) -> Iterator[Sequence[Worker]]:
-    """Yield up to `count` workers for a number of items, and end their processes at the end of the block.
-
-    A single worker runs in this process.
-    """
-    if min(count, items) <= 1:
-        yield [ThisProcess()]
+def processes(count: int) -> Iterator[Executor]:
+    """Yield an executor of `count` processes, and end them at the end of the block. One process is this one."""
+    if count == 1:
+        yield THIS_PROCESS
         return
-    workers = [ChildProcess() for _ in range(min(count, items))]
+    children = ChildProcesses(count)
     try:
-        yield workers
+        yield children
     finally:
-        for worker in workers:
-            worker.close()
-
-
-@contextmanager
-def this_process(items: int) -> Iterator[Sequence[Worker]]:
-    """Yield one worker that runs the items in this process."""
-    yield [ThisProcess()]
+        children.close()
 
 
 def _children_of(pool: ProcessPoolExecutor) -> list[int]:

@@ -1,14 +1,14 @@
-"""Workers in a Ray cluster: each item is a task, in a process on any machine of the cluster.
+"""Executor in a Ray cluster: each call is a task, in a process on any machine of the cluster.
 
 Ray is the extra `ray`, and is imported once a command uses it. This module connects to a cluster that runs, and starts
-none. Ray repeats no task by itself: `items.run` repeats those of processes and machines that died.
+none. Ray repeats no task by itself: `driver.run` repeats those of processes and machines that died.
 """
 
 import logging
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
@@ -20,8 +20,7 @@ from typing import Any, TypeVar
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from warehouse.batch import reach
-from warehouse.batch.call import call
-from warehouse.batch.items import Worker
+from warehouse.batch.driver import Executor, call
 from warehouse.errors import ClusterUnusable
 from warehouse.lake.roots import Root
 
@@ -35,18 +34,19 @@ CHECK_S = 60.0
 """Timeout for the check of a machine, in seconds: Ray starts a process, which loads the libraries."""
 
 
-class RayTask:
-    """A worker that runs each item as a task. Ray chooses the process, or waits until one has a free core."""
+class RayTasks:
+    """The executor that runs `size` tasks at a time. Ray chooses the process, or waits until one has a free core."""
 
-    def __init__(self, ray: Any) -> None:
-        self._ray = ray
+    def __init__(self, ray: Any, size: int) -> None:
+        self.size, self._ray = size, ray
         self._task = ray.remote(_outcome).options(num_cpus=1, max_retries=0)
-        self._running: Any = None
+        self._running: dict[Future[Any], Any] = {}
 
     def submit(self, function: Callable[[Item], Result], item: Item) -> "Future[Result]":
         future = Future[Result]()
-        self._running = self._task.remote(function, item)
-        self._running.future().add_done_callback(partial(_resolve, future))
+        task = self._running[future] = self._task.remote(function, item)
+        future.add_done_callback(self._running.pop)
+        task.future().add_done_callback(partial(_resolve, future))
         return future
 
     def has_died(self, error: BaseException) -> bool:
@@ -56,18 +56,15 @@ class RayTask:
             (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError, errors.ObjectLostError),
         )
 
-    def restart(self) -> None:
-        """Do nothing: the next task gets another process."""
-
     def close(self) -> None:
-        """End the process of the last task if the task still runs."""
-        if self._running is not None:
-            self._ray.cancel(self._running, force=True)
+        """End the processes of the tasks that run."""
+        for task in list(self._running.values()):
+            self._ray.cancel(task, force=True)
 
 
 @contextmanager
-def ray_tasks(address: str, count: int | None, root: Root, items: int) -> Iterator[Sequence[Worker]]:
-    """Yield up to `count` workers for a number of items, by default as many as the cluster has cores.
+def ray_tasks(address: str, count: int | None, root: Root) -> Iterator[Executor]:
+    """Yield an executor of `count` tasks at a time, by default as many as the cluster has cores.
 
     Each machine of the cluster is checked first: its processes must read and write the lake at `root`. Tasks that run
     at the end of the block are ended. In the block, what is printed to standard output goes to standard error.
@@ -79,13 +76,11 @@ def ray_tasks(address: str, count: int | None, root: Root, items: int) -> Iterat
         ray = _connect(address)
         try:
             _check(ray, root)
-            cores = int(ray.cluster_resources().get("CPU", 0))
-            workers = [RayTask(ray) for _ in range(max(1, min(count or cores, items)))]
+            tasks = RayTasks(ray, count or max(1, int(ray.cluster_resources().get("CPU", 0))))
             try:
-                yield workers
+                yield tasks
             finally:
-                for worker in workers:
-                    worker.close()
+                tasks.close()
         finally:
             ray.shutdown()
 
@@ -189,7 +184,7 @@ class TaskTraceback(Exception):
 def _outcome(function: Callable[[Item], Result], item: Item) -> _Outcome:
     try:
         return _Outcome(call(function, item))
-    except Exception as error:  # noqa: BLE001  # `items.run` raises it
+    except Exception as error:  # noqa: BLE001  # the caller of `driver.run` gets it
         return _Outcome(error=error, traceback="".join(format_exception(error)))
 
 

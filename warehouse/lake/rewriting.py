@@ -9,20 +9,13 @@ from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import RemoveAction
 
 from warehouse.errors import LakeBusy
-from warehouse.lake import delta_log, roots, row_groups
-from warehouse.lake.delta_table import (
-    GRACE_H,
-    TARGET_FILE_BYTES,
-    File,
-    Spec,
-    add_action,
-    writer_properties,
-)
+from warehouse.lake import delta_log, delta_table, roots, row_groups
+from warehouse.lake.delta_table import GRACE_H, TARGET_FILE_BYTES, File, Spec, add_action
 from warehouse.lake.roots import Root
 
 ATTEMPTS = 5
@@ -71,28 +64,6 @@ def write_partition(root: Root, spec: Spec, partition: str, rows: pa.RecordBatch
 
 
 @delta_log.reaching
-def replace_partition(
-    table: DeltaTable, spec: Spec, partition: str, rows: pa.RecordBatchReader, rows_max: int = row_groups.ROWS_MAX
-) -> None:
-    """Replace the rows of a partition, in one commit. A row group has at most `rows_max` rows.
-
-    Raises:
-        deltalake.exceptions.CommitFailedError: another node appended to the partition after the handle's version.
-    """
-    since = table.version()
-    write_deltalake(
-        table,
-        rows,
-        mode="overwrite",
-        predicate=f"{spec.partition} = '{partition}'",
-        writer_properties=writer_properties(rows_max),
-        target_file_size=TARGET_FILE_BYTES,
-        post_commithook_properties=delta_log.NO_HOOKS,
-    )
-    delta_log.persist(table, since)
-
-
-@delta_log.reaching
 def replace_files(table: DeltaTable, spec: Spec, old: Sequence[File], new: Sequence[File]) -> None:
     """Replace files of a table by new files in its folder, in one commit.
 
@@ -121,6 +92,19 @@ def replace_files(table: DeltaTable, spec: Spec, old: Sequence[File], new: Seque
     )
     table.update_incremental()  # a write transaction does not update the handle
     delta_log.persist(table, since)
+
+
+def replace_live(root: Root, spec: Spec, old: Sequence[File], new: Sequence[File]) -> bool:
+    """Replace files of a partition by uncommitted ones, unless another process has replaced one of them meanwhile.
+
+    Rows that were added meanwhile are in other files, and stay. The caller has locked the lake.
+    """
+    table, fresh = delta_table.open_table(root, spec), renewed(new)
+    live = delta_table.list_files(table, spec, old[0].partition)
+    if fresh is None or not set(old) <= set(live):
+        return False
+    replace_files(table, spec, old, fresh)
+    return True
 
 
 def renewed(files: Sequence[File]) -> tuple[File, ...] | None:

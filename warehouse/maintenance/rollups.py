@@ -12,19 +12,17 @@ from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from itertools import chain
-from pathlib import Path
 
 import duckdb
 
-from warehouse.batch import items, steps
-from warehouse.batch.items import OpenWorkers
-from warehouse.batch.processes import this_process
+from warehouse.batch import driver, steps
+from warehouse.batch.driver import THIS_PROCESS, Executor
 from warehouse.hotlog import disk_space
 from warehouse.lake import delta_table, roots
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.lake.lock import write_lock
 from warehouse.lake.roots import Root
-from warehouse.query import engine
+from warehouse.query.engine import Share
 from warehouse.rollups import coverage, ranked, writer
 from warehouse.rollups.coverage import Coverage
 from warehouse.rollups.writer import OnStep, Prepared
@@ -121,43 +119,46 @@ def write_stale(root: Root, database: duckdb.DuckDBPyConnection, wait_s: float) 
 
 def rebuild(
     root: Root,
-    spill: Path,
+    share: Share,
     wait_s: float,
     on_month: OnMonth = lambda done, total: None,
-    open_workers: OpenWorkers = this_process,
+    executor: Executor = THIS_PROCESS,
 ) -> Written:
     """Write a rollup for each month from `hits` alone, and take all others out of use.
 
-    Under one lock, each worker prepares a month, and this process commits these months in order. `spill` is the folder
-    in which the databases of the workers make folders for larger sorts.
+    The executor prepares the months, and this process commits them under the lock. The others are written if one fails.
 
     Raises:
         LakeBusy: another process wrote rollups for `wait_s` seconds.
-        WorkerDied: workers died with the same month again and again.
+        WorkerDied: processes died with the same month again and again.
     """
-    done = Written(0, 0)
-    months = sorted({*files_by_month(root), *coverage.list_months(root)})
-    with open_workers(len(months)) as workers:
-        for start in range(0, len(months), len(workers)):
-            batch = {month: Month(root, month, spill, len(workers)) for month in months[start : start + len(workers)]}
-            with lock(root, wait_s):
-                for number, (month, prepared) in enumerate(items.run(workers, prepare, batch.items()), start=start + 1):
-                    rows = _replace(root, month, prepared)
-                    done = Written(done.rollups + (prepared is not None), done.rows + rows)
-                    on_month(number, len(months))
-    with engine.share(spill, 1) as database:
-        _rank(root, database, wait_s)
-    return done
+    done: list[Written] = []
+
+    def commit(task: Month, prepared: Prepared | None) -> None:
+        with lock(root, wait_s):
+            done.append(Written(int(prepared is not None), _replace(root, task.month, prepared)))
+        on_month(len(done), len(months))
+
+    def rank() -> None:
+        with share.database() as database:
+            _rank(root, database, wait_s)
+
+    months = [Month(root, month, share) for month in sorted({*files_by_month(root), *coverage.list_months(root)})]
+    commits = driver.commits(executor, prepare, months, commit)
+    steps.run_all(chain(commits, [("the ranking of paths", rank)]))
+    return Written(sum(each.rollups for each in done), sum(each.rows for each in done))
 
 
 @dataclass(frozen=True, slots=True)
 class Month:
-    """A month (YYYY-MM) whose rollup a worker prepares, one of `workers` that share the machine's cores."""
+    """A month (YYYY-MM) whose rollup is prepared."""
 
     root: Root
     month: str
-    spill: Path
-    workers: int
+    share: Share
+
+    def __str__(self) -> str:
+        return f"the rollup of {self.month}"
 
 
 def prepare(task: Month) -> Prepared | None:
@@ -165,7 +166,7 @@ def prepare(task: Month) -> Prepared | None:
     files = files_by_month(task.root).get(task.month, ())
     if not files:
         return None
-    with engine.share(task.spill, task.workers) as database:
+    with task.share.database() as database:
         return writer.prepare(task.root, database, task.month, files, is_copied=False)
 
 

@@ -5,7 +5,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from warehouse.batch import steps
-from warehouse.errors import ClusterUnusable
 from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.lake_lock import rollups_lock
 from warehouse.lake.roots import Root
@@ -32,8 +31,8 @@ def run(
 ) -> Upkeep:
     """Compact the lake by `compact_all`, write rollups by `write_due`, and delete unused files and rollups.
 
-    Each step runs, also if one before it failed, unless it would fail for the same reason: see `steps.run_all`. Nothing
-    more is done if a Ray cluster cannot be used. `write_due` is called with `on_month`, which `progress` yields.
+    Each step runs, also if one before it failed, unless it would fail for the same reason: see `steps.run_all`.
+    `write_due` is called with `on_month`, which `progress` yields.
 
     Raises:
         ExceptionGroup: several partitions or steps failed.
@@ -55,5 +54,5 @@ def run(
         ("the removal of unused files", lambda: compact.vacuum(hot, root, wait_s)),
         ("the removal of unused rollups", remove_rollups),
     ]
-    steps.run_all(tasks, lambda error: steps.is_of_lake(error) or isinstance(error, ClusterUnusable))
+    steps.run_all(tasks, steps.is_of_lake)
     return Upkeep(done[0], written[0].rollups)

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -105,19 +106,24 @@ def connect(spill: Path, memory_limit: str = MEMORY_LIMIT, threads: int | None =
     return database
 
 
-@contextmanager
-def share(spill: Path, workers: int) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Yield the database of one of `workers` processes that share the cores of the machine, and close it.
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Share of a machine for the database of a task, of which `workers` run at the same time."""
 
-    The database has the default memory limit. Larger sorts spill into a folder in `spill`, which is deleted at the end.
-    """
-    disk.make_folder(spill)
-    threads = max(1, len(os.sched_getaffinity(0)) // workers)
-    with (
-        TemporaryDirectory(prefix=f"worker_{os.getpid()}_", dir=spill) as folder,
-        closing(connect(Path(folder), threads=threads)) as database,
-    ):
-        yield database
+    spill: Path
+    workers: int = 1
+    memory_limit: str = MEMORY_LIMIT
+
+    @contextmanager
+    def database(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Yield a new database, and close it. Larger sorts spill into a folder in `spill`, which is deleted."""
+        disk.make_folder(self.spill)
+        threads = max(1, len(os.sched_getaffinity(0)) // self.workers)
+        with (
+            TemporaryDirectory(prefix=f"worker_{os.getpid()}_", dir=self.spill) as folder,
+            closing(connect(Path(folder), self.memory_limit, threads)) as database,
+        ):
+            yield database
 
 
 def _remove_dead(spill: Path) -> None:
@@ -142,11 +148,6 @@ def _is_alive(pid: int) -> bool:
     except PermissionError:  # of another user
         pass
     return True
-
-
-def spill_folder(database: duckdb.DuckDBPyConnection) -> Path:
-    """Return the folder into which a database spills."""
-    return Path(database.execute("SELECT current_setting('temp_directory')").fetchall()[0][0])
 
 
 @contextmanager

@@ -3,17 +3,18 @@
 import gc
 import os
 from contextlib import nullcontext
+from functools import partial
 
 import click
 
 from api.cli.options import network
-from api.cli.options.workers import is_chosen, on_option, open_workers, processes_option
+from api.cli.options.workers import executor, is_chosen, on_option, processes_option
 from api.settings import Settings
 from ingest.classification.pool import classifier_processes, classify_many
 from ingest.formats.detect import NAMES
 from ingest.formats.page_filter import Pages
 from ingest.imports.files import STDIN
-from warehouse.batch.items import OpenWorkers
+from warehouse.batch.driver import OpenExecutor
 
 AUTO = "auto"
 
@@ -71,13 +72,13 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
     if is_followed and (dry_run or STDIN in files):
         raise click.UsageError("--follow reads files that grow: it takes neither --dry-run nor standard input")
     settings = network.with_options(settings, is_reverse_dns)
-    workers = None if is_followed else _workers(settings, place, count)
+    open_executor = None if is_followed else _executor(settings, place, count)
     if is_followed and (place or count):
         raise click.UsageError("--follow reads small pieces: it takes neither --on nor --processes")
     if not is_followed:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's idle thread takes 20 ms of processor time
     with (
-        nullcontext(classify_many) if is_followed or workers else classifier_processes() as classifier,
+        nullcontext(classify_many) if is_followed or open_executor else classifier_processes() as classifier,
     ):
         gc.disable()  # imports create no garbage, and the collector takes a sixth of their time
         from api.cli.log_import import reading  # noqa: PLC0415  # Arrow, which has threads, loads after the forks
@@ -86,14 +87,14 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
         gc.freeze()
         gc.enable()
         options = Options(None if form == AUTO else form, Pages(include, exclude), dry_run, is_followed)
-        parsers = reading.Parsers(classifier, workers)
+        parsers = reading.Parsers(classifier, open_executor)
         reading.run(settings, project_id, files, options, parsers, despite_loss)
 
 
-def _workers(settings: Settings, place: str | None, count: int | None) -> OpenWorkers | None:
-    """Return the function that starts the workers; None if the threads of this process parse."""
+def _executor(settings: Settings, place: str | None, count: int | None) -> OpenExecutor | None:
+    """Return the function that opens the executor; None if the threads of this process parse."""
     if not is_chosen(settings, place, count):
         return None
     if settings.reverse_dns:
         raise click.UsageError("workers do not look up reverse DNS: turn it off, or use neither Ray nor --processes")
-    return open_workers(settings, place, count)
+    return partial(executor, settings, place, count)

@@ -23,14 +23,12 @@ from ingest.imports.chunk import Summary
 from ingest.imports.importer import Import, Options, import_logs
 from ingest.imports.tail import follow
 from ingest.verification import verifier as verifiers
-from warehouse.batch.items import OpenWorkers
+from warehouse.batch.driver import OpenExecutor
 from warehouse.control import project_check
 from warehouse.control.project_check import Check
 from warehouse.hotlog import batches
 from warehouse.integrity import completeness
 
-ITEMS_MAX = 1_000
-"""Number of items for which workers are opened: more than there are workers, as the number of chunks is not known."""
 LOG = logging.getLogger("readership.import")
 
 
@@ -39,7 +37,7 @@ class Parsers:
     """Processes beside this one: for user agents, and for whole chunks."""
 
     classifier: Classifier
-    workers: OpenWorkers | None
+    executor: OpenExecutor | None
 
 
 def run(
@@ -116,7 +114,7 @@ def _import(
         _progress(size) as on_read,
         closing(batches.connect(settings.hot_log)) as hot,
         closing(verifiers.create(settings.ranges, is_reverse_dns=settings.reverse_dns)) as verifier,
-        parsers.workers(ITEMS_MAX) if parsers.workers else nullcontext(()) as workers,
+        parsers.executor() if parsers.executor else nullcontext() as executor,
     ):
         return import_logs(
             hot,
@@ -130,7 +128,7 @@ def _import(
             parsers.classifier,
             check,
             verifier,
-            workers,
+            executor,
         )
 
 

@@ -1,13 +1,13 @@
 """Options with which an operator chooses where the workers of a command run, and how many there are."""
 
 from collections.abc import Callable
-from functools import partial
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 import click
 
 from api.settings import Settings
-from warehouse.batch.items import OpenWorkers
+from warehouse.batch.driver import Executor
 from warehouse.batch.processes import processes
 
 LOCAL, RAY = "local", "ray"
@@ -36,16 +36,16 @@ def is_chosen(settings: Settings, place: str | None, count: int | None) -> bool:
     return bool(place == RAY or count or (settings.ray and place != LOCAL))
 
 
-def open_workers(settings: Settings, place: str | None, count: int | None) -> OpenWorkers:
-    """Return the function that starts up to `count` workers: by default one on this machine, or one for each core of
-    the cluster.
+def executor(settings: Settings, place: str | None, count: int | None) -> AbstractContextManager[Executor]:
+    """Return the executor of up to `count` calls at a time: by default one in this process, or one for each core of the
+    cluster.
 
     Raises:
         ClusterUnusable: Ray is to be used and is not installed.
     """
     if (place or (RAY if settings.ray else LOCAL)) == LOCAL:
-        return partial(processes, count or 1)
+        return processes(count or 1)
     from warehouse.batch import ray_workers  # noqa: PLC0415  # only with Ray
 
     ray_workers.require_installed()
-    return partial(ray_workers.ray_tasks, settings.ray or AUTO, count, settings.lake)
+    return ray_workers.ray_tasks(settings.ray or AUTO, count, settings.lake)

@@ -1,8 +1,8 @@
-"""Parsing and preparation of the chunks of a log in workers of `warehouse.batch`, several at a time.
+"""Parsing and preparation of the chunks of a log in an executor of `warehouse.batch`, several at a time.
 
 This process reads the log, and sends the bytes of each chunk to a worker, which needs access to the lake but not to the
-log. Each chunk except the last one has CHUNK_BLOCKS blocks. Without workers, the chunks of a JSON log are larger, and
-the last blocks of a log are a chunk of their own.
+log. Each chunk except the last one has CHUNK_BLOCKS blocks. Without an executor, the chunks of a JSON log are larger,
+and the last blocks of a log are a chunk of their own.
 """
 
 import pickle
@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import count, islice
+from itertools import islice
 
 import pyarrow as pa
 
@@ -25,8 +25,8 @@ from ingest.imports.prepared.preparation import Prepared, Target, prepare
 from ingest.imports.request_cache import request_cache
 from ingest.imports.rows import PARSED_HITS
 from ingest.verification.verifier import Verifier
-from warehouse.batch import items
-from warehouse.batch.items import Worker
+from warehouse.batch import driver
+from warehouse.batch.driver import Executor
 from warehouse.lake.staging import Staged, sync
 
 
@@ -50,7 +50,7 @@ def is_possible(format: Format) -> bool:
 
 
 def chunks(
-    workers: Sequence[Worker], blocks: Iterator[Block], new_task: Callable[[tuple[Block, ...]], Task]
+    executor: Executor, blocks: Iterator[Block], new_task: Callable[[tuple[Block, ...]], Task]
 ) -> Iterator[tuple[ParseResult, Fingerprint, Prepared]]:
     """Yield the result without hits, the fingerprint and the rows of each chunk, in the order of the log.
 
@@ -58,14 +58,13 @@ def chunks(
     """
     started = deque[_Started]()
 
-    def tasks() -> Iterator[tuple[str, Task]]:
-        for number in count(1):
-            if not (chunk := tuple(islice(blocks, CHUNK_BLOCKS))):
-                return
+    def tasks() -> Iterator[Task]:
+        while chunk := tuple(islice(blocks, CHUNK_BLOCKS)):
             started.append(_Started.of(chunk))
-            yield f"chunk {number}", new_task(chunk)
+            yield new_task(chunk)
 
-    for _, (result, prepared) in items.run(workers, parse_and_prepare, tasks()):
+    for _, parsed in driver.run(executor, parse_and_prepare, tasks(), is_ordered=True):
+        result, prepared = parsed.result()
         yield result, started.popleft().fingerprint_of(result), prepared
 
 

@@ -7,8 +7,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
-from warehouse.batch.items import Item, Result
-from warehouse.batch.processes import ChildProcess
+from warehouse.batch.driver import Item, Result
+from warehouse.batch.processes import ChildProcesses
 
 
 def square(number: int) -> int:
@@ -53,11 +53,11 @@ class DieOnce:
         return result
 
 
-class DyingProcess(ChildProcess):
-    """A worker whose process dies once."""
+class DyingProcesses(ChildProcesses):
+    """An executor of child processes, the first of which dies once."""
 
-    def __init__(self, marker: Path) -> None:
-        super().__init__()
+    def __init__(self, size: int, marker: Path) -> None:
+        super().__init__(size)
         self.marker = marker
 
     def submit(self, function: Callable[[Item], Result], item: Item) -> "Future[Result]":

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.warehouse.batch.tasks import DyingProcess, fail, process_id, square
+from tests.warehouse.batch.tasks import DyingProcesses, fail, process_id, square
 from tests.warehouse.site import ROOT
-from warehouse.batch import items
-from warehouse.batch.processes import ChildProcess, processes
+from warehouse.batch import driver
+from warehouse.batch.processes import processes
 from warehouse.errors import ItemFailed
 
 # A child process runs this file, too, before it runs `follow_parent`. The marker lets the first one do so alone.
@@ -29,12 +29,12 @@ if __name__ == "__mp_main__":
 else:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have ignored it for what it starts
     from tests.warehouse.batch.tasks import square
-    from warehouse.batch import items
+    from warehouse.batch import driver
     from warehouse.batch.processes import processes
 
     try:
-        with processes(2, 2) as workers:
-            list(items.run(workers, square, [(str(number), number) for number in range(100_000)]))
+        with processes(2) as children:
+            list(driver.run(children, square, range(100_000)))
     except KeyboardInterrupt:
         print("interrupted")
 """
@@ -42,28 +42,36 @@ else:
 
 def test_dead_child_is_replaced_and_its_item_repeated(tmp_path: Path) -> None:
     marker = tmp_path / "died"
-    worker = DyingProcess(marker)
+    children = DyingProcesses(1, marker)
     try:
-        assert list(items.run([worker], square, [("two", 2), ("three", 3)])) == [("two", 4), ("three", 9)]
+        assert [outcome.result() for _, outcome in driver.run(children, square, [2, 3])] == [4, 9]
         assert marker.exists()
+        ((_, outcome),) = driver.run(children, fail, [2])
         with pytest.raises(ItemFailed, match="one and two"):
-            list(items.run([worker], fail, [("two", 2)]))
-        pid = worker.submit(process_id, 0).result()
+            outcome.result()
+        pid = children.submit(process_id, 0).result()
     finally:
-        worker.close()
+        children.close()
     assert pid != os.getpid()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 
 
 def test_busy_child_ends_with_its_block() -> None:
-    worker = ChildProcess()
-    pid = worker.submit(process_id, 0).result()
-    call = worker.submit(_wait_for_ever, 0)
-    worker.close()
+    with processes(2) as children:
+        pid = children.submit(process_id, 0).result()
+        call = children.submit(_wait_for_ever, 0)
     assert call.exception() is not None
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_second_process_starts_when_the_first_one_is_busy() -> None:
+    with processes(2) as children:
+        first, again = (children.submit(process_id, 0).result() for _ in range(2))
+        children.submit(_wait_for_ever, 0)
+        second = children.submit(process_id, 0).result()
+    assert first == again != second
 
 
 def test_ctrl_c_while_a_child_starts_interrupts_only_the_parent_process(tmp_path: Path) -> None:
@@ -81,9 +89,9 @@ def test_ctrl_c_while_a_child_starts_interrupts_only_the_parent_process(tmp_path
     assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
 
 
-def test_one_item_runs_in_this_process() -> None:
-    with processes(2, 1) as workers:
-        assert list(items.run(workers, process_id, [("one", 1)])) == [("one", os.getpid())]
+def test_one_process_is_this_one() -> None:
+    with processes(1) as executor:
+        assert executor.submit(process_id, 1).result() == os.getpid()
 
 
 def _wait_for_ever(number: int) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import duckdb
 import pytest
 
-from tests.warehouse.maintenance.reclassification.rules import RULES
+from tests.warehouse.maintenance.reclassification import steps as reclassification
+from tests.warehouse.maintenance.reclassification.steps import run_reclassify
 from tests.warehouse.site import DAY, NOON, Site, die_at, key, rank, view
 from warehouse.lake.agents_file import write_agents
 from warehouse.maintenance import catch_up, erase
-from warehouse.maintenance.reclassification import reclassify
 from warehouse.query import sql
 from warehouse.query.time_range import FIRST, LAST
 from warehouse.report.reports import Reports
@@ -30,16 +30,13 @@ ROWS = [
 RANGES = ((FIRST, None), (NOON - 20 * DAY, NOON), (NOON - 1.5 * DAY, NOON + 0.5 * DAY))
 Rewrite = Callable[[Site, catch_up.OnStep], object]
 REWRITES: dict[str, Rewrite] = {
-    "reclassify": lambda site, on_step: reclassify.reclassify(
-        site.hot, site.root, site.database, RULES, 0, on_step=on_step
-    ),
+    "reclassify": lambda site, on_step: run_reclassify(site.hot, site.root, site.share, 0, on_step),
     "project": lambda site, on_step: erase.erase_project(site.hot, site.root, site.database, "goes", 0, on_step),
     "days": lambda site, on_step: erase.erase_before(site.hot, site.root, date(2026, 9, 15), 10, 0, on_step),
 }
 KILLED = {
-    "reclassify": "from tests.warehouse.maintenance.reclassification.rules import RULES\n"
-    "from warehouse.maintenance.reclassification import reclassify\n"
-    "reclassify.reclassify(hot, root, database, RULES, 10, on_step=on_step)",
+    "reclassify": "from tests.warehouse.maintenance.reclassification.steps import run_reclassify\n"
+    "run_reclassify(hot, root, share, 10, on_step)",
     "project": 'erase.erase_project(hot, root, database, "goes", 10, on_step)',
 }
 
@@ -100,13 +97,13 @@ def test_reports_agree_with_the_views_at_each_step_of_a_rewrite(site: Site, repo
 
     assert_consistent(site, reports, Counter(map(key, ROWS)))
     REWRITES[rewrite](site, look)
-    assert steps.keys() == set(reclassify.STEPS if rewrite == "reclassify" else erase.STEPS)
+    assert steps.keys() == set(reclassification.STEPS if rewrite == "reclassify" else erase.STEPS)
     assert_consistent(site, reports)
 
 
 @pytest.mark.parametrize(
     ("rewrite", "step"),
-    [(each, step) for each, of in (("reclassify", reclassify), ("project", erase)) for step in of.STEPS],
+    [(each, step) for each, of in (("reclassify", reclassification), ("project", erase)) for step in of.STEPS],
 )
 def test_reports_agree_with_the_views_after_a_rewrite_was_killed(
     site: Site, reports: Reports, rewrite: str, step: str

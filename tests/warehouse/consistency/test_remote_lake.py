@@ -32,7 +32,7 @@ USES_OF_A_TABLE: tuple[Callable[[DeltaTable], object], ...] = (
     lambda table: delta_table.offset(table, "node"),
     lambda table: delta_table.append(table, ROWS, "node", 9),
     lambda table: delta_table.add_files(table, HITS_TABLE, (), "node", 9),
-    lambda table: rewriting.replace_partition(table, HITS_TABLE, NOON.date().isoformat(), ROWS.to_reader()),
+    lambda table: rewriting.replace_files(table, HITS_TABLE, (), ()),
     lambda table: delta_table.delete(table, "path = '/a'"),
     delta_table.vacuum,
 )

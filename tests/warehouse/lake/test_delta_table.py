@@ -17,8 +17,8 @@ from warehouse.lake.roots import LocalPath
 COMMITS: dict[str, Callable[[DeltaTable], object]] = {
     "append": lambda table: delta_table.append(table, hits_of(hot_rows(table)), "node", 9),
     "add_files": lambda table: delta_table.add_files(table, HITS_TABLE, staged(table), "node", 9),
-    "replace_partition": lambda table: rewriting.replace_partition(
-        table, HITS_TABLE, NOON.date().isoformat(), table.to_pyarrow_table().to_reader()
+    "replace_files": lambda table: rewriting.replace_files(
+        table, HITS_TABLE, delta_table.list_files(table, HITS_TABLE), staged(table)
     ),
     "delete": lambda table: delta_table.delete(table, "path = '/a'"),
 }

@@ -74,7 +74,7 @@ def test_loads_compactions_rollups_and_deletions_write_small_groups(site: Site) 
     limit = BYTES_MAX + 200_000  # of headers of pages
     assert largest(hits) <= limit
     site.compact()
-    monthly.rebuild(site.root, site.spill, 0)
+    monthly.rebuild(site.root, site.share, 0)
     erase.erase_project(site.hot, site.root, site.database, "another", 0)
     deleted = delta_table.delete(site.table(delta_table.HITS_TABLE), "path < '/000001'", 4_000)
     assert deleted == 1

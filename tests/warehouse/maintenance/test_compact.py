@@ -1,11 +1,12 @@
 """Compaction and vacuum reduce the number of files and change no answer."""
 
+import math
 import os
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import closing, nullcontext
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -15,13 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake.exceptions import CommitFailedError
 
-from tests.warehouse.batch.tasks import DyingProcess
+from tests.warehouse.batch.tasks import DyingProcesses
 from tests.warehouse.site import DAY, NOON, Site, key, some_rows, view
-from warehouse.batch.items import Item, OpenWorkers, Result
-from warehouse.batch.processes import ChildProcess, ThisProcess, this_process
+from warehouse.batch.driver import Executor, Item, Result, ThisProcess
 from warehouse.errors import LakeBusy, WorkerDied
 from warehouse.hotlog import batches
 from warehouse.lake import delta_table, rewriting
+from warehouse.lake.delta_table import File
 from warehouse.lake.lock import write_lock
 from warehouse.lake.roots import LocalPath
 from warehouse.maintenance import compact, load
@@ -49,19 +50,15 @@ def test_compacted_partition_has_one_file(site: Site) -> None:
     assert files(site, delta_table.HITS_TABLE) == {"2026-09-15": 1, "2026-09-16": 1, "2026-09-17": 1}
 
 
-@pytest.mark.parametrize("workers", [None, this_process])
 def test_files_of_a_lake_behind_a_symbolic_link_are_named_from_the_folder_of_their_table(
-    site: Site, tmp_path: Path, workers: OpenWorkers | None
+    site: Site, tmp_path: Path
 ) -> None:
     link = tmp_path / "link"
     link.symlink_to(site.root)
     for row in some_rows(0, 6):
         site.post(row)
         load.load(site.hot, LocalPath(link), 0)
-    if workers is None:
-        compact.compact(site.hot, LocalPath(link), site.database, 1, 0)
-    else:
-        compact.compact_in_workers(site.hot, LocalPath(link), site.database, workers, 0)
+    compact.compact(site.hot, LocalPath(link), site.share, 0)
     paths = pa.table(site.table(delta_table.HITS_TABLE).get_add_actions())["path"].to_pylist()
     assert {path.count("/") for path in paths} == {1}
     assert len(site.stored(delta_table.HITS_TABLE)) == 6
@@ -120,13 +117,16 @@ def test_rows_of_each_file_are_in_the_order_of_the_table(site: Site, compacted: 
             assert places == sorted(places)
 
 
-def test_closed_before_excludes_the_open_day_and_month(site: Site) -> None:
+def test_day_and_month_that_have_not_ended_are_left_out(site: Site) -> None:
     for _ in range(2):
         days = [NOON + day * DAY for day in (-20, -16, -15, -1, 0)]
         site.post(*(view(ts=day) for day in days), *(view(ts=day, traffic="bot", status=404) for day in days))
         site.load()
-    today = (NOON - DAY).date()
-    assert site.compact(closed_before=today) == Compacted(partitions=4, files_before=8, files_after=4)
+
+    def compact_ended(before: date) -> Compacted:
+        return compact.compact(site.hot, site.root, site.share, 0, partial(compact.ended, before))
+
+    assert compact_ended((NOON - DAY).date()) == Compacted(partitions=4, files_before=8, files_after=4)
     assert files(site, delta_table.HITS_TABLE) == {
         "2026-08-26": 1,
         "2026-08-30": 1,
@@ -135,12 +135,50 @@ def test_closed_before_excludes_the_open_day_and_month(site: Site) -> None:
         "2026-09-15": 2,
     }
     assert files(site, delta_table.DAILY_ERRORS_TABLE) == {"2026-08": 1, "2026-09": 2}
-    site.compact(closed_before=date(2026, 10, 1))
+    compact_ended(date(2026, 10, 1))
     assert (
         set(files(site, delta_table.HITS_TABLE).values())
         == set(files(site, delta_table.DAILY_ERRORS_TABLE).values())
         == {1}
     )
+
+
+LOADS_A_DAY = 1_440
+"""Number of loads of a day, one a minute."""
+
+
+@pytest.mark.parametrize("rows_of", [lambda load: 100, lambda load: 1 + load % 7 * load], ids=["steady", "varied"])
+def test_row_of_today_is_rewritten_a_logarithmic_number_of_times(rows_of: Callable[[int], int]) -> None:
+    """Each file has the number of its rows, and the number of times that each of them was rewritten at most."""
+    day: dict[File, int] = {}
+    written = loaded = 0
+    for number in range(LOADS_A_DAY):
+        day[File(f"load-{number}", "2026-09-15", 10_000, rows_of(number))] = 0
+        loaded += rows_of(number)
+        if chosen := compact.tier(list(day)):
+            rows, times = sum(file.rows for file in chosen), 1 + max(day.pop(file) for file in chosen)
+            day[File(f"merged-{number}", "2026-09-15", 10_000, rows)] = times
+            written += rows
+        assert len(day) <= 2 * compact.CROWDED_FILES
+    least = min(map(rows_of, range(LOADS_A_DAY)))
+    assert max(day.values()) <= 1 + math.log(loaded / least, compact.GROWTH)
+    assert written <= 5 * loaded
+    assert compact.whole(list(day)) == list(day)
+
+
+def test_tiers_leave_out_a_file_until_the_smaller_ones_have_three_times_its_rows(site: Site) -> None:
+    def load(rows: int) -> None:
+        site.post(*(view(ts=NOON) for _ in range(rows)))
+        site.load()
+
+    load(100)
+    for rows, expected in ((1, [16, 100]), (2, [16, 32, 100]), (20, [468])):
+        for _ in range(compact.CROWDED_FILES):
+            load(rows)
+        compact.compact(site.hot, site.root, site.share, 0, compact.tier)
+        assert sorted(file.rows for file in site.state(delta_table.HITS_TABLE).files) == expected
+    assert len(site.stored(delta_table.HITS_TABLE)) == 468
+    assert site.faults() == []
 
 
 def test_lake_is_unlocked_after_each_partition(site: Site) -> None:
@@ -151,7 +189,7 @@ def test_lake_is_unlocked_after_each_partition(site: Site) -> None:
         site.post(waiting.pop())
         assert site.load().rows == 1
 
-    compact.compact(site.hot, site.root, site.database, 1, 0, between=post_and_load)
+    compact.compact(site.hot, site.root, site.share, 0, between=post_and_load)
     assert waiting == []
     assert site.daily_views() == Counter(map(key, some_rows(0, 12)))
 
@@ -250,27 +288,24 @@ def test_partition_with_a_damaged_file_does_not_prevent_the_compaction_of_the_ot
     Path(damaged.path).write_bytes(b"PAR1 and no more")
     between = Counter[str]()
     with pytest.raises(duckdb.Error) as caught:
-        compact.compact(site.hot, site.root, site.database, 1, 0, between=lambda: between.update(["call"]))
+        compact.compact(site.hot, site.root, site.share, 0, between=lambda: between.update(["call"]))
     assert files(site, delta_table.HITS_TABLE) == {"2026-09-15": 3, "2026-09-16": 1, "2026-09-17": 1}
     assert between == {"call": 3}
     assert caught.value.__notes__ == ["in hits of 2026-09-15"]
 
 
-@pytest.mark.long
 def test_each_partition_with_a_damaged_file_is_named_by_an_error(site: Site) -> None:
-    compactions: tuple[Callable[[], Compacted], ...] = (site.compact, lambda: compact_in_workers(site))
-    for compact_all in compactions:
-        load_each(site, 9)
-        for file in site.state(delta_table.HITS_TABLE).files:
-            if file.partition != "2026-09-16":
-                Path(file.path).write_bytes(b"PAR1 and no more")
-        with pytest.raises(ExceptionGroup) as caught:
-            compact_all()
-        assert [error.__notes__ for error in caught.value.exceptions] == [
-            ["in hits of 2026-09-15"],
-            ["in hits of 2026-09-17"],
-        ]
-        assert files(site, delta_table.HITS_TABLE)["2026-09-16"] == 1
+    load_each(site, 9)
+    for file in site.state(delta_table.HITS_TABLE).files:
+        if file.partition != "2026-09-16":
+            Path(file.path).write_bytes(b"PAR1 and no more")
+    with pytest.raises(ExceptionGroup) as caught:
+        site.compact()
+    assert [error.__notes__ for error in caught.value.exceptions] == [
+        ["in hits of 2026-09-15"],
+        ["in hits of 2026-09-17"],
+    ]
+    assert files(site, delta_table.HITS_TABLE)["2026-09-16"] == 1
 
 
 def test_compaction_and_vacuum_time_out_on_the_lock(site: Site) -> None:
@@ -283,42 +318,19 @@ def test_compaction_and_vacuum_time_out_on_the_lock(site: Site) -> None:
     assert site.compact().partitions == 1
 
 
-def compact_in_workers(
-    site: Site, open_workers: OpenWorkers = this_process, between: Callable[[], object] = lambda: None
-) -> Compacted:
-    return compact.compact_in_workers(site.hot, site.root, site.database, open_workers, 0, between)
+def compact_in(site: Site, executor: Executor, between: Callable[[], object] = lambda: None) -> Compacted:
+    share = engine.Share(site.spill, executor.size)
+    return compact.compact(site.hot, site.root, share, 0, executor=executor, between=between)
 
 
 @pytest.mark.long
-def test_compaction_in_workers_writes_what_one_in_this_process_writes(site: Site, tmp_path: Path) -> None:
-    rows = [*reversed(some_rows(0, 9)), view(status=404, traffic="ai", agent="GPTBot")]
-    with closing(Site(tmp_path / "reference")) as reference:
-        for row in rows:
-            for each in (site, reference):
-                each.post(row)
-                each.load()
-        assert compact_in_workers(site) == reference.compact()
-        assert files(site, delta_table.HITS_TABLE) == files(reference, delta_table.HITS_TABLE)
-        for spec in delta_table.TABLES:
-            assert sorted(map(repr, site.stored(spec))) == sorted(map(repr, reference.stored(spec)))
-            schemas = [pq.read_schema(each.state(spec).files[0].path) for each in (site, reference)]
-            assert schemas[0].remove_metadata() == schemas[1].remove_metadata()
-        for file in site.state(delta_table.HITS_TABLE).files:
-            times = pq.ParquetFile(file.path).read()["ts"].to_pylist()
-            assert times == sorted(times)
-    assert site.faults() == []
-    assert compact_in_workers(site) == Compacted(partitions=0, files_before=0, files_after=0)
-
-
-@pytest.mark.long
-def test_compaction_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(site: Site, tmp_path: Path) -> None:
+def test_compaction_in_processes_is_exact_if_one_is_killed_after_it_wrote_its_files(site: Site, tmp_path: Path) -> None:
     load_each(site, 9)
-    workers = [DyingProcess(tmp_path / "died"), ChildProcess()]
+    children = DyingProcesses(2, tmp_path / "died")
     try:
-        assert compact_in_workers(site, lambda count: nullcontext(workers)).files_after == 3
+        assert compact_in(site, children) == Compacted(partitions=3, files_before=9, files_after=3)
     finally:
-        for worker in workers:
-            worker.close()
+        children.close()
     assert (tmp_path / "died").exists()
     assert site.event_ids() == [f"event-{number:06d}" for number in range(9)]
     assert site.daily_views() == Counter(map(key, some_rows(0, 9)))
@@ -329,10 +341,10 @@ def test_compaction_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(site
 
 
 class DiesWithADay(ThisProcess):
-    """A worker whose process dies with each task of one day."""
+    """An executor whose process dies with each call for one day."""
 
     def submit(self, function: Callable[[Item], Result], item: Item) -> "Future[Result]":
-        if not (isinstance(item, compact.Partition) and item.partition == "2026-09-15"):
+        if not (isinstance(item, compact.Merge) and item.partition == "2026-09-15"):
             return super().submit(function, item)
         future = Future[Result]()
         future.set_exception(ConnectionResetError())
@@ -341,25 +353,20 @@ class DiesWithADay(ThisProcess):
     def has_died(self, error: BaseException) -> bool:
         return isinstance(error, ConnectionResetError)
 
-    def restart(self) -> None:
-        pass
 
-
-def test_partition_with_which_workers_die_does_not_prevent_the_compaction_of_the_others(site: Site) -> None:
+def test_partition_with_which_processes_die_does_not_prevent_the_compaction_of_the_others(site: Site) -> None:
     load_each(site, 9)
     with pytest.raises(WorkerDied) as caught:
-        compact_in_workers(site, lambda count: nullcontext([DiesWithADay()]))
+        compact_in(site, DiesWithADay())
     assert caught.value.__notes__ == ["in hits of 2026-09-15"]
     assert files(site, delta_table.HITS_TABLE) == {"2026-09-15": 3, "2026-09-16": 1, "2026-09-17": 1}
     assert site.event_ids() == [f"event-{number:06d}" for number in range(9)]
 
 
 class Waiting(ThisProcess):
-    """A worker whose new files wait 50 minutes for their commit."""
+    """An executor whose new files wait 50 minutes for their commit."""
 
     def submit(self, function: Callable[[Item], Result], item: Item) -> "Future[Result]":
-        assert isinstance(item, compact.Partition)
-        assert item.workers == 2
         done = super().submit(function, item)
         for file in cast("tuple[delta_table.File, ...]", done.result()):
             then_s = Path(file.path).stat().st_mtime - 3000
@@ -370,22 +377,34 @@ class Waiting(ThisProcess):
 def test_sorted_files_that_waited_for_their_commit_are_used(site: Site) -> None:
     load_each(site, 9)
     old = set(site.root.glob("*/*/*.parquet"))
-    assert compact_in_workers(site, lambda count: nullcontext([Waiting(), Waiting()])).files_after == 3
+    assert compact_in(site, Waiting()).files_after == 3
     assert len(set(site.root.glob("*/*/*.parquet")) - old) == 3  # none was written a second time
     assert site.event_ids() == [f"event-{number:06d}" for number in range(9)]
 
 
-@pytest.mark.long
-def test_partition_that_changed_while_a_worker_sorted_it_is_rewritten_with_its_new_rows(site: Site) -> None:
+class Meanwhile(ThisProcess):
+    """An executor that calls `act` after its first call, before the result is committed."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self.acts = [act]
+
+    def submit(self, function: Callable[[Item], Result], item: Item) -> "Future[Result]":
+        future = super().submit(function, item)
+        if self.acts:
+            self.acts.pop()()
+        return future
+
+
+def test_files_of_a_load_during_a_merge_stay(site: Site) -> None:
     load_each(site, 9)
-    done = compact_in_workers(site, between=lambda: load_each(site, 3, first=9 + len(site.event_ids())))
-    assert done.partitions == 3
-    assert len(site.event_ids()) == len(set(site.event_ids())) == 18
+    done = compact_in(site, Meanwhile(lambda: load_each(site, 3, first=9)))
+    assert done == Compacted(partitions=3, files_before=11, files_after=3)
+    assert files(site, delta_table.HITS_TABLE) == {"2026-09-15": 2, "2026-09-16": 1, "2026-09-17": 1}
+    assert site.event_ids() == [f"event-{number:06d}" for number in range(12)]
     assert site.faults() == []
 
 
-@pytest.mark.long
-def test_files_that_another_process_compacted_and_deleted_before_they_were_sorted_are_not_read(site: Site) -> None:
+def test_partition_that_another_process_compacted_during_a_merge_is_not_replaced_again(site: Site) -> None:
     load_each(site, 9)
 
     def compact_and_vacuum() -> None:
@@ -393,8 +412,7 @@ def test_files_that_another_process_compacted_and_deleted_before_they_were_sorte
         site.age()
         compact.vacuum(site.hot, site.root, 0)
 
-    done = compact_in_workers(site, between=compact_and_vacuum)
-    assert done.partitions < 4
+    assert compact_in(site, Meanwhile(compact_and_vacuum)) == Compacted(0, 0, 0)
     assert site.event_ids() == [f"event-{number:06d}" for number in range(9)]
     assert site.faults() == []
 
@@ -402,13 +420,13 @@ def test_files_that_another_process_compacted_and_deleted_before_they_were_sorte
 def test_files_that_another_node_replaced_are_not_replaced_again(site: Site) -> None:
     load_each(site, 9)
     spec = delta_table.HITS_TABLE
-    stale, day = site.table(spec), "2026-09-15"
-    [(_, task)] = compact._tasks(site.root, [(spec, day)], site.spill, 1, {})
-    new = compact.sort_partition(task)
+    stale = site.table(spec)
+    merge = next(compact._merges(site.root, site.share, compact.whole))
+    new = compact.write_merged(merge)
     load_each(site, 3, first=9)
-    rewriting.replace_files(stale, spec, task.files, new)
+    rewriting.replace_files(stale, spec, merge.files, new)
     assert len(site.event_ids()) == 12
     old = delta_table.open_version(site.root, spec, stale.version() - 1)
     with pytest.raises(CommitFailedError):
-        rewriting.replace_files(old, spec, task.files, compact.sort_partition(task))
+        rewriting.replace_files(old, spec, merge.files, compact.write_merged(merge))
     assert len(site.event_ids()) == len(set(site.event_ids())) == 12

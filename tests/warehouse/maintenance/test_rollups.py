@@ -4,7 +4,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import closing, nullcontext
+from contextlib import closing
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 from tests import temporary
 from tests.rounds import rounds
-from tests.warehouse.batch.tasks import DyingProcess
+from tests.warehouse.batch.tasks import DyingProcesses
 from tests.warehouse.rollups.counted import cells, stored
 from tests.warehouse.site import DAY, NOON, Row, Site, die_at, some_rows, view
-from warehouse.batch.processes import ChildProcess
 from warehouse.errors import LakeBusy
 from warehouse.lake import delta_table
 from warehouse.lake.delta_table import HITS_TABLE, File
@@ -253,7 +252,7 @@ def test_rebuild_replaces_a_wrong_rollup_and_ignores_it(site: Site) -> None:
     write_due(site, date(2026, 11, 1))
     wrong, key = {each.rollup.folder for each in chosen(site).parts}, coverage.written_key(site.root)
     progress: list[tuple[int, int]] = []
-    done = rollups.rebuild(site.root, site.spill, 0, lambda done, total: progress.append((done, total)))
+    done = rollups.rebuild(site.root, site.share, 0, lambda done, total: progress.append((done, total)))
     assert done == Written(rollups=2, rows=21)
     assert progress == [(1, 2), (2, 2)]
     assert not wrong & {each.rollup.folder for each in chosen(site).parts}
@@ -265,12 +264,11 @@ def test_rebuild_replaces_a_wrong_rollup_and_ignores_it(site: Site) -> None:
 def test_rebuild_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(site: Site, tmp_path: Path) -> None:
     rows = [*some_rows(0, 20), view(ts=NOON + 30 * DAY), view(ts=NOON + 60 * DAY)]
     add(site, *rows)
-    workers = [DyingProcess(tmp_path / "died"), ChildProcess()]
+    children = DyingProcesses(2, tmp_path / "died")
     try:
-        done = rollups.rebuild(site.root, site.spill, 0, open_workers=lambda count: nullcontext(workers))
+        done = rollups.rebuild(site.root, site.share, 0, executor=children)
     finally:
-        for worker in workers:
-            worker.close()
+        children.close()
     assert (tmp_path / "died").exists()
     assert done == Written(rollups=3, rows=22)
     assert chosen(site).uncovered == ()

@@ -22,7 +22,7 @@ def run(site: Site, fails: bool = False) -> Upkeep:
     def compact_all() -> Compacted:
         if fails:
             raise ValueError("damaged")
-        return compact.compact(site.hot, site.root, site.database, 1, 0)
+        return compact.compact(site.hot, site.root, site.share, 0)
 
     progress = partial(nullcontext, lambda done, total: None)
     write_due = partial(rollups.write_due, site.root, site.database, TODAY, 0, 0)

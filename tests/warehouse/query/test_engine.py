@@ -18,7 +18,7 @@ def test_each_of_several_workers_has_its_share_of_the_cores(tmp_path: Path) -> N
     spill, cores = tmp_path / "spill", len(os.sched_getaffinity(0))
     shares = []
     for workers in (1, cores, cores + 1):
-        with engine.share(spill, workers) as database:
+        with engine.Share(spill, workers).database() as database:
             threads, memory, folder = database.execute(SETTINGS).fetchall()[0]
             shares.append((threads, memory))
             assert Path(folder).parent == spill
@@ -49,7 +49,7 @@ SPILL = """
 import sys
 from pathlib import Path
 from warehouse.query import engine
-with engine.share(Path(sys.argv[1]), 1) as of_worker:
+with engine.Share(Path(sys.argv[1])).database() as of_worker:
     for database in (engine.connect(Path(sys.argv[1]), "20MB", threads=1), of_worker):
         database.execute("SET memory_limit = '20MB'")
         database.execute("SET enable_progress_bar = false")

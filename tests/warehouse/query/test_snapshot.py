@@ -47,7 +47,7 @@ from warehouse.maintenance.load import load
 from warehouse.schema import HOT
 
 folder = LocalPath(sys.argv[1])
-hot, root, database = batches.connect(folder / "hot.sqlite"), folder / "lake", engine.connect(folder / "other")
+hot, root, share = batches.connect(folder / "hot.sqlite"), folder / "lake", engine.Share(folder / "other")
 for number in range({BATCHES}):
     rows = [{{**row, "path": "/" + row["event_id"]}} for row in some_rows(number * {BATCH_ROWS}, {BATCH_ROWS})]
     batches.append(hot, pa.RecordBatch.from_pylist(rows, HOT), 0)
@@ -55,7 +55,7 @@ for number in range({BATCHES}):
     if number % 2:
         load(hot, root, 10)
     if number % 9 == 0:
-        compact.compact(hot, root, database, 2, 10)
+        compact.compact(hot, root, share, 10)
     if number % 20 == 0:
         compact.vacuum(hot, root, 10)
 """

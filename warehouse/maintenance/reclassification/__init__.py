@@ -3,5 +3,4 @@
 - `verdicts`: Columns of stored hits under the current rules, without losing the verdict on their agent.
 - `diff`: Differences between stored classifications and those of the current rules.
 - `reclassify`: Apply the current rules to stored hits.
-- `in_workers`: Apply the current rules in workers, a day each.
 """

@@ -16,14 +16,13 @@ ROWS_MAX = 1_000_000
 _COMPARED = "traffic rule agent".split()
 _CREATE = f"""
 CREATE OR REPLACE TEMP TABLE changed (
-    {", ".join(f"{age}_{name} VARCHAR" for age in ("old", "new") for name in _COMPARED)},
-    project_id VARCHAR, path VARCHAR, hits BIGINT
+    {", ".join(f"{age}_{name} VARCHAR" for age in ("old", "new") for name in _COMPARED)}, page UBIGINT, hits BIGINT
 )
 """
-_ADD_FILES = f"""
-INSERT INTO changed
-SELECT {", ".join(f"stored.{name}" for name in _COMPARED)}, {", ".join(map(new_value, _COMPARED))},
-       project_id, path, count(*)
+_CHANGED = f"""
+SELECT {", ".join(f"stored.{name} AS old_{name}" for name in _COMPARED)},
+       {", ".join(f"{new_value(name)} AS new_{name}" for name in _COMPARED)},
+       hash(project_id, path) AS page, count(*) AS hits
 FROM {{files}} AS stored JOIN classified USING (user_agent)
 WHERE {" OR ".join(f"stored.{name} IS DISTINCT FROM {new_value(name)}" for name in _COMPARED)}
 GROUP BY ALL
@@ -34,13 +33,13 @@ SELECT * EXCLUDE (hits), sum(hits)::BIGINT AS hits FROM changed GROUP BY ALL
 """
 _BY_RULE = """
 SELECT old_traffic, old_rule, new_traffic, new_rule, sum(hits)::BIGINT AS hits, count(*) AS paths
-FROM (SELECT old_traffic, old_rule, new_traffic, new_rule, project_id, path, sum(hits) AS hits
+FROM (SELECT old_traffic, old_rule, new_traffic, new_rule, page, sum(hits) AS hits
       FROM changed WHERE old_traffic <> new_traffic OR old_rule <> new_rule GROUP BY ALL)
 GROUP BY ALL ORDER BY hits DESC, old_traffic, old_rule, new_traffic, new_rule
 """
 _TOTAL = """
 SELECT coalesce(sum(hits), 0)::BIGINT, count(*)
-FROM (SELECT sum(hits) AS hits FROM changed GROUP BY project_id, path)
+FROM (SELECT sum(hits) AS hits FROM changed GROUP BY page)
 """
 _SIGNED = """
 (SELECT new_traffic AS traffic, new_agent AS agent, hits FROM changed
@@ -90,43 +89,36 @@ class Diff:
     by_agent: tuple[CountChange, ...]
 
 
+def changed(database: duckdb.DuckDBPyConnection, files: Sequence[File]) -> pa.Table:
+    """Return the differences between the rows of files and the table `classified` of a database, for `DiffTable.add`.
+
+    A pair of project and path is a hash: the texts of a day may not fit into memory.
+    """
+    return database.sql(_CHANGED.format(files=engine.rows(HITS_TABLE, files))).to_arrow_table()
+
+
 class DiffTable:
-    """Diff of many days, in a temporary table of a cursor that also has the table `classified` of `reclassify`."""
+    """Diff of many days, in a temporary table of a database."""
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
-        self._cursor = cursor
-        cursor.execute(_CREATE)
+    def __init__(self, database: duckdb.DuckDBPyConnection) -> None:
+        self._database = database
+        database.execute(_CREATE)
 
-    def add(self, files: Sequence[File]) -> None:
-        """Add the differences between the rows of files and the table `classified`."""
-        self._cursor.execute(_ADD_FILES.format(files=engine.rows(HITS_TABLE, files)))
-        self._limit()
-
-    def take_changed(self) -> pa.Table:
-        """Return the differences of all files added so far, for `add_changed` of another table."""
-        return self._cursor.sql("FROM changed").to_arrow_table()
-
-    def add_changed(self, changed: pa.Table) -> None:
-        """Add the differences that `take_changed` returned in another process."""
-        self._cursor.register("added", changed)
-        self._cursor.execute("INSERT INTO changed FROM added")
-        self._cursor.unregister("added")
-        self._limit()
+    def add(self, changed: pa.Table) -> None:
+        """Add the differences of a day."""
+        self._database.register("added", changed)
+        self._database.execute("INSERT INTO changed FROM added")
+        self._database.unregister("added")
+        if int(self._database.execute("SELECT count(*) FROM changed").fetchall()[0][0]) > ROWS_MAX:
+            self._database.execute(_ADD_UP)
 
     def read(self) -> Diff:
         """Return the diff of all files added so far."""
-        hits, paths = self._cursor.execute(_TOTAL).fetchall()[0]
+        hits, paths = self._database.execute(_TOTAL).fetchall()[0]
         return Diff(
             hits,
             paths,
-            tuple(RuleChange(*row) for row in self._cursor.execute(_BY_RULE).fetchall()),
-            tuple(CountChange(*row) for row in self._cursor.execute(_BY_TRAFFIC).fetchall()),
-            tuple(CountChange(*row) for row in self._cursor.execute(_BY_AGENT).fetchall()),
+            tuple(RuleChange(*row) for row in self._database.execute(_BY_RULE).fetchall()),
+            tuple(CountChange(*row) for row in self._database.execute(_BY_TRAFFIC).fetchall()),
+            tuple(CountChange(*row) for row in self._database.execute(_BY_AGENT).fetchall()),
         )
-
-    def _limit(self) -> None:
-        if self._number("SELECT count(*) FROM changed") > ROWS_MAX:
-            self._cursor.execute(_ADD_UP)
-
-    def _number(self, sql: str) -> int:
-        return int(self._cursor.execute(sql).fetchall()[0][0])

@@ -1,43 +1,41 @@
 """Apply the current rules to stored hits: rewrite `hits` one day at a time.
 
-Only days that have a hit of another ruleset are rewritten. Each distinct user agent is classified once. The rows stay
-in DuckDB, which spills what exceeds its memory limit.
+Only days that have a hit of another ruleset are rewritten. The rows stay in DuckDB, which spills what exceeds its
+memory limit.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 
 import duckdb
 import pyarrow as pa
 
+from warehouse.batch import driver, steps
+from warehouse.batch.driver import THIS_PROCESS, Executor
 from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.durability import durable_writes
-from warehouse.lake import delta_table, rewriting, row_groups
+from warehouse.lake import delta_table, rewriting
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.lake.lock import pause_for_waiters
 from warehouse.lake.roots import Root
-from warehouse.maintenance.catch_up import OnStep, catch_up
 from warehouse.maintenance.load import load
-from warehouse.maintenance.reclassification.diff import Diff, DiffTable
+from warehouse.maintenance.reclassification.diff import Diff, DiffTable, changed
 from warehouse.maintenance.reclassification.verdicts import new_value
 from warehouse.query import engine
+from warehouse.query.engine import Share
 from warehouse.schema import CLASSIFICATION, HITS
 
 OnDay = Callable[[int, int], None]
 """Function that is called after each day, with the number of days done and the total."""
-STEPS = ("before commit of hits", "after commit of hits")
 CLASSIFY_BATCH = 2_000
 """User agents in one call of `Rules.classify`."""
-CACHED_MAX = 200_000
-"""User agents whose classification is cached from one day to the next. A larger cache is emptied between two days."""
+PASSES = 3
+"""Maximum number of times that all days are examined: more than once for hits that other processes wrote meanwhile."""
 
-_CREATE = f"CREATE OR REPLACE TEMP TABLE classified ({', '.join(f'{name} VARCHAR' for name in CLASSIFICATION.names)})"
-_UNCLASSIFIED = """
-CREATE OR REPLACE TEMP TABLE unclassified AS
-SELECT DISTINCT user_agent FROM {files} AS stored ANTI JOIN classified USING (user_agent)
-"""
-_SLICE = "SELECT user_agent FROM unclassified WHERE rowid >= $first AND rowid < $end"
+_CREATE = f"CREATE TEMP TABLE classified ({', '.join(f'{name} VARCHAR' for name in CLASSIFICATION.names)})"
+_USER_AGENTS = "CREATE TEMP TABLE user_agents AS SELECT DISTINCT user_agent FROM {files}"
+_SLICE = "SELECT user_agent FROM user_agents WHERE rowid >= $first AND rowid < $end"
 _COUNT_OUTDATED = "SELECT count(*) FROM {files} WHERE ruleset <> $ruleset"
 _OUTDATED_DAYS = "SELECT DISTINCT date::VARCHAR AS day FROM {files} WHERE ruleset <> $ruleset ORDER BY day"
 _RECLASSIFIED = f"""
@@ -49,7 +47,10 @@ ORDER BY {", ".join(f"stored.{name}" for name in HITS_TABLE.order)}
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The current rules: their version, and a function from user agents to a table of schema CLASSIFICATION."""
+    """The current rules: their version, and a function from user agents to a table of schema CLASSIFICATION.
+
+    The function caches what it has classified on earlier days.
+    """
 
     ruleset: str
     classify: Callable[[list[str]], pa.Table]
@@ -68,154 +69,148 @@ class Reclassified:
     moves: Diff
 
 
-def preview(
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A day with its files. `is_preview`: nothing is written."""
+
+    root: Root
+    rules: Rules
+    share: Share
+    day: str
+    files: tuple[File, ...]
+    is_preview: bool
+
+    def __str__(self) -> str:
+        return self.day
+
+
+@dataclass(frozen=True, slots=True)
+class NewDay:
+    """The reclassified files of a day, which no commit names yet: number of outdated hits, hashes of the user agents,
+    and the differences: see `diff.changed`."""
+
+    files: tuple[File, ...]
+    outdated: int
+    user_agents: list[int]
+    changed: pa.Table
+
+
+def reclassify(  # noqa: PLR0913  # where, what, and how
     hot: HotConnection,
     root: Root,
-    database: duckdb.DuckDBPyConnection,
+    share: Share,
     rules: Rules,
     wait_s: float,
     on_day: OnDay = lambda done, total: None,
-) -> Reclassified:
-    """Return what `reclassify` would do now. The hot log is loaded first; nothing else changes.
-
-    Raises:
-        LakeBusy, HotLogBehind: see `load.load`.
-    """
-    load(hot, root, wait_s)
-    with database.cursor() as cursor:
-        return Run(cursor, root, rules).for_each_day(partial(list_day, root), on_day)
-
-
-def reclassify(
-    hot: HotConnection,
-    root: Root,
-    database: duckdb.DuckDBPyConnection,
-    rules: Rules,
-    wait_s: float,
-    on_day: OnDay = lambda done, total: None,
-    on_step: OnStep = lambda step: None,
+    *,
+    executor: Executor = THIS_PROCESS,
+    is_preview: bool = False,
 ) -> Reclassified:
     """Replace the classification of each stored hit by that of the current rules for its user agent.
 
-    A hit with a verdict on its agent may retain the verdict: see `verdicts`.
+    A hit with a verdict on its agent may retain the verdict: see `verdicts`. A preview loads the hot log, and changes
+    nothing else.
 
-    The lake is locked for one day at a time, and readers see each day either before or after its change. After an
-    interruption the next call continues.
+    The executor writes the new files of a day, without the lake's lock, and this process commits them. Readers see each
+    day either before or after its change. The others are rewritten if one fails. After an interruption the next call
+    continues.
 
     Raises:
-        LakeBusy: see `durability.durable_writes` and `rewriting.retry_commit`.
+        LakeBusy: see `durability.durable_writes`.
         HotLogBehind: see `load.load`.
+        WorkerDied: processes died with the same day again and again.
     """
-    load(hot, root, wait_s)
-    with database.cursor() as cursor:
-        run = Run(cursor, root, rules)
 
-        def rewrite(day: str) -> Sequence[File]:
+    def commit(day: Day, new: NewDay) -> None:
+        if new.outdated:
             with durable_writes(hot, root, wait_s):
-                catch_up(hot, root)
-                files = rewriting.retry_commit(partial(rewrite_day, root, run, day, on_step))
+                is_replaced = rewriting.replace_live(root, HITS_TABLE, day.files, new.files)
+            if is_replaced:
+                run.count(day, new)
             pause_for_waiters()
-            return files
 
-        return run.for_each_day(rewrite, on_day)
-
-
-def rewrite_day(root: Root, run: "Run", day: str, on_step: OnStep = lambda step: None) -> Sequence[File]:
-    """Rewrite a day, and return the files that were replaced: none if another process has rewritten the day."""
-    table = delta_table.open_table(root, HITS_TABLE)
-    files = delta_table.list_files(table, HITS_TABLE, day)
-    if not run.count_outdated(files):
-        return []
-    run.classify(files)
-    on_step("before commit of hits")
-    rows_max = row_groups.rows_for(file.path for file in files)
-    rewriting.replace_partition(table, HITS_TABLE, day, run.reclassified(files), rows_max)
-    on_step("after commit of hits")
-    return files
+    with _Run(root, share, rules, is_preview=is_preview) as run:
+        for _ in range(1 if is_preview else PASSES):
+            load(hot, root, wait_s)
+            if days := run.outdated_days():
+                steps.run_all(run.commits(executor, days, run.count if is_preview else commit, on_day))
+        return run.result()
 
 
-def list_day(root: Root, day: str) -> Sequence[File]:
-    return delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE, day)
+class _Run(ExitStack):
+    """State of a run: the days, user agents and differences counted so far."""
 
-
-class Run:
-    """State of one run: classified user agents and the diff, both in temporary tables of its cursor."""
-
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, root: Root, rules: Rules) -> None:
-        self._cursor, self._root, self._rules = cursor, root, rules
-        self._user_agents = 0
-        cursor.execute(_CREATE)
-        self._diff = DiffTable(cursor)
-
-    def for_each_day(self, replace: Callable[[str], Sequence[File]], on_day: OnDay) -> Reclassified:
-        """Call `replace` for each outdated day, and compare the files that it returns with the current rules."""
-        days = hits = 0
-        outdated_days = self.outdated_days()
-        for done, day in enumerate(outdated_days, start=1):
-            self._limit_cache()
-            self.classify(list_day(self._root, day))  # without the lake's lock: a large day takes a while
-            files = replace(day)
-            if files:
-                days, hits = days + 1, hits + self.count_outdated(files)
-                self._diff.add(files)
-            on_day(done, len(outdated_days))
-        return Reclassified(days, hits, self._user_agents, self._diff.read())
-
-    def count_outdated(self, files: Sequence[File]) -> int:
-        """Return the number of rows of another ruleset."""
-        if not files:
-            return 0
-        return self._number(_COUNT_OUTDATED.format(files=engine.parquet(files)), ruleset=self._rules.ruleset)
-
-    def classify(self, files: Sequence[File]) -> None:
-        """Classify the user agents of the files that are not in the cache."""
-        if not files:
-            return
-        self._cursor.execute(_UNCLASSIFIED.format(files=engine.parquet(files)))
-        unclassified = self._number("SELECT count(*) FROM unclassified")
-        for first in range(0, unclassified, CLASSIFY_BATCH):
-            values = {"first": first, "end": first + CLASSIFY_BATCH}
-            user_agents = self._cursor.sql(_SLICE, params=values).to_arrow_table()["user_agent"].to_pylist()
-            self._cursor.register("batch", self._rules.classify(user_agents))
-            self._cursor.execute(f"INSERT INTO classified SELECT {', '.join(CLASSIFICATION.names)} FROM batch")
-            self._cursor.unregister("batch")
-        self._user_agents += unclassified
-
-    def reclassified(self, files: Sequence[File]) -> pa.RecordBatchReader:
-        """Return the rows of the files under the current rules, in the order of the table."""
-        rows = self._cursor.sql(_RECLASSIFIED.format(files=engine.rows(HITS_TABLE, files)))
-        return rows.to_arrow_reader(engine.STREAM_ROWS).cast(HITS)
-
-    def hashes(self) -> list[int]:
-        """Return a hash of each user agent in the cache."""
-        return [number for (number,) in self._cursor.execute("SELECT hash(user_agent) FROM classified").fetchall()]
-
-    def add(self, files: Sequence[File]) -> None:
-        """Add the differences of replaced files to the diff."""
-        if files:
-            self._diff.add(files)
-
-    def changed(self, files: Sequence[File]) -> pa.Table:
-        """Return the differences of files: see `DiffTable.take_changed`."""
-        self.add(files)
-        return self._diff.take_changed()
-
-    def add_changed(self, changed: pa.Table) -> None:
-        self._diff.add_changed(changed)
-
-    def diff(self) -> Diff:
-        return self._diff.read()
+    def __init__(self, root: Root, share: Share, rules: Rules, *, is_preview: bool) -> None:
+        super().__init__()
+        self._root, self._share, self._rules, self._is_preview = root, share, rules, is_preview
+        self._database = self.enter_context(share.database())
+        self._diff = DiffTable(self._database)
+        self._days, self._user_agents = set[str](), set[int]()
+        self._hits = self._done = 0
 
     def outdated_days(self) -> list[str]:
         files = delta_table.list_files(delta_table.open_table(self._root, HITS_TABLE), HITS_TABLE)
         if not files:
             return []
         sql = _OUTDATED_DAYS.format(files=engine.parquet(files))
-        return [day for (day,) in self._cursor.execute(sql, {"ruleset": self._rules.ruleset}).fetchall()]
+        return [day for (day,) in self._database.execute(sql, {"ruleset": self._rules.ruleset}).fetchall()]
 
-    def _limit_cache(self) -> None:
-        if self._number("SELECT count(*) FROM classified") > CACHED_MAX:
-            self._cursor.execute(_CREATE)
+    def commits(
+        self, executor: Executor, days: Sequence[str], commit: Callable[[Day, NewDay], None], on_day: OnDay
+    ) -> Iterator[steps.Step]:
+        """Yield a step for each day that still has files: see `driver.commits`.
 
-    def _number(self, sql: str, **values: str) -> int:
-        return int(self._cursor.execute(sql, values).fetchall()[0][0])
+        The files of a day are listed when the day is taken: another process may compact the day while it waits, and
+        delete its old files `delta_table.GRACE_H` hours later.
+        """
+
+        def taken() -> Iterator[Day]:
+            for day in days:
+                table = delta_table.open_table(self._root, HITS_TABLE)
+                if files := delta_table.list_files(table, HITS_TABLE, day):
+                    yield Day(self._root, self._rules, self._share, day, files, self._is_preview)
+
+        total = self._done + len(days)
+        for step in driver.commits(executor, reclassify_day, taken(), commit):
+            yield step
+            self._done += 1
+            on_day(self._done, total)
+
+    def count(self, day: Day, new: NewDay) -> None:
+        self._days.add(day.day)
+        self._hits += new.outdated
+        self._user_agents.update(new.user_agents)
+        self._diff.add(new.changed)
+
+    def result(self) -> Reclassified:
+        return Reclassified(len(self._days), self._hits, len(self._user_agents), self._diff.read())
+
+
+def reclassify_day(day: Day) -> NewDay:
+    """Write the hits of a day under the current rules to new files."""
+    with day.share.database() as database:
+        count = _COUNT_OUTDATED.format(files=engine.parquet(day.files))
+        ((outdated,),) = database.execute(count, {"ruleset": day.rules.ruleset}).fetchall()
+        if not outdated:
+            return NewDay((), 0, [], pa.table({}))
+        hashes = _classify(database, day)
+        differences, files = changed(database, day.files), tuple[File, ...]()
+        if not day.is_preview:
+            rows = database.sql(_RECLASSIFIED.format(files=engine.rows(HITS_TABLE, day.files)))
+            batches = rows.to_arrow_reader(engine.STREAM_ROWS).cast(HITS)
+            files = rewriting.write_partition(day.root, HITS_TABLE, day.day, batches)
+        return NewDay(files, int(outdated), hashes, differences)
+
+
+def _classify(database: duckdb.DuckDBPyConnection, day: Day) -> list[int]:
+    """Write the classification of each user agent of a day into the table `classified`; return their hashes."""
+    database.execute(_CREATE)
+    database.execute(_USER_AGENTS.format(files=engine.parquet(day.files)))
+    hashes = [number for (number,) in database.execute("SELECT hash(user_agent) FROM user_agents").fetchall()]
+    for first in range(0, len(hashes), CLASSIFY_BATCH):
+        values = {"first": first, "end": first + CLASSIFY_BATCH}
+        user_agents = database.sql(_SLICE, params=values).to_arrow_table()["user_agent"].to_pylist()
+        database.register("batch", day.rules.classify(user_agents))
+        database.execute(f"INSERT INTO classified SELECT {', '.join(CLASSIFICATION.names)} FROM batch")
+        database.unregister("batch")
+    return hashes

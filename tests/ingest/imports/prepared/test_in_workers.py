@@ -3,7 +3,7 @@
 import gzip
 import pickle
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,9 @@ from ingest.imports.importer import DEFAULTS, Options, import_logs
 from ingest.imports.prepared import in_workers
 from tests.ingest.formats.test_clf import line
 from tests.ingest.formats.test_json_lines import line as json_line
-from tests.warehouse.batch.tasks import DyingProcess
+from tests.warehouse.batch.tasks import DyingProcesses
 from tests.warehouse.site import DAY, NOON, ROOT, SECRET, Site
-from warehouse.batch.items import Worker
-from warehouse.batch.processes import ChildProcess, ThisProcess
+from warehouse.batch.driver import THIS_PROCESS, Executor, ThisProcess
 from warehouse.lake import delta_table
 
 SAMPLE = (ROOT / "sample_data" / "access.log").read_bytes()
@@ -42,9 +41,9 @@ def new_site(tmp_path: Path) -> Iterator[Callable[[], Site]]:
         site.close()
 
 
-def run_import(site: Site, log: Path, workers: Sequence[Worker], options: Options = DEFAULTS) -> Summary:
+def run_import(site: Site, log: Path, executor: Executor | None, options: Options = DEFAULTS) -> Summary:
     return import_logs(
-        site.hot, site.root, "site", [str(log)], SECRET, (NOON + DAY).timestamp, options, workers=workers
+        site.hot, site.root, "site", [str(log)], SECRET, (NOON + DAY).timestamp, options, executor=executor
     )
 
 
@@ -77,11 +76,11 @@ def test_rows_counts_and_ledger_are_those_of_this_process(
     log = tmp_path / "a.log"
     log.write_bytes(content)
     site, reference = new_site(), new_site()
-    assert run_import(site, log, [ThisProcess(), ThisProcess()]) == run_import(reference, log, [])
+    assert run_import(site, log, THIS_PROCESS) == run_import(reference, log, None)
     assert rows(site) == rows(reference)
     if content is not JSON:
         assert ledger(site) == ledger(reference)
-    assert run_import(site, log, []).page_views == 0
+    assert run_import(site, log, None).page_views == 0
     assert site.faults() == []
 
 
@@ -92,12 +91,11 @@ def test_killed_worker_is_replaced_and_each_line_counts_once(
     monkeypatch.setattr(source, "BLOCK_BYTES", 100_000)
     log = tmp_path / "a.log"
     log.write_bytes(LINES)
-    site, workers = new_site(), [DyingProcess(tmp_path / "died"), ChildProcess()]
+    site, children = new_site(), DyingProcesses(2, tmp_path / "died")
     try:
-        summary = run_import(site, log, workers)
+        summary = run_import(site, log, children)
     finally:
-        for worker in workers:
-            worker.close()
+        children.close()
     assert (tmp_path / "died").exists()
     assert summary.lines == summary.page_views == 9_000
     assert Counter(row["path"] for row in site.stored(delta_table.HITS_TABLE)) == {f"/{n}": 1 for n in range(9_000)}
@@ -111,9 +109,9 @@ def test_chunks_before_an_error_are_stored(
     log = tmp_path / "a.log"
     log.write_bytes(LINES[:30_000] + b"\n" + b"malformed\n" * 5_000)
     site, reference = new_site(), new_site()
-    for each, workers in ((site, [ThisProcess()]), (reference, [])):
+    for each, executor in ((site, THIS_PROCESS), (reference, None)):
         with pytest.raises(InvalidLog):
-            run_import(each, log, workers)
+            run_import(each, log, executor)
         each.load()
     assert rows(site) == rows(reference)
     assert rows(site)
@@ -123,7 +121,7 @@ def test_dry_run_stores_nothing(new_site: Callable[[], Site], tmp_path: Path) ->
     log = tmp_path / "a.log"
     log.write_bytes(LINES)
     site = new_site()
-    assert run_import(site, log, [ThisProcess()], Options(is_dry_run=True)).page_views == 9_000
+    assert run_import(site, log, THIS_PROCESS, Options(is_dry_run=True)).page_views == 9_000
     assert not rows(site)
     assert not list(site.root.rglob("*.parquet"))
 
@@ -149,7 +147,7 @@ def test_result_of_a_chunk_has_no_page_views(tmp_path: Path, monkeypatch: pytest
     log = tmp_path / "a.log"
     log.write_bytes(LINES)
     try:
-        assert run_import(site, log, [Sending()]).page_views == 9_000
+        assert run_import(site, log, Sending()).page_views == 9_000
     finally:
         site.close()
     assert len(sent) == 1

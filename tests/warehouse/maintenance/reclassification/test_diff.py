@@ -8,7 +8,7 @@ import pytest
 from tests.warehouse.maintenance.reclassification.rules import table
 from tests.warehouse.site import DAY, NOON, Row, Site, view
 from warehouse.lake.delta_table import HITS_TABLE
-from warehouse.maintenance.reclassification.diff import CountChange, Diff, DiffTable, RuleChange
+from warehouse.maintenance.reclassification.diff import CountChange, Diff, DiffTable, RuleChange, changed
 
 EMPTY = Diff(hits=0, paths=0, by_rule=(), by_traffic=(), by_agent=())
 
@@ -27,7 +27,7 @@ def diff(site: Site, cursor: duckdb.DuckDBPyConnection, *rows: Row) -> Diff:
     site.post(*rows)
     site.load()
     changes = DiffTable(cursor)
-    changes.add(site.state(HITS_TABLE).files)
+    changes.add(changed(cursor, site.state(HITS_TABLE).files))
     return changes.read()
 
 
@@ -123,9 +123,9 @@ def test_files_added_one_by_one_give_the_diff_of_all(site: Site, cursor: duckdb.
         site.load()
     one_by_one = DiffTable(cursor)
     for file in site.state(HITS_TABLE).files:
-        one_by_one.add([file])
+        one_by_one.add(changed(cursor, [file]))
     result = one_by_one.read()
     together = DiffTable(cursor)
-    together.add(site.state(HITS_TABLE).files)
+    together.add(changed(cursor, site.state(HITS_TABLE).files))
     assert result == together.read()
     assert (result.hits, result.paths) == (3, 1)

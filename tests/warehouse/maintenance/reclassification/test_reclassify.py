@@ -15,13 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.rounds import rounds
+from tests.warehouse.batch.tasks import DyingProcesses
 from tests.warehouse.maintenance.reclassification.rules import RULES, TODAY, classification_of, table
 from tests.warehouse.site import DAY, NOON, ROOT, Row, Site, die_at, rank, view
+from warehouse.batch.driver import THIS_PROCESS, Executor
 from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
-from warehouse.maintenance import catch_up
+from warehouse.maintenance import catch_up, compact
 from warehouse.maintenance.reclassification import reclassify
 from warehouse.maintenance.reclassification.diff import CountChange, RuleChange
 from warehouse.maintenance.reclassification.reclassify import Reclassified, Rules
@@ -31,12 +33,12 @@ MIDNIGHT = datetime(2026, 10, 1, tzinfo=UTC)
 FIRST, LAST = NOON - 100 * DAY, NOON + 100 * DAY
 
 
-def run(site: Site, rules: Rules = RULES, on_step: catch_up.OnStep = lambda step: None) -> Reclassified:
-    return reclassify.reclassify(site.hot, site.root, site.database, rules, 0, on_step=on_step)
+def run(site: Site, rules: Rules = RULES, executor: Executor = THIS_PROCESS) -> Reclassified:
+    return reclassify.reclassify(site.hot, site.root, site.share, rules, 0, executor=executor)
 
 
 def preview(site: Site, rules: Rules = RULES) -> Reclassified:
-    return reclassify.preview(site.hot, site.root, site.database, rules, 0)
+    return reclassify.reclassify(site.hot, site.root, site.share, rules, 0, is_preview=True)
 
 
 def reclassified(rows: Iterable[Row]) -> list[Row]:
@@ -209,38 +211,20 @@ def test_unusual_user_agents_and_null_columns_are_unchanged(site: Site) -> None:
     assert_stored(site, reclassified(rows))
 
 
-@pytest.mark.long
-def test_each_user_agent_is_classified_once_for_all_days(site: Site) -> None:
-    rows = [old("/a", f"GPTBot/{number % 5}", ts=NOON + number % 7 * DAY) for number in range(70)]
-    classified_agents: Counter[str] = Counter()
+def test_user_agents_of_a_day_are_classified_in_several_calls(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reclassify, "CLASSIFY_BATCH", 2)
+    rows = [old("/a", f"GPTBot/{number % 5}", ts=NOON + number % 2 * DAY) for number in range(20)]
+    calls: list[list[str]] = []
 
     def ask(user_agents: list[str]) -> pa.Table:
-        classified_agents.update(user_agents)
+        calls.append(user_agents)
         return table(user_agents)
 
     site.post(*rows)
-    assert run(site, Rules(TODAY, ask)).days == 7
-    assert classified_agents == {f"GPTBot/{number}": 1 for number in range(5)}
-    assert_stored(site, reclassified(rows))
-
-
-@pytest.mark.long
-def test_user_agents_are_classified_again_after_the_cache_was_emptied(site: Site) -> None:
-    many = reclassify.CACHED_MAX + 1
-    rows = pa.Table.from_pylist([old("/a", "")], HOT).take(pa.array([0] * many))
-    agents = pa.array([f"GPTBot/{number}" for number in range(many)])
-    batches.append(site.hot, rows.set_column(9, HOT.field("user_agent"), agents).combine_chunks().to_batches()[0], 0)
-    site.post(*(old("/a", "GPTBot/7", ts=NOON + day * DAY) for day in (1, 2)))
-
-    def ask(user_agents: list[str]) -> pa.Table:
-        assert len(user_agents) <= reclassify.CLASSIFY_BATCH
-        classified = table(["GPTBot/1"]).take(pa.array([0] * len(user_agents)))
-        return classified.set_column(classified.column_names.index("user_agent"), "user_agent", pa.array(user_agents))
-
     result = run(site, Rules(TODAY, ask))
-    assert (result.days, result.hits, result.user_agents) == (3, many + 2, many + 1)
-    assert site.daily_views().total() == many + 2
-    assert {each[3:] for each in site.daily_views()} == {("ai", "GPTBot")}
+    assert (result.days, result.hits, result.user_agents) == (2, 20, 5)
+    assert sorted(map(len, calls)) == [1, 1, 2, 2, 2, 2]
+    assert_stored(site, reclassified(rows))
 
 
 rows_of_any_rules = st.builds(
@@ -292,33 +276,41 @@ def test_diff_equals_an_independent_count(
     site.close()
 
 
-def test_report_counts_each_hit_once_at_each_step_and_by_the_new_rules_at_the_end(old_site: Site) -> None:
+def test_report_counts_each_hit_once_after_each_day_and_by_the_new_rules_at_the_end(old_site: Site) -> None:
     # On the first day, two human hits become AI and one AI hit human. On the second day, one human hit becomes AI.
     reports = old_site.reports()
     seen: list[tuple[int, int]] = []
 
-    def look(step: str) -> None:
+    def look(*_: int) -> None:
         ranking = rank(reports, "site", FIRST, LAST, NOON)
         seen.append((ranking.human, ranking.ai))
 
-    look("before")
-    run(old_site, on_step=look)
-    look("after")
+    look()
+    reclassify.reclassify(old_site.hot, old_site.root, old_site.share, RULES, 0, look)
     reports.close()
-    assert seen == [(4, 2)] * 2 + [(3, 3)] * 2 + [(2, 4)] * 4
+    assert seen == [(4, 2), (3, 3), (2, 4), (2, 4)]
 
 
 RECLASSIFY = """
 from tests.warehouse.maintenance.reclassification.rules import RULES
+from warehouse.lake import rewriting
 from warehouse.maintenance.reclassification import reclassify
-result = reclassify.reclassify(hot, root, database, RULES, 60, on_step=on_step)
+replace_files = rewriting.replace_files
+
+def replace(*arguments):
+    on_step("before commit")
+    replace_files(*arguments)
+    on_step("after commit")
+
+rewriting.replace_files = replace
+result = reclassify.reclassify(hot, root, share, RULES, 60)
 print(result.days, result.hits)
 """
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("passes", [0, 1])
-@pytest.mark.parametrize("step", reclassify.STEPS)
+@pytest.mark.parametrize("step", ["before commit", "after commit"])
 def test_tables_agree_after_the_load_that_follows_a_kill_and_the_next_run_completes(
     old_site: Site, step: str, passes: int
 ) -> None:
@@ -379,7 +371,7 @@ def test_two_concurrent_runs_reclassify_each_hit(site: Site) -> None:
         "from warehouse.hotlog import batches; from warehouse.query import engine\n"
         "folder = LocalPath(sys.argv[1]); on_step = lambda step: None\n"
         "hot, root = batches.connect(folder / 'hot.sqlite'), folder / 'lake'\n"
-        "database = engine.connect(folder / 'spill')"
+        "share = engine.Share(folder / 'spill')"
     )
     command = [sys.executable, "-c", script + RECLASSIFY, site.root.parent]
     both = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(2)]
@@ -393,19 +385,52 @@ def test_two_concurrent_runs_reclassify_each_hit(site: Site) -> None:
     assert_stored(site, reclassified([*rows, *posted]))
 
 
-def test_rewrite_of_a_day_is_repeated_after_another_node_appended_to_it(old_site: Site, tmp_path: Path) -> None:
+def test_hits_that_another_node_appends_meanwhile_are_reclassified_too(old_site: Site, tmp_path: Path) -> None:
     other = batches.connect(tmp_path / "other.sqlite")
-    wrote: list[Row] = []
+    wrote = [old("/other", "GPTBot/9")]
 
-    def write_once(step: str) -> None:
-        if step == "before commit of hits" and not wrote:
-            wrote.append(old("/other", "GPTBot/9"))
-            batches.append(other, pa.RecordBatch.from_pylist(wrote, HOT), 0)
-            catch_up.catch_up(other, old_site.root)
+    def write() -> None:
+        batches.append(other, pa.RecordBatch.from_pylist(wrote, HOT), 0)
+        catch_up.catch_up(other, old_site.root)
 
-    run(old_site, on_step=write_once)
+    assert run(old_site, meanwhile(write)).hits == len(OLD) + 1
     assert_stored(old_site, reclassified(OLD + wrote))
     other.close()
+
+
+def test_hits_that_wait_meanwhile_are_reclassified_too(old_site: Site) -> None:
+    new = old("/new", "ClaudeBot/2")
+    assert run(old_site, meanwhile(lambda: old_site.post(new))).hits == len(OLD) + 1
+    assert_stored(old_site, reclassified([*OLD, new]))
+
+
+@pytest.mark.long
+def test_files_that_another_process_compacted_and_deleted_are_not_read(site: Site) -> None:
+    rows = [old("/a", "GPTBot/1", ts=NOON + day * DAY) for day in range(4) for _ in range(2)]
+    store(site, rows)
+
+    def compact_and_vacuum(done: int = 0, total: int = 0) -> None:
+        site.compact()
+        site.age()
+        compact.vacuum(site.hot, site.root, 0)
+
+    result = reclassify.reclassify(site.hot, site.root, site.share, RULES, 0, compact_and_vacuum)
+    assert (result.days, result.hits) == (4, 8)
+    assert_stored(site, reclassified(rows))
+
+
+@pytest.mark.long
+def test_reclassification_in_processes_is_exact_if_one_is_killed_after_it_wrote_its_files(
+    old_site: Site, tmp_path: Path
+) -> None:
+    expected = preview(old_site)
+    children = DyingProcesses(2, tmp_path / "died")
+    try:
+        assert run(old_site, executor=children) == expected
+    finally:
+        children.close()
+    assert (tmp_path / "died").exists()
+    assert_stored(old_site, reclassified(OLD))
 
 
 def test_next_run_reclassifies_rows_of_a_service_that_still_has_old_rules(old_site: Site) -> None:

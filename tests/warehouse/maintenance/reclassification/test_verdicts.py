@@ -64,13 +64,13 @@ CASES = [
 @pytest.mark.parametrize("calls", [1, 2])
 def test_verdict_stays_with_its_agent_and_the_diff_has_only_what_changes(site: Site, calls: int) -> None:
     site.post(*(row for row, _ in CASES))
-    preview = reclassify.preview(site.hot, site.root, site.database, RULES, 0)
+    preview = reclassify.reclassify(site.hot, site.root, site.share, RULES, 0, is_preview=True)
     assert preview.hits == len(CASES)
     moved = [(change.old_rule, change.new_rule) for change in preview.moves.by_rule]
     assert ("bot:spoofed:GPTBot", "ai:GPTBot") not in moved
     assert ("bot:spoofed:GPTBot", "ai:ClaudeBot") in moved
     for _ in range(calls):
-        reclassify.reclassify(site.hot, site.root, site.database, RULES, 0)
+        reclassify.reclassify(site.hot, site.root, site.share, RULES, 0)
     stored = [tuple(row[name] for name in NAMES) for row in site.stored(HITS_TABLE)]
     assert sorted(stored, key=repr) == sorted((expected for _, expected in CASES), key=repr)
     assert site.faults() == []

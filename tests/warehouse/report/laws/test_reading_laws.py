@@ -200,7 +200,7 @@ class Lake(RuleBasedStateMachine):
                 compact.vacuum(self.site.hot, self.site.root, 0)
                 rollup_vacuum.vacuum(self.site.root, 0)
             case "rebuild rollups":
-                rollups.rebuild(self.site.root, self.site.spill, 0)
+                rollups.rebuild(self.site.root, self.site.share, 0)
 
     @rule(month=st.none() | st.sampled_from(generated.MONTHS))
     def write_rollups(self, month: str | None) -> None:
@@ -235,7 +235,7 @@ class Lake(RuleBasedStateMachine):
         """Apply other rules, once in each sequence: it takes 0.2 s for each day that has a hit."""
         self.is_reclassified = True
         self.begin_command()
-        reclassify.reclassify(self.site.hot, self.site.root, self.site.database, RULES, 0)
+        reclassify.reclassify(self.site.hot, self.site.root, self.site.share, RULES, 0)
         self.posted = [reclassified(row) for row in self.posted]
 
     @rule(chance=generated.chances, project=st.sampled_from(generated.PROJECTS))
