@@ -73,7 +73,8 @@ def _routes() -> tuple[Route, ...]:
     """Return one route per path. All methods of a path have the same handler."""
     methods: dict[tuple[str, Callable[..., Any]], list[str]] = {}
     for operation in OPERATIONS:
-        methods.setdefault((operation.path, operation.handler), []).append(operation.method)
+        if operation.handler is not None:
+            methods.setdefault((operation.path, operation.handler), []).append(operation.method)
     return tuple(Route(path, handler, methods=names) for (path, handler), names in methods.items())
 
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from api.dashboard.accounts import passwords
+from api.dashboard.pages import reference
 from api.dashboard.pages.entry import account, sign_in, welcome
 from api.dashboard.pages.jobs import job_list, job_page
 from api.dashboard.pages.reading import errors, export, overview, path_list, path_page, projects, why
@@ -25,6 +26,7 @@ def _passwords(*pages: Page) -> tuple[Page, ...]:
 
 PAGES: tuple[Page, ...] = (
     *_passwords(*sign_in.PAGES, *welcome.PAGES, *account.PAGES),
+    *reference.PAGES,
     *_reports(*projects.PAGES, *setup.PAGES),
     *keys.PAGES,
     *_reports(*overview.PAGES, *export.PAGES, *readers.PAGES),

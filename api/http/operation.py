@@ -56,7 +56,8 @@ class Operation:
     id: str
     method: Method
     path: str
-    handler: Callable[..., Any]
+    handler: Callable[..., Any] | None
+    """None for a page of the dashboard, which has its own route."""
     tag: Tag
     responses: tuple[Success, ...]
     problems: str = ""

@@ -1,39 +1,32 @@
-"""The reference of a service: its OpenAPI document as JSON and as an HTML page."""
+"""The reference of a service: its OpenAPI document, with the address of the service."""
 
 import re
 from collections.abc import Sequence
 from functools import cached_property
-from html import escape
 
 import msgspec
-from cachetools import LRUCache
 
 from api.http.operation import ADDRESS, Json, Operation
-from api.reference import page
 from api.reference.openapi import description
 
 ANCHOR = '"/docs#'
 """Beginning of a problem type in JSON; a base URL is inserted after the quote."""
 SNIPPET = '<script defer src=".../beacon.js"'
 """Beginning of the script tag in the description; the page shows the service's address in place of the dots."""
-PAGES_MAX = 4
-"""Maximum number of addresses whose pages are cached: the client chooses its Host."""
 PLAIN_ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]/_~-]{1,300}")
 """An address that a shell command can contain without quotes. The page repeats it: one of 60 kB made a page of MB."""
 
 
 class Reference:
-    """The OpenAPI document of the operations, in both forms. Each form is rendered once for an address."""
+    """The OpenAPI document of the operations."""
 
     def __init__(self, operations: Sequence[Operation], base_url: str = "") -> None:
-        self._operations = operations
-        self._base_url = base_url
-        self._pages: LRUCache[str, bytes] = LRUCache(PAGES_MAX)
+        self.operations, self._base_url = operations, base_url
 
     @cached_property
     def document(self) -> Json:
         """Return the OpenAPI document, without the base URL."""
-        return description(self._operations)
+        return description(self.operations)
 
     @cached_property
     def json(self) -> bytes:
@@ -43,21 +36,12 @@ class Reference:
         encoded = msgspec.json.encode({**self.document, "servers": [{"url": self._base_url}]})
         return encoded.replace(ANCHOR.encode(), self._anchor.encode())
 
-    def html(self, address: str) -> bytes:
-        """Return the HTML page. Its samples use the base URL, or `address` if there is no base URL."""
+    def addressed(self, text: str, address: str) -> str:
+        """Return a text with the base URL in its addresses and problem types. Without one, its addresses are `address`."""
         address = self._base_url or address
         address = address if PLAIN_ADDRESS.fullmatch(address) else ADDRESS
-        if (known := self._pages.get(address)) is None:
-            known = self._pages[address] = self._with_address(address).encode()
-        return known
-
-    def _with_address(self, address: str) -> str:
-        html = self._html.replace(ADDRESS, address).replace(escape(SNIPPET), escape(SNIPPET.replace("...", address)))
-        return html.replace(escape(ANCHOR), escape(self._anchor))
-
-    @cached_property
-    def _html(self) -> str:
-        return page.render(self.document, self._operations)
+        text = text.replace(ANCHOR, self._anchor)
+        return text.replace(ADDRESS, address).replace(SNIPPET, SNIPPET.replace("...", address))
 
     @property
     def _anchor(self) -> str:

@@ -14,7 +14,6 @@ ROOTS = (
     "api.dashboard.accounts.one_time_links",
     "api.http.auth",
     "api.http.parameters",
-    "api.reference.html",
     "api.server.server_process",
     "babel.dates",
     "babel.numbers",
