@@ -37,7 +37,7 @@ class Reference:
         return encoded.replace(ANCHOR.encode(), self._anchor.encode())
 
     def addressed(self, text: str, address: str) -> str:
-        """Return a text with the base URL in its addresses and problem types. Without one, its addresses are `address`."""
+        """Return a text with the base URL in its addresses and problem types; by default `address` in its addresses."""
         address = self._base_url or address
         address = address if PLAIN_ADDRESS.fullmatch(address) else ADDRESS
         text = text.replace(ANCHOR, self._anchor)
