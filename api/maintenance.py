@@ -236,7 +236,7 @@ class Maintenance:
         # Another process or node writes rollups; or the next start continues.
         with suppress(LakeBusy, Stopping), rollups_lock(self._hot, wait_s=0):
             write = partial(
-                rollups.write_due, root, self._database, now.date(), wait_s=0, on_step=self._between_queries
+                rollups.write_due, root, self._database, now.date(), wait_s=0, on_point=self._between_queries
             )
             removal = partial(rollup_vacuum.vacuum, root, wait_s=0)
             steps.run_all([("the new rollups", write), ("the removal of unused rollups", removal)])

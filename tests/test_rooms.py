@@ -28,7 +28,7 @@ TESTED_BY = {
     "warehouse/batch/ray_workers.py": "nodes/test_ray.py",
     "warehouse/errors.py": "warehouse/lake/remote/test_filesystem.py",
     "warehouse/hotlog/postgresql.py": "ingest/hotlog/test_ledger_store.py",
-    "warehouse/hotlog/schema_steps.py": "warehouse/test_migrations.py",
+    "warehouse/hotlog/schema_migrations.py": "warehouse/test_migrations.py",
     "warehouse/move/tables.py": "warehouse/move/test_databases.py",
     "warehouse/rollups/ranked.py": "warehouse/report/test_ranked_pages.py",
 }

@@ -6,7 +6,7 @@ In the order data passes:
 - `schema`: columns of the Delta tables and SQL views, of a batch in the hot log, and of the file of AI agents.
 - `encoding`: dictionary encoding of columns in memory.
 - `daily_errors`: which hot rows are page views and which are errors, and daily counts of errors.
-- `migrations`: schema versions, and the numbered steps from one to the next.
+- `migrations`: schema versions, and the numbered migrations from one to the next.
 - `database`: connections to SQLite and PostgreSQL, and their statements in `.sql` files.
 - `control`: the control database and the projects in it.
 - `columns`: what reports group and filter by, and source policies as sets of sources, each declared once.

@@ -25,7 +25,7 @@ from warehouse.lake.roots import Root
 from warehouse.plural import counted
 from warehouse.query import engine, sql_views
 from warehouse.query.snapshot import Snapshot, SnapshotReader
-from warehouse.rollups import check, coverage, ranked
+from warehouse.rollups import catalog, check, ranked
 from warehouse.schema import HOT
 
 _WRONG_DAY = "SELECT count(*), min(path) FROM hits WHERE date <> CAST(ts AT TIME ZONE 'UTC' AS DATE)"
@@ -173,9 +173,9 @@ def _counterexamples(
 
 
 def _damaged_rollup(root: Root) -> str | None:
-    for folder in (each for month in coverage.list_months(root) for each in coverage.list_folders(root, month)):
+    for folder in (each for month in catalog.list_months(root) for each in catalog.list_folders(root, month)):
         try:
-            coverage.read(folder)
+            catalog.read_rollup(folder)
         except FileNotFoundError:  # a rollup that is being written, or whose writer was killed
             continue
         except RollupDamaged as error:
@@ -184,7 +184,7 @@ def _damaged_rollup(root: Root) -> str | None:
 
 
 def _wrong_rollup(database: duckdb.DuckDBPyConnection, root: Root, files: Sequence[File]) -> str | None:
-    parts, ranking = coverage.choose(root, files).parts, ranked.find(root)
+    parts, ranking = catalog.choose(root, files).parts, ranked.find(root)
     checks = {part.rollup.folder: partial(check.find_difference, database, part, files) for part in parts}
     if ranking is not None:
         checks[ranking.folder] = partial(check.find_ranking_fault, database, ranking, parts)

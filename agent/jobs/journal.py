@@ -54,19 +54,19 @@ def append(connection: Connection, job: str, turn: int, kind: EntryKind, text: s
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class LogPage:
     """Page of a job's log, from oldest to newest. `has_more`: there are later entries."""
 
     entries: list[Entry]
     has_more: bool
 
 
-def read(control: Pool, job: str, limit: int = PAGE_ENTRIES, offset: int = 0) -> Page:
+def read(control: Pool, job: str, limit: int = PAGE_ENTRIES, offset: int = 0) -> LogPage:
     """Skip the first `offset` entries of a job's log, and return at most `limit` of the next ones."""
     values = {"job": job, "limit": limit + 1, "offset": offset}
     with control.connect() as connection:  # one statement: the job may be removed meanwhile
         rows = STATEMENTS.run(connection, "ENTRIES_OF_JOB", values).fetchall()
-    return Page([Entry(*row) for row in rows[:limit]], len(rows) > limit)
+    return LogPage([Entry(*row) for row in rows[:limit]], len(rows) > limit)
 
 
 @dataclass(frozen=True, slots=True)

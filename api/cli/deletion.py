@@ -29,7 +29,7 @@ FOLDER = "deletions"
 """Name of the folder, in the run folder, whose lock the last step takes."""
 LOCK_WAIT_S = 300.0
 """Timeout for the lock of the lake, in seconds."""
-STEPS = ("before revoke", "before erase", "before forget", "before delete")
+POINTS = ("before revoke", "before erase", "before forget", "before delete")
 
 
 def delete_project(
@@ -37,7 +37,7 @@ def delete_project(
     control: Pool,
     id: str,
     internal_id: str,
-    on_step: Callable[[str], object] = lambda step: None,
+    on_point: Callable[[str], object] = lambda point: None,
     wait_s: float = LOCK_WAIT_S,
     cached_s: float = cache.TTL_S,
 ) -> int:
@@ -51,7 +51,7 @@ def delete_project(
         LakeBusy: see `erase.erase_project`.
     """
     projects.begin_deletion(control, id, internal_id)
-    on_step("before revoke")
+    on_point("before revoke")
     keys.revoke_all(control, id, internal_id, int(time.time()))
     jobs = store.remove(control, id, internal_id)  # a worker ends the turn of a removed job at its next heartbeat
     time.sleep(cached_s)
@@ -61,15 +61,15 @@ def delete_project(
     with closing(batches.connect(settings.hot_log)) as hot, closing(query.connect(settings.run / "spill")) as database:
         # From now on no hit of the project is stored, not even of a request that is in progress.
         refusals.add(hot, internal_id)
-        on_step("before erase")
+        on_point("before erase")
         removed = erase_project(hot, settings.lake, database, id, wait_s, require_same=require_same)
         with rollups_lock(hot, wait_s):
             rollups.write_stale(settings.lake, database, wait_s)
-        on_step("before forget")
+        on_point("before forget")
         disk.make_folder(settings.run / FOLDER)
         with deletions_lock(hot, settings.run / FOLDER, wait_s):  # no other process deletes the project until the end
             require_same()
-            on_step("before delete")
+            on_point("before delete")
             deduplication.delete_project(hot, id)
             ledger_store.delete_project(hot, id)
             wal.empty(hot)

@@ -88,7 +88,7 @@ def compact_(settings: Settings, count: int | None, place: str | None) -> None:
     ):
         between, share = partial(_load_due, hot, settings), engine.Share(settings.run / "spill", chosen.size)
         compact_all = partial(compact.compact, hot, root, share, LOCK_WAIT_S, executor=chosen, between=between)
-        write_due = partial(rollups.write_due, root, database, today, LOCK_WAIT_S, 0, lambda step: between())
+        write_due = partial(rollups.write_due, root, database, today, LOCK_WAIT_S, 0, lambda point: between())
         done = upkeep.run(hot, root, LOCK_WAIT_S, compact_all, write_due, partial(_progress, "rollups"))
     compacted, written = done.compacted, counted(done.rollups, "rollup")
     files = f"{counted(compacted.files_before, 'file')} into {compacted.files_after}"

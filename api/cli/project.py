@@ -108,7 +108,7 @@ def set_policy(
     projects.find(engine, id)
     if policy is None and from_date is not None:
         raise click.UsageError("--from needs a policy")
-    choices = policy_choices.read(settings, id, source_policies.periods(engine, id))
+    choices = policy_choices.choices_of(settings, id, source_policies.periods(engine, id))
     if policy is not None:
         first = from_date.date() if from_date else choices.first_day(policy)
         source_policies.put(engine, id, policy, first)

@@ -21,7 +21,7 @@ from api.reports.documents import (
     ValueViews,
 )
 from api.reports.report import Report, Run
-from warehouse.report.results import Counts, Page
+from warehouse.report.results import Counts, ReportPage
 
 Batches = Callable[[], Iterable[pa.RecordBatch]]
 _TEXT, _COUNT, _TIME = pa.string(), pa.int64(), pa.timestamp("us", tz="UTC")
@@ -103,7 +103,7 @@ BREAKDOWN = Report(
 
 def _errors(run: Run) -> Errors:
     selection = run.selection
-    page = Page.of(Counts(), _error_rows(run), selection.offset, selection.limit)
+    page = ReportPage.of(Counts(), _error_rows(run), selection.offset, selection.limit)
     return Errors([ErrorRow(*row.values()) for row in page.rows.to_pylist()], page.has_more)
 
 

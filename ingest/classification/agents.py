@@ -46,7 +46,7 @@ def words(text: str) -> Words:
     return tuple(_WORD.findall(text.lower()))
 
 
-def read(toml: str) -> tuple[Agent, ...]:
+def parse(toml: str) -> tuple[Agent, ...]:
     """Return the rows in their order.
 
     Raises: msgspec.ValidationError for an unknown purpose or field, ValueError for a repeated token or name.
@@ -105,7 +105,7 @@ def _by_first_word(rows: Iterable[Agent]) -> dict[str, list[tuple[Words, Agent]]
     return dict(table)
 
 
-AGENTS = read((Path(__file__).parent / "agents.toml").read_text(encoding="utf-8"))
+AGENTS = parse((Path(__file__).parent / "agents.toml").read_text(encoding="utf-8"))
 BY_NAME = {agent.name: agent for agent in AGENTS}
 _BY_FIRST_WORD = _by_first_word(AGENTS)
 FIRST_WORDS = "(?i)" + "|".join(map(re2.escape, _BY_FIRST_WORD))

@@ -25,7 +25,7 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     product: tuple[Product, ...]
 
 
-def read(toml: str) -> tuple[Product, ...]:
+def parse(toml: str) -> tuple[Product, ...]:
     """Return the rows in their order.
 
     Raises: msgspec.ValidationError for an unknown field, ValueError for a repeated host.
@@ -37,7 +37,7 @@ def read(toml: str) -> tuple[Product, ...]:
     return rows
 
 
-PRODUCTS = read((Path(__file__).parent / "ai_referrers.toml").read_text(encoding="utf-8"))
+PRODUCTS = parse((Path(__file__).parent / "ai_referrers.toml").read_text(encoding="utf-8"))
 OPERATORS = MappingProxyType({host: row.operator for row in PRODUCTS for host in (row.host, f"www.{row.host}")})
 """Operator of an AI product, by the host of a referrer, as `hits.referrer_host` has it."""
 CAMPAIGNS = MappingProxyType({row.utm_source: row.operator for row in PRODUCTS if row.utm_source is not None})

@@ -71,7 +71,7 @@ class Crawler(msgspec.Struct, frozen=True):
     url: str | None = None
 
 
-def read(toml: str) -> Rules:
+def parse(toml: str) -> Rules:
     """Return the tables of a TOML text.
 
     Raises: msgspec.ValidationError for an unknown or missing field, ValueError if the last row of `unshaped` has a
@@ -97,5 +97,5 @@ def read_crawlers(rows: object) -> tuple[Crawler, ...]:
     return tuple(row for row in used if agents.find(row.pattern.replace("\\", "")) is None)
 
 
-RULES = read(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
+RULES = parse(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
 CRAWLERS = read_crawlers(crawleruseragents.CRAWLER_USER_AGENTS_DATA)

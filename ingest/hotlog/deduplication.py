@@ -17,7 +17,7 @@ from ingest.hits.hit import DEDUPLICATION_DAYS
 from warehouse.database.statements import Statements, Values, has_table
 from warehouse.database.transaction import transaction
 from warehouse.hotlog.connection import HotConnection
-from warehouse.hotlog.schema_steps import add_tables
+from warehouse.hotlog.schema_migrations import add_tables
 from warehouse.schema import EVENT_ID, SOURCE, Row
 
 DAY_S = 86_400

@@ -18,7 +18,7 @@ from warehouse.database.statements import Statements, Values, has_table
 from warehouse.database.transaction import transaction
 from warehouse.hotlog import wal
 from warehouse.hotlog.connection import HotConnection
-from warehouse.hotlog.schema_steps import UNKEYED_LOGS, add_tables
+from warehouse.hotlog.schema_migrations import UNKEYED_LOGS, add_tables
 
 CHECKPOINT = struct.Struct("<Q8s")
 """Format of a checkpoint: see `ingest.imports.fingerprint`."""

@@ -31,7 +31,7 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     signature_agent: tuple[SignatureAgent, ...]
 
 
-def read(toml: str) -> Mapping[str, SignatureAgent]:
+def parse(toml: str) -> Mapping[str, SignatureAgent]:
     """Return the rows of a TOML text by host.
 
     Raises: msgspec.ValidationError for an unknown or missing field.
@@ -42,7 +42,7 @@ def read(toml: str) -> Mapping[str, SignatureAgent]:
 @cache
 def signature_agents() -> Mapping[str, SignatureAgent]:
     """Return the rows of the table by host."""
-    return read(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    return parse(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
 def signed_agent(verdict: Verdict) -> str | None:

@@ -17,7 +17,7 @@ from api import keys
 from api.errors import KeyNotFound
 from api.keys import BASE62, LAST_USE_EVERY_S, Keyring, is_well_formed
 from tests.stores import sql
-from warehouse.control import database, projects, schema_steps
+from warehouse.control import database, projects, schema_migrations
 from warehouse.database.pool import Pool
 from warehouse.errors import ProjectNotFound
 from warehouse.folder import sqlite_url
@@ -348,7 +348,7 @@ def test_control_database_of_0_1_0_stores_keys_of_every_scope(database_url: str)
             connection.execute("ALTER TABLE keys ALTER COLUMN scope TYPE VARCHAR(5)")
         connection.execute("UPDATE schema_version SET version = 2")
     engine.close()
-    engine = database.connect(database_url, schema_steps.STEPS[:2])
+    engine = database.connect(database_url, schema_migrations.MIGRATIONS[:2])
     for scope in keys.SCOPES:
         token = keys.create(engine, "site", scope, scope, None, 1)[1]
         assert keyring(engine).look_up(token).scope == scope
@@ -356,7 +356,7 @@ def test_control_database_of_0_1_0_stores_keys_of_every_scope(database_url: str)
 
 
 def test_key_of_an_older_release_has_no_start(database_url: str) -> None:
-    engine = database.connect(database_url, schema_steps.STEPS[:3])
+    engine = database.connect(database_url, schema_migrations.MIGRATIONS[:3])
     projects.create(engine, "site", (), 1)
     id = keys.create(engine, "site", "old", "read", None, 1)[0].id
     with engine.transaction() as connection:

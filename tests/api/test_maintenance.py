@@ -30,7 +30,7 @@ from warehouse.integrity.lake_lock import lake_lock
 from warehouse.lake import delta_table
 from warehouse.lake.roots import LocalPath
 from warehouse.maintenance import compact, rollups
-from warehouse.rollups import coverage
+from warehouse.rollups import catalog
 from warehouse.schema import HOT
 
 NOW = datetime.now(UTC).replace(hour=12)
@@ -359,7 +359,7 @@ def test_retention_leaves_no_deleted_day_in_the_rollup_in_use(site: Site, mainte
     site.load()
     rollups.rebuild(site.root, site.share, 0)
     maintenance.vacuum(NOW)
-    chosen_parts = coverage.choose(site.root, site.state(delta_table.HITS_TABLE).files).parts
+    chosen_parts = catalog.choose(site.root, site.state(delta_table.HITS_TABLE).files).parts
     assert all(part.is_whole for part in chosen_parts)
     paths = {
         path

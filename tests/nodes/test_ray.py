@@ -33,7 +33,7 @@ from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.lake.roots import LocalPath
 from warehouse.maintenance import rollups
 from warehouse.maintenance.rollups import Written
-from warehouse.rollups import coverage
+from warehouse.rollups import catalog
 
 pytestmark = [pytest.mark.long, pytest.mark.installed]
 
@@ -114,7 +114,7 @@ def test_rebuild_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(
         with dying(ray["READERSHIP_RAY"], site.root, tmp_path / "died") as tasks:
             assert rollups.rebuild(site.root, site.share, 0, executor=tasks) == Written(rollups=3, rows=22)
         assert (tmp_path / "died").exists()
-        chosen = coverage.choose(site.root, site.state(HITS_TABLE).files)
+        chosen = catalog.choose(site.root, site.state(HITS_TABLE).files)
         assert chosen.uncovered == ()
         assert sum((stored(each.rollup)["paths"] for each in chosen.parts), Counter()) == cells(rows)["paths"]
         assert site.faults() == []

@@ -16,7 +16,7 @@ from tests.warehouse.site import Row, Site, key, some_rows, view
 from warehouse.integrity import durability
 from warehouse.lake import delta_table
 from warehouse.maintenance import compact
-from warehouse.rollups import coverage
+from warehouse.rollups import catalog
 
 BEGIN = """
 import asyncio, os, sys
@@ -170,7 +170,7 @@ def test_files_of_a_rollup_are_on_the_disk_before_readers_use_it(site: Site) -> 
             files = [path for path in power.present() if "rollups" in path.parts and path.suffix == ".parquet"]
             checked.append(len(files))
             assert [path.name for path in files if not power.is_safe(path)] == []
-    assert checked == [len(coverage.PARQUET)]
+    assert checked == [len(catalog.PARQUET)]
 
 
 def test_post_is_on_the_disk_with_all_its_folders_when_it_is_acknowledged(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from warehouse.lake import delta_table
 from warehouse.query import sql_views
 from warehouse.query.moment import Moment
 from warehouse.report.results import Query
-from warehouse.rollups import coverage
+from warehouse.rollups import catalog
 
 ANY_DAY = date(2000, 1, 1)
 _VIEWS = "SELECT project_id, date, path, traffic, agent, {} FROM {} GROUP BY ALL"
@@ -123,8 +123,8 @@ def no_orphans(node: Node) -> None:
         used |= {file.path for file in files}
         folders.append(node.lake / spec.name)
     orphans = [path for folder in folders for path in folder.glob("*=*/*") if str(path) not in used]
-    for month in coverage.list_months(node.lake):
-        orphans += [each for each in coverage.list_folders(node.lake, month) if not (each / coverage.COVERAGE).exists()]
+    for month in catalog.list_months(node.lake):
+        orphans += [each for each in catalog.list_folders(node.lake, month) if not (each / catalog.COVERAGE).exists()]
     orphans += [path for path in node.folder.rglob("*.new") if path.is_file()]
     hot = node.connections["command"]
     if waiting := batches.backlog(hot).rows:

@@ -125,8 +125,8 @@ class Site:
         with transaction(self.hot):
             batches.append_staged(self.hot, staged, NOON.timestamp())
 
-    def load(self, on_step: catch_up.OnStep = lambda step: None) -> Loaded:
-        return load.load(self.hot, self.root, 0, on_step)
+    def load(self, on_point: catch_up.OnPoint = lambda point: None) -> Loaded:
+        return load.load(self.hot, self.root, 0, on_point)
 
     def expire(self) -> None:
         """Delete all loaded batches from the hot log, as if the time for which they are retained had passed."""
@@ -236,7 +236,7 @@ folder, fatal, passes = LocalPath(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 hot, root, database = batches.connect(folder / "hot.sqlite"), folder / "lake", engine.connect(folder / "spill")
 share = engine.Share(folder / "spill")
 
-def on_step(step):
+def on_point(step):
     global passes
     if step == fatal:
         if passes == 0:

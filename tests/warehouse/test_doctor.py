@@ -22,7 +22,7 @@ from warehouse.hotlog import batches, retention
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
 from warehouse.maintenance import rollups
-from warehouse.rollups import coverage
+from warehouse.rollups import catalog
 from warehouse.schema import HOT
 
 FILES = "every file of the tables exists, with its size"
@@ -118,8 +118,8 @@ def test_missing_file_is_found(site: Site, spec: delta_table.Spec) -> None:
     assert faults(site)[FILES] == f"{gone} is missing"
 
 
-def rollup_of(site: Site) -> coverage.Rollup:
-    (part,) = coverage.choose(site.root, site.state(delta_table.HITS_TABLE).files).parts
+def rollup_of(site: Site) -> catalog.Rollup:
+    (part,) = catalog.choose(site.root, site.state(delta_table.HITS_TABLE).files).parts
     return part.rollup
 
 
@@ -134,9 +134,9 @@ def test_changed_number_in_a_rollup_is_found_and_rebuilt(site: Site) -> None:
     cells = pq.read_table(folder / "paths.parquet")
     changed = pa.array([1_000] * len(cells), pa.uint32())
     pq.write_table(cells.set_column(len(cells.columns) - 1, "views", changed), folder / "paths.parquet")
-    record = json.loads((folder / coverage.COVERAGE).read_bytes())
+    record = json.loads((folder / catalog.COVERAGE).read_bytes())
     record["sizes"]["paths.parquet"] = (folder / "paths.parquet").stat().st_size
-    (folder / coverage.COVERAGE).write_text(json.dumps(record))
+    (folder / catalog.COVERAGE).write_text(json.dumps(record))
     fault = faults(site).pop(ROLLUP)
     assert fault.startswith(f"{folder / 'paths.parquet'} is wrong ")
     assert fault.endswith(REWRITE)

@@ -1,4 +1,4 @@
-"""Each store records its schema version, takes the steps that it needs once, and refuses a newer version unchanged."""
+"""Each store records its schema version, runs the migrations it needs once, and refuses a newer version unchanged."""
 
 import re
 import sqlite3
@@ -14,37 +14,40 @@ from tests.stores.sql import column, opened
 from tests.warehouse.site import Site, die_at, some_rows
 from warehouse import migrations
 from warehouse.control import database, projects
-from warehouse.control import schema_steps as control_steps
+from warehouse.control import schema_migrations as control_migrations
 from warehouse.database.pool import Pool, PoolError
 from warehouse.database.statements import Connection
 from warehouse.database.transaction import transaction
 from warehouse.errors import ControlUnreadable, StoreTooNew
 from warehouse.folder import sqlite_url
-from warehouse.hotlog import batches, schema_steps, synced
+from warehouse.hotlog import batches, schema_migrations, synced
 from warehouse.hotlog.synced import Synced
 from warehouse.integrity import durability
 from warehouse.lake import delta_table, table_schema
 from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, HITS_TABLE, Spec
 from warehouse.lake.roots import LocalPath
-from warehouse.migrations import Step
+from warehouse.migrations import Migration
 from warehouse.query import engine as query
 from warehouse.schema import DAILY_VIEWS
 
-CONTROL_STEPS = (
-    Step(2, migrations.add_column("projects", "title TEXT")),
-    Step(3, migrations.add_column("projects", "colour TEXT")),
+CONTROL_MIGRATIONS = (
+    Migration(2, migrations.add_column("projects", "title TEXT")),
+    Migration(3, migrations.add_column("projects", "colour TEXT")),
 )
-HOT_STEPS = (
-    Step(2, migrations.add_column("batches", "size INTEGER")),
-    Step(3, migrations.add_column("no_such_table", "x TEXT")),
+HOT_MIGRATIONS = (
+    Migration(2, migrations.add_column("batches", "size INTEGER")),
+    Migration(3, migrations.add_column("no_such_table", "x TEXT")),
 )
 TITLE = pa.field("title", pa.string(), metadata={"comment": "title of the page"})
-RELEASED = table_schema.STEPS["hits"]
+RELEASED = table_schema.MIGRATIONS["hits"]
 WITH_TITLE = migrations.newest(RELEASED) + 1
-TABLE_STEPS = {**table_schema.STEPS, "hits": (*RELEASED, Step(WITH_TITLE, table_schema.add_columns(TITLE)))}
-"""The released steps and another one. The tables of the fixture `older` have the columns of the released steps."""
-VERSION = 2 + len(TABLE_STEPS["hits"])
-"""Version of the Delta table after all steps, of which the last has a commit of its column, too."""
+TABLE_MIGRATIONS = {
+    **table_schema.MIGRATIONS,
+    "hits": (*RELEASED, Migration(WITH_TITLE, table_schema.add_columns(TITLE))),
+}
+"""The released migrations and another one. The tables of the fixture `older` have the columns of the released ones."""
+VERSION = 2 + len(TABLE_MIGRATIONS["hits"])
+"""Version of the Delta table after all migrations, of which the last has a commit of its column, too."""
 TITLED = Spec("hits", HITS_TABLE.schema.append(TITLE), "date", HITS_TABLE.order)
 
 
@@ -82,18 +85,18 @@ def old_control(url: str) -> None:
 
 
 def test_new_control_database_is_created_at_the_newest_version(database_url: str) -> None:
-    engine = database.connect(database_url, CONTROL_STEPS)
+    engine = database.connect(database_url, CONTROL_MIGRATIONS)
     assert recorded(engine) == 3
-    assert "title" not in columns(engine, "projects")  # the present definition created the table, not the steps
+    assert "title" not in columns(engine, "projects")  # the present definition created the table, not the migrations
     engine.close()
 
 
 def test_control_database_of_the_first_release_takes_every_step_once(database_url: str) -> None:
     old_control(database_url)
-    for steps in ((), CONTROL_STEPS[:1], CONTROL_STEPS, CONTROL_STEPS):
-        engine = database.connect(database_url, steps)
-        assert recorded(engine) == 1 + len(steps)
-        assert columns(engine, "projects")[4:] == ["title", "colour"][: len(steps)]
+    for known in ((), CONTROL_MIGRATIONS[:1], CONTROL_MIGRATIONS, CONTROL_MIGRATIONS):
+        engine = database.connect(database_url, known)
+        assert recorded(engine) == 1 + len(known)
+        assert columns(engine, "projects")[4:] == ["title", "colour"][: len(known)]
         assert project_ids(engine) == ["site"]
         engine.close()
 
@@ -115,18 +118,18 @@ def test_control_step_that_fails_leaves_the_version_before_it(database_url: str)
     old_control(database_url)
 
     def add_and_fail(connection: Connection) -> None:
-        CONTROL_STEPS[1].apply(connection)
+        CONTROL_MIGRATIONS[1].apply(connection)
         fail(connection)
 
     with pytest.raises(ZeroDivisionError):
-        database.connect(database_url, (CONTROL_STEPS[0], Step(3, add_and_fail)))
-    engine = database.connect(database_url, CONTROL_STEPS[:1])
+        database.connect(database_url, (CONTROL_MIGRATIONS[0], Migration(3, add_and_fail)))
+    engine = database.connect(database_url, CONTROL_MIGRATIONS[:1])
     assert recorded(engine) == 2
     assert columns(engine, "projects")[4:] == ["title"]
     engine.close()
 
 
-def test_control_steps_run_once_if_several_processes_start_together(database_url: str) -> None:
+def test_control_migrations_run_once_if_several_processes_start_together(database_url: str) -> None:
     old_control(database_url)
     together = threading.Barrier(6)
     faults: list[BaseException] = []
@@ -134,7 +137,7 @@ def test_control_steps_run_once_if_several_processes_start_together(database_url
     def start() -> None:
         together.wait()
         try:
-            database.connect(database_url, CONTROL_STEPS).close()
+            database.connect(database_url, CONTROL_MIGRATIONS).close()
         except PoolError as error:
             faults.append(error)
 
@@ -144,7 +147,7 @@ def test_control_steps_run_once_if_several_processes_start_together(database_url
     for thread in threads:
         thread.join()
     assert faults == []
-    engine = database.connect(database_url, CONTROL_STEPS)
+    engine = database.connect(database_url, CONTROL_MIGRATIONS)
     assert columns(engine, "projects")[4:] == ["title", "colour"]
     engine.close()
 
@@ -154,7 +157,7 @@ def test_newer_control_database_is_refused(database_url: str) -> None:
     with engine.transaction() as connection:
         connection.execute("UPDATE schema_version SET version = 99")
     engine.close()
-    known = migrations.newest(control_steps.STEPS)
+    known = migrations.newest(control_migrations.MIGRATIONS)
     for refuse in (database.connect, database.read_identity):
         with pytest.raises(StoreTooNew, match=rf"^the control database has schema version 99, .* up to {known}: inst"):
             refuse(database_url)
@@ -171,7 +174,7 @@ def test_control_database_restored_without_its_version_is_refused(database_url: 
 
 def test_check_for_a_newer_version_creates_no_file(tmp_path: Path) -> None:
     database.read_identity(sqlite_url(tmp_path / "control.sqlite"))
-    schema_steps.refuse_newer(tmp_path / "hot.sqlite")
+    schema_migrations.refuse_newer(tmp_path / "hot.sqlite")
     delta_table.refuse_newer(LocalPath(tmp_path / "lake"))
     assert list(tmp_path.iterdir()) == []
 
@@ -191,23 +194,23 @@ def test_hot_log_takes_every_step_once_and_loses_no_hit(tmp_path: Path) -> None:
     site.post(*some_rows(0, 3))
     site.hot.execute("PRAGMA user_version=0")  # as 0.1.0 left it
     site.close()
-    for steps in ((), HOT_STEPS[:1], HOT_STEPS, HOT_STEPS):
-        with closing(batches.connect_file(site.hot_log, steps=steps)) as hot:
+    for known in ((), HOT_MIGRATIONS[:1], HOT_MIGRATIONS, HOT_MIGRATIONS):
+        with closing(batches.connect_file(site.hot_log, known=known)) as hot:
             assert batches.backlog(hot).rows == 3
-        assert version_of(site.hot_log) == 1 + len(steps)
-        assert ("size" in batch_columns(site.hot_log)) == (len(steps) > 0)
+        assert version_of(site.hot_log) == 1 + len(known)
+        assert ("size" in batch_columns(site.hot_log)) == (len(known) > 0)
 
 
 def test_new_hot_log_is_created_at_the_newest_version(tmp_path: Path) -> None:
-    batches.connect_file(tmp_path / "hot.sqlite", steps=HOT_STEPS).close()
+    batches.connect_file(tmp_path / "hot.sqlite", known=HOT_MIGRATIONS).close()
     assert version_of(tmp_path / "hot.sqlite") == 3
-    assert "size" not in batch_columns(tmp_path / "hot.sqlite")  # the definition of today, and not the steps
+    assert "size" not in batch_columns(tmp_path / "hot.sqlite")  # the definition of today, and not the migrations
 
 
 def test_hot_log_step_that_fails_changes_nothing(tmp_path: Path) -> None:
-    batches.connect_file(tmp_path / "hot.sqlite", steps=()).close()
+    batches.connect_file(tmp_path / "hot.sqlite", known=()).close()
     with pytest.raises(ZeroDivisionError):
-        batches.connect_file(tmp_path / "hot.sqlite", steps=(HOT_STEPS[0], Step(3, fail)))
+        batches.connect_file(tmp_path / "hot.sqlite", known=(HOT_MIGRATIONS[0], Migration(3, fail)))
     assert version_of(tmp_path / "hot.sqlite") == 1
     assert "size" not in batch_columns(tmp_path / "hot.sqlite")
 
@@ -221,8 +224,8 @@ def test_newer_hot_log_is_refused_and_not_changed(tmp_path: Path) -> None:
     with closing(batches.connect(tmp_path / "hot.sqlite")) as hot:
         hot.execute("PRAGMA user_version=99")
     before = (tmp_path / "hot.sqlite").read_bytes()
-    known = migrations.newest(schema_steps.STEPS)
-    for refuse in (batches.connect, schema_steps.refuse_newer):
+    known = migrations.newest(schema_migrations.MIGRATIONS)
+    for refuse in (batches.connect, schema_migrations.refuse_newer):
         with pytest.raises(StoreTooNew, match=rf"^the hot log has schema version 99, .* versions up to {known}: inst"):
             refuse(tmp_path / "hot.sqlite")
     assert (tmp_path / "hot.sqlite").read_bytes() == before
@@ -246,14 +249,14 @@ def property_of(table: DeltaTable) -> str | None:
 
 
 def test_table_takes_every_step_once_and_the_commits_are_synced(older: Site, synced: set[Path]) -> None:
-    delta_table.create(older.root, TABLE_STEPS)
-    table = delta_table.open_table(older.root, HITS_TABLE, TABLE_STEPS)
+    delta_table.create(older.root, TABLE_MIGRATIONS)
+    table = delta_table.open_table(older.root, HITS_TABLE, TABLE_MIGRATIONS)
     assert property_of(table) == f"{WITH_TITLE}"
     assert [field.name for field in table.schema().fields][-1] == "title"
     log = older.root / "hits" / "_delta_log"
     assert {log, *(log / f"{version:020}.json" for version in range(2, VERSION + 1))} <= synced
-    delta_table.create(older.root, TABLE_STEPS)
-    assert delta_table.open_table(older.root, HITS_TABLE, TABLE_STEPS).version() == VERSION
+    delta_table.create(older.root, TABLE_MIGRATIONS)
+    assert delta_table.open_table(older.root, HITS_TABLE, TABLE_MIGRATIONS).version() == VERSION
     assert older.table(DAILY_ERRORS_TABLE).version() == 1
     older.close()
 
@@ -270,11 +273,11 @@ def test_stored_daily_views_of_an_older_release_are_removed_and_each_hit_is_coun
     site.post(*some_rows(0, 3))
     site.load()
     site.post(*some_rows(3, 3))
-    die_at(site, "load.load(hot, root, 10, on_step)", step)
+    die_at(site, "load.load(hot, root, 10, on_point)", step)
     with_daily_views(site, in_daily_views)
     site.close()
     with closing(Site(tmp_path, is_new=False)) as upgraded:
-        assert schema_steps.has_table(upgraded.hot, "recounts") is False
+        assert schema_migrations.has_table(upgraded.hot, "recounts") is False
         durability.prepare(upgraded.hot, upgraded.root)
         assert not (upgraded.root / "daily_views").exists()
         upgraded.load()
@@ -297,21 +300,21 @@ def with_daily_views(site: Site, offset: int) -> None:
 
 def test_interrupted_upgrade_of_a_table_is_completed(older: Site) -> None:
     table_schema.add_columns(TITLE)(older.table(HITS_TABLE))  # where a process was killed between the two commits
-    delta_table.create(older.root, TABLE_STEPS)
-    table = delta_table.open_table(older.root, HITS_TABLE, TABLE_STEPS)
+    delta_table.create(older.root, TABLE_MIGRATIONS)
+    table = delta_table.open_table(older.root, HITS_TABLE, TABLE_MIGRATIONS)
     assert (table.version(), property_of(table)) == (VERSION, f"{WITH_TITLE}")
     older.close()
 
 
 def test_rows_of_files_with_and_without_a_new_column_are_read_together(older: Site) -> None:
-    delta_table.create(older.root, TABLE_STEPS)
-    table = delta_table.open_table(older.root, TITLED, TABLE_STEPS)
-    only_old = query.rows(TITLED, delta_table.list_files(table, TITLED), TABLE_STEPS)
+    delta_table.create(older.root, TABLE_MIGRATIONS)
+    table = delta_table.open_table(older.root, TITLED, TABLE_MIGRATIONS)
+    only_old = query.rows(TITLED, delta_table.list_files(table, TITLED), TABLE_MIGRATIONS)
     rows = table.to_pyarrow_table().slice(0, 4)
     titles = pa.array(["A", "B", "C", "D"])
     added = rows.set_column(rows.schema.names.index("title"), TITLED.schema.field("title"), titles)
     delta_table.append(table, added.select(TITLED.schema.names), batches.node_id(older.hot), 2)
-    both = query.rows(TITLED, delta_table.list_files(table, TITLED), TABLE_STEPS)
+    both = query.rows(TITLED, delta_table.list_files(table, TITLED), TABLE_MIGRATIONS)
     for sql, titled in ((only_old, []), (both, ["A", "B", "C", "D"])):
         read = older.database.sql(f"SELECT {', '.join(TITLED.schema.names)} FROM {sql} AS stored").to_arrow_table()
         assert read.num_rows == 9 + len(titled)
@@ -321,20 +324,22 @@ def test_rows_of_files_with_and_without_a_new_column_are_read_together(older: Si
 
 
 def test_newer_table_is_refused_and_not_changed(older: Site) -> None:
-    delta_table.create(older.root, TABLE_STEPS)
+    delta_table.create(older.root, TABLE_MIGRATIONS)
     for refuse in (delta_table.create, delta_table.refuse_newer, lambda root: delta_table.open_table(root, HITS_TABLE)):
         with pytest.raises(StoreTooNew, match=r"^the table hits of the lake has schema version 5, .* up to 4: install"):
             refuse(older.root)
-    assert delta_table.open_table(older.root, HITS_TABLE, TABLE_STEPS).version() == VERSION
+    assert delta_table.open_table(older.root, HITS_TABLE, TABLE_MIGRATIONS).version() == VERSION
     older.close()
 
 
 def test_new_table_is_created_at_the_newest_version(tmp_path: Path) -> None:
-    delta_table.create(LocalPath(tmp_path), TABLE_STEPS)
-    table = delta_table.open_table(LocalPath(tmp_path), HITS_TABLE, TABLE_STEPS)
+    delta_table.create(LocalPath(tmp_path), TABLE_MIGRATIONS)
+    table = delta_table.open_table(LocalPath(tmp_path), HITS_TABLE, TABLE_MIGRATIONS)
     assert (table.version(), property_of(table)) == (0, "5")
 
 
-@pytest.mark.parametrize("steps", [control_steps.STEPS, schema_steps.STEPS, *table_schema.STEPS.values()])
-def test_released_steps_are_numbered_without_a_gap(steps: tuple[Step[object], ...]) -> None:
-    assert migrations.newest(steps) == 1 + len(steps)
+@pytest.mark.parametrize(
+    "known", [control_migrations.MIGRATIONS, schema_migrations.MIGRATIONS, *table_schema.MIGRATIONS.values()]
+)
+def test_released_migrations_are_numbered_without_a_gap(known: tuple[Migration[object], ...]) -> None:
+    assert migrations.newest(known) == 1 + len(known)

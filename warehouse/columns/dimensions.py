@@ -14,8 +14,8 @@ QUARTER_S = 900
 """Length of a quarter of an hour, in seconds."""
 
 
-class Part(Enum):
-    """Part of a page view that a dimension describes. The dimensions of a part are counted together in a cube."""
+class Aspect(Enum):
+    """Aspect of a page view that a dimension describes. The dimensions of an aspect are counted together in a cube."""
 
     READER = "reader"
     DEVICE = "device"
@@ -39,7 +39,7 @@ class Dimension:
     title: str
     sql: str
     meaning: str
-    part: Part
+    aspect: Aspect
     choices: tuple[str, ...] = ()
     example: str | None = None
     readers: tuple[str, ...] = TRAFFIC
@@ -47,58 +47,58 @@ class Dimension:
 
 
 DIMENSIONS = (
-    Dimension("traffic", "Readers", "traffic", "people, AI agents or other bots", Part.READER, TRAFFIC),
+    Dimension("traffic", "Readers", "traffic", "people, AI agents or other bots", Aspect.READER, TRAFFIC),
     Dimension(
-        "agent", "Agent", "agent", "name of the AI agent or bot", Part.READER, example="GPTBot", readers=("ai", "bot")
+        "agent", "Agent", "agent", "name of the AI agent or bot", Aspect.READER, example="GPTBot", readers=("ai", "bot")
     ),
     Dimension(
-        "operator", "Operator", "operator", "who runs the AI agent", Part.READER, example="OpenAI", readers=("ai",)
+        "operator", "Operator", "operator", "who runs the AI agent", Aspect.READER, example="OpenAI", readers=("ai",)
     ),
     Dimension(
-        "purpose", "Purpose", "purpose", "purpose of the AI agent", Part.READER,
+        "purpose", "Purpose", "purpose", "purpose of the AI agent", Aspect.READER,
         ("training", "search", "assistant", "agent", "data"), readers=("ai",),
     ),
     Dimension(
         "verification", "Verification", "coalesce(verification, CASE WHEN traffic <> 'human' THEN 'not_checked' END)",
-        "result of the check of the agent's identity", Part.READER,
+        "result of the check of the agent's identity", Aspect.READER,
         ("verified", "signed_known_key", "spoofed", "invalid_signature", "claimed", "not_checked"),
         readers=("ai", "bot"),
     ),
-    Dimension("sources", "Source", BITS, "source that counted the page view", Part.READER, SOURCES),
-    Dimension("referrerHost", "Referrer", "referrer_host", "host of the referring URL", Part.ORIGIN, example="t.co"),
-    Dimension("utmSource", "Campaign", "utm_source", "utm_source of the page's address", Part.ORIGIN),
-    Dimension("utmMedium", "Medium", "utm_medium", "utm_medium of the page's address", Part.ORIGIN),
+    Dimension("sources", "Source", BITS, "source that counted the page view", Aspect.READER, SOURCES),
+    Dimension("referrerHost", "Referrer", "referrer_host", "host of the referring URL", Aspect.ORIGIN, example="t.co"),
+    Dimension("utmSource", "Campaign", "utm_source", "utm_source of the page's address", Aspect.ORIGIN),
+    Dimension("utmMedium", "Medium", "utm_medium", "utm_medium of the page's address", Aspect.ORIGIN),
     Dimension(
-        "browser", "Browser", "browser", "family of the browser", Part.DEVICE, example="Firefox", readers=("human",)
+        "browser", "Browser", "browser", "family of the browser", Aspect.DEVICE, example="Firefox", readers=("human",)
     ),
-    Dimension("os", "System", "os", "family of the operating system", Part.DEVICE),
-    Dimension("device", "Device", "device", "kind of device", Part.DEVICE),
+    Dimension("os", "System", "os", "family of the operating system", Aspect.DEVICE),
+    Dimension("device", "Device", "device", "kind of device", Aspect.DEVICE),
     Dimension(
-        "format", "Format", "format", "media type served, such as text/markdown", Part.DEVICE, recorded_by=SEND_STATUS
+        "format", "Format", "format", "media type served, such as text/markdown", Aspect.DEVICE, recorded_by=SEND_STATUS
     ),
-    Dimension("status", "Status", "status::VARCHAR", "HTTP status served", Part.DEVICE, recorded_by=SEND_STATUS),
-    Dimension("rule", "Rule", "rule", "rule that classified the page view", Part.DEVICE),
-    Dimension("path", "Page", "path", "normalised path", Part.PATH),
-    Dimension("day", "Day", "date", "UTC day", Part.TIME),
+    Dimension("status", "Status", "status::VARCHAR", "HTTP status served", Aspect.DEVICE, recorded_by=SEND_STATUS),
+    Dimension("rule", "Rule", "rule", "rule that classified the page view", Aspect.DEVICE),
+    Dimension("path", "Page", "path", "normalised path", Aspect.PATH),
+    Dimension("day", "Day", "date", "UTC day", Aspect.TIME),
     Dimension(
         "quarter", "Quarter", f"((epoch_us(ts) - epoch_us(date::TIMESTAMP)) // {QUARTER_S * 1_000_000})::UTINYINT",
-        "quarter of an hour of the UTC day, 0 to 95", Part.TIME,
+        "quarter of an hour of the UTC day, 0 to 95", Aspect.TIME,
     ),
     Dimension(
         "second", "Second", "(epoch_us(ts) + 62_135_596_800_000_000) // 1_000_000 - 62_135_596_800",
-        "second since 1970; numbered from the year 1 before, because division rounds towards 0", Part.TIME,
+        "second since 1970; numbered from the year 1 before, because division rounds towards 0", Aspect.TIME,
     ),
-    Dimension("userAgent", "User agent", "user_agent", "user agent as received", Part.EVIDENCE),
-    Dimension("verifiedBy", "Verified by", "verified_by", "method of the check, and its list", Part.EVIDENCE),
+    Dimension("userAgent", "User agent", "user_agent", "user agent as received", Aspect.EVIDENCE),
+    Dimension("verifiedBy", "Verified by", "verified_by", "method of the check, and its list", Aspect.EVIDENCE),
 )  # fmt: skip
 BY_NAME = {each.name: each for each in DIMENSIONS}
 
 
-def _names(*parts: Part) -> tuple[str, ...]:
-    return tuple(each.name for each in DIMENSIONS if each.part in parts)
+def _names(*aspects: Aspect) -> tuple[str, ...]:
+    return tuple(each.name for each in DIMENSIONS if each.aspect in aspects)
 
 
-READER = _names(Part.READER)
+READER = _names(Aspect.READER)
 AGENT_KEY = ("agent", "operator", "purpose", "verification")
 """Dimensions of a reader by which the smallest cubes of quarters do not count."""
 
@@ -131,12 +131,15 @@ CUBES = (
     Cube("readers", READER, base="page_views"),
     Cube("quarters", ("traffic", "sources", "quarter"), has_months=False, base="reader_quarters"),
     Cube("reader_quarters", (*READER, "quarter"), has_months=False),
-    Cube("devices", (*_names(Part.DEVICE), *READER), base="page_views"),
-    Cube("origins", (*_names(Part.ORIGIN), *READER), base="page_views"),
-    Cube("page_views", (*_names(Part.ORIGIN, Part.DEVICE), *READER)),
+    Cube("devices", (*_names(Aspect.DEVICE), *READER), base="page_views"),
+    Cube("origins", (*_names(Aspect.ORIGIN), *READER), base="page_views"),
+    Cube("page_views", (*_names(Aspect.ORIGIN, Aspect.DEVICE), *READER)),
     Cube("paths", ("path", *READER)),
     Cube(
-        "path_views", ("path", "quarter", *_names(Part.ORIGIN, Part.DEVICE), *READER), has_months=False, is_large=True
+        "path_views",
+        ("path", "quarter", *_names(Aspect.ORIGIN, Aspect.DEVICE), *READER),
+        has_months=False,
+        is_large=True,
     ),
 )
 """Cubes, those with fewer cells first."""
@@ -155,7 +158,7 @@ def dimension(name: str) -> Dimension:
 def public() -> Iterator[str]:
     """Yield the names of the dimensions that the API has."""
     for each in DIMENSIONS:
-        if each.part not in {Part.TIME, Part.EVIDENCE}:
+        if each.aspect not in {Aspect.TIME, Aspect.EVIDENCE}:
             yield "source" if each.name == "sources" else each.name
 
 

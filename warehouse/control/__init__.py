@@ -1,6 +1,6 @@
 """The control database and the projects in it.
 
-- `schema_steps`: Steps that bring the control database to its newest schema version.
+- `schema_migrations`: Migrations that bring the control database to its newest schema version.
 - `database`: Control database: small tables that are updated in place and shared by all processes.
 - `projects`: Projects: sites with separate views, each with the origins whose beacons it accepts.
 - `audit`: Audit log of sign-ins and of changes of keys, share links and source policies.

@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 
 from warehouse import migrations
-from warehouse.control import schema_steps
-from warehouse.control.schema_steps import STEPS, Steps
+from warehouse.control import schema_migrations
+from warehouse.control.schema_migrations import MIGRATIONS, Migrations
 from warehouse.database import tables
 from warehouse.database.pool import Pool, PoolError
 from warehouse.database.postgresql import PostgresqlConnection
@@ -38,7 +38,7 @@ def statements(module_file: str) -> Statements:
 STATEMENTS = statements(__file__)
 
 
-def connect(url: str, steps: Steps = STEPS, busy_timeout_s: int = BUSY_TIMEOUT_S) -> Pool:
+def connect(url: str, known: Migrations = MIGRATIONS, busy_timeout_s: int = BUSY_TIMEOUT_S) -> Pool:
     """Open the control database, upgrade its tables to the newest version, and create the missing ones.
 
     `busy_timeout_s` limits how long a statement waits for the lock of another process on SQLite, in seconds.
@@ -54,7 +54,7 @@ def connect(url: str, steps: Steps = STEPS, busy_timeout_s: int = BUSY_TIMEOUT_S
     pool = _pool(url, busy_timeout_s)
     try:
         with _named(url):
-            _upgrade(pool, steps)
+            _upgrade(pool, known)
         if sqlite_name(url) is not None:  # after the file was opened, which waits for the end of a move
             refuse_moved(Path(name_of(url)).parent, has_database=False, has_lake=True)
     except BaseException:
@@ -88,7 +88,7 @@ def read_identity(url: str) -> ControlIdentity:
     try:
         with _named(url), pool.connect() as connection:
             version = _version(connection)
-            schema_steps.pending(version)
+            schema_migrations.pending(version)
             id = STATEMENTS.run(connection, "VERSION").fetchone()[1] if version else None
             is_filled = has_table(connection, "projects") and STATEMENTS.run(connection, "HAS_PROJECT").fetchone()
             return ControlIdentity(name, id, has_projects=bool(is_filled))
@@ -109,7 +109,9 @@ def _named(url: str) -> Iterator[None]:
     except PoolError as error:
         if not is_damage(error):
             raise
-        raise ControlUnreadable(f"{_name(url)} cannot be read ({reason_of(error)}): {schema_steps.RESTORE}") from None
+        raise ControlUnreadable(
+            f"{_name(url)} cannot be read ({reason_of(error)}): {schema_migrations.RESTORE}"
+        ) from None
 
 
 def _pool(url: str, busy_timeout_s: int = BUSY_TIMEOUT_S) -> Pool:
@@ -130,19 +132,19 @@ def _open_file(name: str, busy_timeout_s: int) -> sqlite3.Connection:
     return connection
 
 
-def _upgrade(pool: Pool, steps: Steps) -> None:
+def _upgrade(pool: Pool, known: Migrations) -> None:
     with pool.connect() as connection:
         version = _version(connection)
-        is_current = not schema_steps.pending(version, steps)
+        is_current = not schema_migrations.pending(version, known)
         if version is not None and is_current and not _incomplete(connection):
             return
         with _changing(connection):
-            _create_version(connection, migrations.newest(steps))
-        for step in steps:
+            _create_version(connection, migrations.newest(known))
+        for migration in known:
             with _changing(connection):
-                if step.version == (_version(connection) or 0) + 1:
-                    step.apply(connection)
-                    STATEMENTS.run(connection, "SET_VERSION", {"version": step.version})
+                if migration.version == (_version(connection) or 0) + 1:
+                    migration.apply(connection)
+                    STATEMENTS.run(connection, "SET_VERSION", {"version": migration.version})
         with _changing(connection):
             for each in _incomplete(connection):
                 each.create(connection)
@@ -155,7 +157,7 @@ def _version(connection: Connection) -> int | None:
     row = STATEMENTS.run(connection, "VERSION").fetchone()
     if row is None:
         raise ControlUnreadable(
-            f"{schema_steps.STORE} records no schema version and is therefore incomplete: restore it from a backup"
+            f"{schema_migrations.STORE} records no schema version and is therefore incomplete: restore it from a backup"
         )
     return int(row[0])
 

@@ -1,7 +1,7 @@
 """The hot log: accepted hits that wait for the lake, and hits that were loaded in the last ten minutes.
 
 - `connection`: Connections to the hot log, and the statements on its tables.
-- `schema_steps`: Schema versions of the hot log: its tables in a new file, and the steps that upgrade an older file.
+- `schema_migrations`: Schema versions of the hot log: its tables in a new file, and migrations of an older file.
 - `postgresql`: The hot log in PostgreSQL: the schema of its tables, and the lock of all its write transactions.
 - `batches`: Batches of the hot log: accepted hits that wait for the lake, and hits that were loaded in the last ten
   minutes.

@@ -18,9 +18,9 @@ from xxhash import xxh3_64_digest
 from warehouse.database.transaction import BUSY_TIMEOUT_S, transaction
 from warehouse.errors import BatchDamaged
 from warehouse.folder import refuse_moved
-from warehouse.hotlog import loads, postgresql, schema_steps
+from warehouse.hotlog import loads, postgresql, schema_migrations
 from warehouse.hotlog.connection import STATEMENTS, HotConnection, HotLogPlace, Server, name_of
-from warehouse.hotlog.schema_steps import STEPS, Steps
+from warehouse.hotlog.schema_migrations import MIGRATIONS, Migrations
 from warehouse.lake.staging import Staged
 from warehouse.schema import HOT
 
@@ -73,7 +73,7 @@ def refuse_newer(place: HotLogPlace) -> None:
     if isinstance(place, Server):
         postgresql.open_only(place).close()
     else:
-        schema_steps.refuse_newer(place)
+        schema_migrations.refuse_newer(place)
 
 
 def open_only(place: HotLogPlace) -> HotConnection:
@@ -84,20 +84,22 @@ def open_only(place: HotLogPlace) -> HotConnection:
     """
     if isinstance(place, Server):
         return postgresql.open_only(place)
-    schema_steps.refuse_newer(place)
+    schema_migrations.refuse_newer(place)
     return sqlite3.connect(place, timeout=BUSY_TIMEOUT_S)
 
 
-def connect_file(path: Path, busy_timeout_s: float = BUSY_TIMEOUT_S, steps: Steps = STEPS) -> sqlite3.Connection:
+def connect_file(
+    path: Path, busy_timeout_s: float = BUSY_TIMEOUT_S, known: Migrations = MIGRATIONS
+) -> sqlite3.Connection:
     """Open a SQLite file as `connect` does.
 
     While it is opened, the limit of waiting is BUSY_TIMEOUT_S: switching to WAL takes a lock.
     """
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
     try:
-        schema_steps.pending(connection, steps)
+        schema_migrations.pending(connection, known)
         _set_pragmas(connection)
-        schema_steps.upgrade(connection, steps)
+        schema_migrations.upgrade(connection, known)
         connection.execute(f"PRAGMA busy_timeout={int(busy_timeout_s * 1000)}")
     except BaseException:
         connection.close()

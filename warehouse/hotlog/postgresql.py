@@ -16,18 +16,18 @@ from warehouse.database.psycopg_connection import COUNT_OTHERS
 from warehouse.database.statements import has_table
 from warehouse.database.transaction import BUSY_TIMEOUT_S
 from warehouse.errors import StoreTooNew
-from warehouse.hotlog import schema_steps
+from warehouse.hotlog import schema_migrations
 from warehouse.hotlog.connection import STATEMENTS, Server
-from warehouse.migrations import Step
+from warehouse.migrations import Migration
 
 SCHEMA = "hot_log"
 """Name of the schema of PostgreSQL in which the tables are."""
-STEPS: Sequence[Step[PostgresqlConnection]] = (
-    Step(2, schema_steps.rename_unkeyed),
-    Step(3, schema_steps.add_bytes),
-    Step(4, schema_steps.drop_recounts),
+MIGRATIONS: Sequence[Migration[PostgresqlConnection]] = (
+    Migration(2, schema_migrations.rename_unkeyed),
+    Migration(3, schema_migrations.add_bytes),
+    Migration(4, schema_migrations.drop_recounts),
 )
-VERSION = migrations.newest(STEPS)
+VERSION = migrations.newest(MIGRATIONS)
 """Newest schema version of the tables in PostgreSQL."""
 LOCK = "SELECT seq FROM sqlite_sequence WHERE name = 'batches' FOR UPDATE"
 _COUNT = """
@@ -85,8 +85,8 @@ def _require_known(connection: PostgresqlConnection) -> None:
     version = _version(connection) or VERSION
     if version > VERSION:
         raise StoreTooNew(
-            f"{schema_steps.STORE} has schema version {version} in PostgreSQL, and this Readership knows versions up "
-            f"to {VERSION}: install the release that wrote it, or a newer one; nothing was changed"
+            f"{schema_migrations.STORE} has schema version {version} in PostgreSQL, and this Readership knows versions "
+            f"up to {VERSION}: install the release that wrote it, or a newer one; nothing was changed"
         )
 
 
@@ -106,17 +106,17 @@ def _create(connection: PostgresqlConnection) -> None:
 
 
 def _upgrade(connection: PostgresqlConnection) -> None:
-    """Run the steps that the tables still need, unless another process has done so meanwhile."""
+    """Run the migrations that the tables still need, unless another process has done so meanwhile."""
     with connection.changing_tables():
-        for step in migrations.pending(schema_steps.STORE, _version(connection) or VERSION, STEPS):
-            step.apply(connection)
+        for migration in migrations.pending(schema_migrations.STORE, _version(connection) or VERSION, MIGRATIONS):
+            migration.apply(connection)
         connection.execute("UPDATE schema_version SET version = %s", (VERSION,))
 
 
 def create(connection: PostgresqlConnection) -> None:
     """Create the schema and the tables, inside the caller's transaction."""
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
-    schema_steps.create_tables(connection)
+    schema_migrations.create_tables(connection)
     STATEMENTS.run_script(connection, "CREATE_SEQUENCES")
     connection.execute(_COUNT)
     connection.execute("INSERT INTO sqlite_sequence VALUES (%s, 0)", (COUNTED,))

@@ -21,7 +21,7 @@ from warehouse.errors import DataIncomplete
 from warehouse.lake import delta_log, log_repair, row_groups, table_schema
 from warehouse.lake.lock import write_lock
 from warehouse.lake.roots import Root
-from warehouse.lake.table_schema import STEPS, Steps
+from warehouse.lake.table_schema import MIGRATIONS, Migrations
 from warehouse.schema import DAILY_ERRORS, DAILY_ERRORS_ORDER, HITS, HITS_ORDER
 
 GRACE_H = 1
@@ -76,7 +76,7 @@ class State:
 
 
 def create(
-    lake: Root, steps: Mapping[str, Steps] = STEPS, *, is_locked: bool = False, nodes: Collection[str] = ()
+    lake: Root, known: Mapping[str, Migrations] = MIGRATIONS, *, is_locked: bool = False, nodes: Collection[str] = ()
 ) -> None:
     """Create missing tables, and upgrade the others to the newest schema version.
 
@@ -88,22 +88,22 @@ def create(
         LakeBusy: an upgrade waited for the lake's lock for MIGRATION_WAIT_S.
     """
     for spec in TABLES:
-        if is_table(lake / spec.name) or not _create(lake, spec, steps, nodes):
-            _upgrade(lake, spec, steps, is_locked)
+        if is_table(lake / spec.name) or not _create(lake, spec, known, nodes):
+            _upgrade(lake, spec, known, is_locked)
 
 
-def _create(lake: Root, spec: Spec, steps: Mapping[str, Steps], nodes: Collection[str]) -> bool:
+def _create(lake: Root, spec: Spec, known: Mapping[str, Migrations], nodes: Collection[str]) -> bool:
     """Create a table; return False if another node has created it meanwhile."""
     folder = lake / spec.name
     folder.make_folder()
-    hits = open_table(lake, HITS_TABLE, steps) if nodes and spec is DAILY_ERRORS_TABLE else None
+    hits = open_table(lake, HITS_TABLE, known) if nodes and spec is DAILY_ERRORS_TABLE else None
     first = None if hits is None else [Transaction(app_id=node, version=offset(hits, node)) for node in nodes]
     try:
         table = DeltaTable.create(
             str(folder),
             spec.schema,
             partition_by=[spec.partition],
-            configuration={**_CONFIGURATION, **table_schema.properties(steps[spec.name])},
+            configuration={**_CONFIGURATION, **table_schema.properties(known[spec.name])},
             storage_options=folder.delta_options,
             raise_if_key_not_exists=False,  # delta-rs does not know the property of the schema version
             commit_properties=CommitProperties(app_transactions=first),
@@ -117,12 +117,12 @@ def _create(lake: Root, spec: Spec, steps: Mapping[str, Steps], nodes: Collectio
     return True
 
 
-def _upgrade(lake: Root, spec: Spec, steps: Mapping[str, Steps], is_locked: bool) -> None:
-    if table_schema.pending(open_table(lake, spec, steps), spec.name, steps[spec.name]):
+def _upgrade(lake: Root, spec: Spec, known: Mapping[str, Migrations], is_locked: bool) -> None:
+    if table_schema.pending(open_table(lake, spec, known), spec.name, known[spec.name]):
         with nullcontext() if is_locked else write_lock(lake.local, MIGRATION_WAIT_S):
-            table = open_table(lake, spec, steps)
+            table = open_table(lake, spec, known)
             since = table.version()
-            table_schema.upgrade(table, spec.name, steps[spec.name])
+            table_schema.upgrade(table, spec.name, known[spec.name])
             delta_log.persist(table, since)
 
 
@@ -144,7 +144,7 @@ def refuse_newer(lake: Root) -> None:
                 open_table(lake, spec)
 
 
-def open_table(lake: Root, spec: Spec, steps: Mapping[str, Steps] = STEPS) -> DeltaTable:
+def open_table(lake: Root, spec: Spec, known: Mapping[str, Migrations] = MIGRATIONS) -> DeltaTable:
     """Open a table at its newest version. A broken checkpoint is set aside if the commits contain all of its changes.
 
     Raises:
@@ -152,7 +152,7 @@ def open_table(lake: Root, spec: Spec, steps: Mapping[str, Steps] = STEPS) -> De
         StoreTooNew: a newer release wrote the table.
     """
     table = log_repair.past_broken_checkpoints(lake / spec.name, lambda: open_version(lake, spec))
-    table_schema.pending(table, spec.name, steps[spec.name])
+    table_schema.pending(table, spec.name, known[spec.name])
     return table
 
 

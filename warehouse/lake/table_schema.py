@@ -1,4 +1,4 @@
-"""Schema versions of the lake's Delta tables: a table property, and the steps that raise it.
+"""Schema versions of the lake's Delta tables: a table property, and the migrations that raise it.
 
 A new column does not rewrite files: rows of older files read as null there (see `warehouse.query.engine.rows`).
 """
@@ -12,29 +12,29 @@ from warehouse import migrations
 from warehouse.columns.hits import COLUMNS
 from warehouse.lake import delta_log
 from warehouse.lake.delta_log import NO_HOOKS
-from warehouse.migrations import Step
+from warehouse.migrations import Migration
 from warehouse.schema import HITS
 
 PROPERTY = "readership.schemaVersion"
 
-Steps = Sequence[Step[DeltaTable]]
+Migrations = Sequence[Migration[DeltaTable]]
 
 
-def properties(steps: Steps) -> dict[str, str]:
+def properties(known: Migrations) -> dict[str, str]:
     """Return the table property that records the newest version."""
-    return {PROPERTY: str(migrations.newest(steps))}
+    return {PROPERTY: str(migrations.newest(known))}
 
 
 def add_columns(*columns: pa.Field) -> Callable[[DeltaTable], None]:
-    """Return a step that adds columns, which must be nullable. The step skips columns that exist.
+    """Return a migration that adds columns, which must be nullable. The migration skips columns that exist.
 
     Columns and version are two commits: a process that is killed in between leaves a table that has the columns.
     """
     assert all(column.nullable for column in columns), "older files have no values for a new column"
 
     def apply(table: DeltaTable) -> None:
-        known = {field.name for field in table.schema().fields}
-        missing = [column for column in columns if column.name not in known]
+        present = {field.name for field in table.schema().fields}
+        missing = [column for column in columns if column.name not in present]
         if missing:
             fields = Schema.from_arrow(pa.schema(missing)).fields
             table.alter.add_columns(fields, post_commithook_properties=NO_HOOKS)
@@ -50,33 +50,33 @@ def remove_daily_views(hits: DeltaTable) -> None:
         lake.sync()
 
 
-def _steps_of_hits() -> Steps:
+def _migrations_of_hits() -> Migrations:
     versions = {each.since for each in COLUMNS} - {migrations.FIRST}
     added = [
-        Step(each, add_columns(*(HITS.field(column.name) for column in COLUMNS if column.since == each)))
+        Migration(each, add_columns(*(HITS.field(column.name) for column in COLUMNS if column.since == each)))
         for each in versions
     ]
-    return sorted([*added, Step(3, remove_daily_views)], key=lambda step: step.version)
+    return sorted([*added, Migration(3, remove_daily_views)], key=lambda migration: migration.version)
 
 
-STEPS: Mapping[str, Steps] = {"hits": _steps_of_hits(), "daily_errors": ()}
-"""Steps of each table, by its name."""
+MIGRATIONS: Mapping[str, Migrations] = {"hits": _migrations_of_hits(), "daily_errors": ()}
+"""Migrations of each table, by its name."""
 
 
-def pending(table: DeltaTable, name: str, steps: Steps) -> Steps:
-    """Return the steps that the table still needs.
+def pending(table: DeltaTable, name: str, known: Migrations) -> Migrations:
+    """Return the migrations that the table still needs.
 
     Raises:
         StoreTooNew: a newer release wrote the table.
     """
     version = int(table.metadata().configuration.get(PROPERTY, migrations.FIRST))
-    return migrations.pending(f"the table {name} of the lake", version, steps)
+    return migrations.pending(f"the table {name} of the lake", version, known)
 
 
-def upgrade(table: DeltaTable, name: str, steps: Steps) -> None:
-    """Run the pending steps. The caller has the lake's lock, and syncs the commits."""
-    for step in pending(table, name, steps):
-        step.apply(table)
+def upgrade(table: DeltaTable, name: str, known: Migrations) -> None:
+    """Run the pending migrations. The caller has the lake's lock, and syncs the commits."""
+    for migration in pending(table, name, known):
+        migration.apply(table)
         table.alter.set_table_properties(
-            {PROPERTY: str(step.version)}, raise_if_not_exists=False, post_commithook_properties=NO_HOOKS
+            {PROPERTY: str(migration.version)}, raise_if_not_exists=False, post_commithook_properties=NO_HOOKS
         )

@@ -28,9 +28,9 @@ COMMIT_BATCHES_MAX, COMMIT_ROWS_MAX, COMMIT_BYTES_MAX = 20_000, 100_000, 48 * 10
 """Numbers of batches, rows and bytes after which no batch is added to a commit. Its rows are in memory several times
 while they are sorted and written."""
 
-OnStep = Callable[[str], None]
-"""Function that is called with the name of each point (see STEPS) at which a crash would leave a different state."""
-STEPS = (
+OnPoint = Callable[[str], None]
+"""Function that is called with the name of each point (see POINTS) at which a crash would leave a different state."""
+POINTS = (
     "before commit of hits",
     "before commit of daily_errors",
     "before mark",
@@ -49,7 +49,7 @@ class Loaded:
 def catch_up(
     hot: HotConnection,
     root: Root,
-    on_step: OnStep = lambda step: None,
+    on_point: OnPoint = lambda point: None,
     now: Callable[[], float] = time.time,
 ) -> Loaded:
     """Append all batches that the hot log has when the tables are open. All tables then have the same offset.
@@ -77,14 +77,14 @@ def catch_up(
         for spec, chunk in due.items():
             _require_files(hot, root, spec, chunk)
         for spec, chunk in due.items():
-            on_step(f"before commit of {spec.name}")
+            on_point(f"before commit of {spec.name}")
             _commit(root, tables[spec], spec, chunk, node)
             offsets[spec] = chunk.last_id
             loaded = Loaded(loaded.rows + (chunk.hits if spec is delta_table.HITS_TABLE else 0), loaded.commits + 1)
-        on_step("before mark")
+        on_point("before mark")
         reached = {spec.name: Synced(table.version(), offsets[spec]) for spec, table in tables.items()}
         retention.mark_loaded(hot, min(offsets.values()), reached, now())
-        on_step("after mark")
+        on_point("after mark")
         retention.delete_due(hot, now(), retention.bytes_max(disk_space.free_bytes(root.local)))
         # A lake restored from an older copy may never reach `end`: its batches are already deleted from the hot log.
         if min(offsets.values()) >= end or offsets == before:

@@ -47,7 +47,7 @@ def _has_text(column: pa.ChunkedArray, text: str) -> bool:
 def find(hot: HotLogPlace, root: Root, spill: Path, policies: Mapping[str, Periods]) -> dict[str, tuple[str, ...]]:
     """Return the warnings of each project that has one, in the order of `policies`, which has each project's policy.
 
-    The text is that of the coverage: see `source_coverage.SourceCoverage.counted_twice`.
+    The text is that of the coverage: see `source_coverage.Coverage.counted_twice`.
 
     Raises:
         DataIncomplete: see `SnapshotReader.take`.

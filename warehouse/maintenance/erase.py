@@ -23,13 +23,13 @@ from warehouse.lake import delta_table, rewriting, roots, row_groups
 from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, HITS_TABLE
 from warehouse.lake.lock import pause_for_waiters
 from warehouse.lake.roots import Root
-from warehouse.maintenance.catch_up import OnStep, catch_up
+from warehouse.maintenance.catch_up import OnPoint, catch_up
 from warehouse.maintenance.load import load
 from warehouse.query import engine
 
 _COUNT = "SELECT date, traffic, {sum}::BIGINT FROM {files} WHERE {where} GROUP BY ALL"
 _SUMS = {HITS_TABLE: "count(*)", DAILY_ERRORS_TABLE: "sum(requests)"}
-STEPS = ("before delete from hits", "before delete from daily_errors", "after month")
+POINTS = ("before delete from hits", "before delete from daily_errors", "after month")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def erase_project(
     database: duckdb.DuckDBPyConnection,
     project: str,
     wait_s: float,
-    on_step: OnStep = lambda step: None,
+    on_point: OnPoint = lambda point: None,
     require_same: Callable[[], object] = lambda: None,
 ) -> int:
     """Delete a project's rows, those in the hot log included, and return the number of its hits.
@@ -98,7 +98,7 @@ def erase_project(
     Raises:
         LakeBusy: see `durability.durable_writes` and `rewriting.retry_commit`.
     """
-    return erase_hits(hot, root, database, Chosen(project), wait_s, on_step, require_same)
+    return erase_hits(hot, root, database, Chosen(project), wait_s, on_point, require_same)
 
 
 def erase_hits(
@@ -107,7 +107,7 @@ def erase_hits(
     database: duckdb.DuckDBPyConnection,
     chosen: Chosen,
     wait_s: float,
-    on_step: OnStep = lambda step: None,
+    on_point: OnPoint = lambda point: None,
     require_same: Callable[[], object] = lambda: None,
 ) -> int:
     """Delete rows, those in the hot log included, and return the number of page views among them.
@@ -119,7 +119,7 @@ def erase_hits(
     """
     load(hot, root, wait_s)
     days = {day.isoformat() for spec in delta_table.TABLES for day, _ in _count(root, database, spec, chosen)}
-    return _erase(hot, root, days, chosen.where, wait_s, on_step, require_same)
+    return _erase(hot, root, days, chosen.where, wait_s, on_point, require_same)
 
 
 def erase_before(
@@ -128,7 +128,7 @@ def erase_before(
     today: date,
     days: int,
     wait_s: float,
-    on_step: OnStep = lambda step: None,
+    on_point: OnPoint = lambda point: None,
 ) -> int:
     """Delete the days that ended more than `days` days before `today`, and return the number of their hits.
 
@@ -145,7 +145,7 @@ def erase_before(
     old |= {day for day in _days_of_errors(root, first_retained[:7]) if day < first_retained}
     if not old:
         return 0
-    return _erase(hot, root, old, f"date < '{first_retained}'", wait_s, on_step)
+    return _erase(hot, root, old, f"date < '{first_retained}'", wait_s, on_point)
 
 
 def first_trusted_s(root: Root, database: duckdb.DuckDBPyConnection, now_s: float) -> float:
@@ -197,14 +197,14 @@ def _erase(
     days: Iterable[str],
     where: str,
     wait_s: float,
-    on_step: OnStep,
+    on_point: OnPoint,
     require_same: Callable[[], object] = lambda: None,
 ) -> int:
     removed = 0
     for _, days_of_month in groupby(sorted(days), key=lambda day: day[:7]):
         with durable_writes(hot, root, wait_s):
             catch_up(hot, root)
-            removed += _erase_month(root, list(days_of_month), where, on_step, require_same)
+            removed += _erase_month(root, list(days_of_month), where, on_point, require_same)
         pause_for_waiters()
     retention.delete_loaded(hot, delta_table.open_table(root, HITS_TABLE).version())
     wal.empty(hot)
@@ -215,17 +215,17 @@ def _erase_month(
     root: Root,
     days: Sequence[str],
     where: str,
-    on_step: OnStep,
+    on_point: OnPoint,
     require_same: Callable[[], object],
 ) -> int:
     month = days[0][:7]
     within = f"{where} AND date >= '{days[0]}' AND date <= '{days[-1]}'"
-    on_step("before delete from hits")
+    on_point("before delete from hits")
     removed = rewriting.retry_commit(partial(_delete, root, HITS_TABLE, within, month, require_same))
-    on_step("before delete from daily_errors")
+    on_point("before delete from daily_errors")
     in_month = f"{within} AND month = '{month}'"
     rewriting.retry_commit(partial(_delete, root, DAILY_ERRORS_TABLE, in_month, month, require_same))
-    on_step("after month")
+    on_point("after month")
     return removed
 
 

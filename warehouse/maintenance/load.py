@@ -7,7 +7,7 @@ from warehouse.hotlog import batches
 from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.durability import durable_writes
 from warehouse.lake.roots import Root
-from warehouse.maintenance.catch_up import Loaded, OnStep, catch_up
+from warehouse.maintenance.catch_up import Loaded, OnPoint, catch_up
 
 DUE_BYTES = 64 * 1024 * 1024
 """Size of the waiting hits at which a load is due, in bytes. 100,000 common hits take half of it."""
@@ -28,7 +28,7 @@ def load(
     hot: HotConnection,
     root: Root,
     wait_s: float,
-    on_step: OnStep = lambda step: None,
+    on_point: OnPoint = lambda point: None,
     now: Callable[[], float] = time.time,
 ) -> Loaded:
     """Append the hits that wait in the hot log to the tables.
@@ -42,4 +42,4 @@ def load(
         DataIncomplete: the lake lacks what was stored in it: see `durability.require_commits`.
     """
     with durable_writes(hot, root, wait_s):
-        return catch_up(hot, root, on_step, now)
+        return catch_up(hot, root, on_point, now)

@@ -23,9 +23,9 @@ from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.lake.lock import write_lock
 from warehouse.lake.roots import Root
 from warehouse.query.engine import Share
-from warehouse.rollups import coverage, ranked, writer
-from warehouse.rollups.coverage import Coverage
-from warehouse.rollups.writer import OnStep, Prepared
+from warehouse.rollups import catalog, ranked, writer
+from warehouse.rollups.catalog import ChosenRollups
+from warehouse.rollups.writer import OnPoint, Prepared
 
 UNCOVERED_ROWS_MIN, UNCOVERED_SHARE = 100_000, 0.1
 """Number of rows of a month that no rollup counts, and their share of the month's rows: with both, a rollup is due."""
@@ -38,7 +38,7 @@ SPACE_SHARE = 2
 """Free space that writing a rollup needs, as a multiple of the size of the month's files. Without it the month is
 skipped: a rollup only saves time."""
 
-IsDue = Callable[[Coverage, Sequence[File]], bool]
+IsDue = Callable[[ChosenRollups, Sequence[File]], bool]
 """Function that returns whether files need a new rollup, by their coverage."""
 Choose = Callable[[Sequence[File]], Sequence[File]]
 """Function that returns some of the files of a month."""
@@ -60,13 +60,13 @@ def write_due(
     today: date,
     wait_s: float,
     settle_s: float = SETTLE_S,
-    on_step: OnStep = lambda step: None,
+    on_point: OnPoint = lambda point: None,
     on_month: OnMonth = lambda done, total: None,
 ) -> Written:
     """Write a rollup for each month whose rollup counts too little of it, and one for today: see `is_due`.
 
     The rollup of the present month ends yesterday, so that the month is not written again for each part of today.
-    `settle_s` replaces SETTLE_S. `on_step` is called between the queries of a rollup, without the lake's lock.
+    `settle_s` replaces SETTLE_S. `on_point` is called between the queries of a rollup, without the lake's lock.
 
     Raises:
         LakeBusy: another process wrote rollups for `wait_s` seconds.
@@ -80,14 +80,14 @@ def write_due(
     def of_today(files: Sequence[File]) -> Sequence[File]:
         return [file for file in files if file.partition == day]
 
-    def is_today_due(chosen: Coverage, files: Sequence[File]) -> bool:
+    def is_today_due(chosen: ChosenRollups, files: Sequence[File]) -> bool:
         rows = sum(file.rows for file in files)
         return sum(file.rows for file in chosen.uncovered) >= max(UNCOVERED_ROWS_MIN, UNCOVERED_SHARE * rows)
 
     written = list[Written]()
 
     def write(is_chosen: IsDue, choose_files: Choose, on_month: OnMonth = lambda done, total: None) -> None:
-        written.append(_write(root, database, wait_s, is_chosen, on_step, on_month, choose_files))
+        written.append(_write(root, database, wait_s, is_chosen, on_point, on_month, choose_files))
 
     steps.run_all(
         [
@@ -108,9 +108,9 @@ def write_stale(root: Root, database: duckdb.DuckDBPyConnection, wait_s: float) 
         LakeBusy: another process wrote rollups for `wait_s` seconds.
     """
 
-    def is_stale(chosen: Coverage, files: Sequence[File]) -> bool:
+    def is_stale(chosen: ChosenRollups, files: Sequence[File]) -> bool:
         has_whole = any(part.is_whole for part in chosen.parts)
-        return not has_whole and any(coverage.list_rollups(root, files[0].partition[:7]))
+        return not has_whole and any(catalog.list_rollups(root, files[0].partition[:7]))
 
     written = _write(root, database, wait_s, is_stale)
     _rank(root, database, wait_s)
@@ -143,7 +143,7 @@ def rebuild(
         with share.database() as database:
             _rank(root, database, wait_s)
 
-    months = [Month(root, month, share) for month in sorted({*files_by_month(root), *coverage.list_months(root)})]
+    months = [Month(root, month, share) for month in sorted({*files_by_month(root), *catalog.list_months(root)})]
     commits = driver.commits(executor, prepare, months, commit)
     steps.run_all(chain(commits, [("the ranking of paths", rank)]))
     return Written(sum(each.rollups for each in done), sum(each.rows for each in done))
@@ -173,14 +173,14 @@ def prepare(task: Month) -> Prepared | None:
 def _replace(root: Root, month: str, prepared: Prepared | None) -> int:
     """Commit a rollup, take all others of its month out of use, and return the number of rows that it counts."""
     new = writer.commit(root, prepared) if prepared else None
-    for folder in coverage.list_folders(root, month):
+    for folder in catalog.list_folders(root, month):
         if new is None or folder != new.folder:
             _take_out_of_use(folder)
-    coverage.change_written_key(root)
+    catalog.change_written_key(root)
     return new.rows if new else 0
 
 
-def is_due(chosen: Coverage, files: Sequence[File], *, current_month: str, settled_s: float) -> bool:
+def is_due(chosen: ChosenRollups, files: Sequence[File], *, current_month: str, settled_s: float) -> bool:
     """Return whether a month needs a new rollup. `chosen` is the coverage of the month's `files`.
 
     It needs one if many rows are uncovered; if rollups of single days are to be merged; or if files that were last
@@ -206,7 +206,7 @@ def _write(
     database: duckdb.DuckDBPyConnection,
     wait_s: float,
     is_chosen: IsDue,
-    on_step: OnStep = lambda step: None,
+    on_point: OnPoint = lambda point: None,
     on_month: OnMonth = lambda done, total: None,
     choose_files: Choose = lambda files: files,
 ) -> Written:
@@ -221,8 +221,8 @@ def _write(
         nonlocal done
         with lock(root, wait_s):
             files = choose_files(files_by_month(root).get(month, []))
-            if files and is_chosen(coverage.choose(root, files), files):  # still, after the wait for the lock
-                rollup = writer.write(root, database, month, files, on_step)
+            if files and is_chosen(catalog.choose(root, files), files):  # still, after the wait for the lock
+                rollup = writer.write(root, database, month, files, on_point)
                 done = Written(done.rollups + 1, done.rows + rollup.rows)
         on_month(number, len(months))
 
@@ -230,7 +230,7 @@ def _write(
         month
         for month, of_month in sorted(files_by_month(root).items())
         if (files := choose_files(of_month))
-        and is_chosen(coverage.choose(root, files), files)
+        and is_chosen(catalog.choose(root, files), files)
         and _has_space(root, files)
     ]
     numbered = enumerate(months, start=1)
@@ -240,10 +240,10 @@ def _write(
 
 def _rank(root: Root, database: duckdb.DuckDBPyConnection, wait_s: float) -> None:
     """Write the ranking of the rollups that readers use now."""
-    if coverage.list_months(root):
+    if catalog.list_months(root):
         with lock(root, wait_s):
             files = chain.from_iterable(files_by_month(root).values())
-            ranked.write(root, database, coverage.choose(root, [*files]).parts)
+            ranked.write(root, database, catalog.choose(root, [*files]).parts)
 
 
 def _has_space(root: Root, files: Sequence[File]) -> bool:
@@ -253,7 +253,7 @@ def _has_space(root: Root, files: Sequence[File]) -> bool:
 
 @contextmanager
 def lock(root: Root, wait_s: float) -> Iterator[None]:
-    folder = root / coverage.FOLDER
+    folder = root / catalog.FOLDER
     folder.make_folder()
     with write_lock(folder.local, wait_s):
         yield
@@ -274,5 +274,5 @@ def _written_s(file: File) -> float:
 
 def _take_out_of_use(folder: Root) -> None:
     """Make a rollup garbage, so that no reader chooses it from now on."""
-    (folder / coverage.COVERAGE).unlink(missing_ok=True)
+    (folder / catalog.COVERAGE).unlink(missing_ok=True)
     folder.sync()

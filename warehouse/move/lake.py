@@ -16,7 +16,7 @@ from warehouse.lake import delta_log, delta_table, registry
 from warehouse.lake.remote.file_cache import FOLDER
 from warehouse.lake.remote.object_path import PROBES, ObjectPath
 from warehouse.lake.roots import Root
-from warehouse.rollups import coverage
+from warehouse.rollups import catalog
 
 MARK = "_move.json"
 """Object of the new lake while it is incomplete, with the id of the hot log beside the source."""
@@ -27,9 +27,9 @@ LOCAL = frozenset((FOLDER, PROBES))
 _UNKNOWN = (3, 0)
 OnBytes = Callable[[int], None]
 """Function that is called with the number of bytes that are copied since its last call."""
-OnStep = Callable[[str], None]
-"""Function that is called with the name of each point (see STEPS) at which a crash leaves a different state."""
-STEPS = ("before stores", "before files", "after file", "before logs", "after log file", "before check")
+OnPoint = Callable[[str], None]
+"""Function that is called with the name of each point (see POINTS) at which a crash leaves a different state."""
+POINTS = ("before stores", "before files", "after file", "before logs", "after log file", "before check")
 
 
 def list_files(lake: Root) -> dict[str, int]:
@@ -48,7 +48,7 @@ def copy(
     target: ObjectPath,
     node: str,
     on_bytes: OnBytes = lambda count: None,
-    on_step: OnStep = lambda step: None,
+    on_point: OnPoint = lambda point: None,
 ) -> dict[str, int]:
     """Copy a lake that nothing changes meanwhile, and return its files: see `list_files`.
 
@@ -62,7 +62,7 @@ def copy(
     files = list_files(lake)
     logs = sorted(filter(_is_log, files), key=_order)
     stores = [key for key in files if key.startswith(f"{registry.FOLDER}/")]
-    rollups = [key for key in files if key.endswith(f"/{coverage.COVERAGE}")]
+    rollups = [key for key in files if key.endswith(f"/{catalog.COVERAGE}")]
     others = files.keys() - {*logs, *stores, *rollups}
     missing = [key for key in sorted(others) if existing.get(key) != files[key] or not _is_immutable(key)]
 
@@ -70,20 +70,20 @@ def copy(
         (target / key).write((lake / key).local)
         on_bytes(files[key])
 
-    on_step("before stores")
+    on_point("before stores")
     for key in stores:
         upload(key)
-    on_step("before files")
+    on_point("before files")
     on_bytes(sum(files[key] for key in others.difference(missing)))
     for phase in (missing, rollups):
-        _upload_all(upload, phase, on_step)
-    on_step("before logs")
+        _upload_all(upload, phase, on_point)
+    on_point("before logs")
     for key in logs:
         upload(key)
-        on_step("after log file")
+        on_point("after log file")
     for key in existing.keys() - files.keys():
         (target / key).unlink(missing_ok=True)
-    on_step("before check")
+    on_point("before check")
     _require_equal(lake, target, node, files)
     return files
 
@@ -113,12 +113,12 @@ def _begin(lake: Root, target: ObjectPath, node: str) -> dict[str, int]:
     return {key: size for key, size in existing.items() if not _is_log(key)}
 
 
-def _upload_all(upload: Callable[[str], None], keys: Iterable[str], on_step: OnStep) -> None:
+def _upload_all(upload: Callable[[str], None], keys: Iterable[str], on_point: OnPoint) -> None:
     """Upload files, several at a time. After an error, no further upload begins."""
     with ThreadPoolExecutor(UPLOADS, "upload") as pool:
         try:
             for _ in pool.map(upload, keys):
-                on_step("after file")
+                on_point("after file")
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise

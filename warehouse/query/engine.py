@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from warehouse import disk
 from warehouse.lake import roots
 from warehouse.lake.delta_table import File, Spec
-from warehouse.lake.table_schema import STEPS, Steps
+from warehouse.lake.table_schema import MIGRATIONS, Migrations
 
 MEMORY_LIMIT = "256MB"
 """Default memory limit of a database."""
@@ -219,7 +219,7 @@ def parquet_by_name(files: Iterable[File]) -> str:
     return f"{parquet(files).removesuffix(')')}, union_by_name = true)"
 
 
-def rows(spec: Spec, files: Iterable[File], steps: Mapping[str, Steps] = STEPS, columns: str = "*") -> str:
+def rows(spec: Spec, files: Iterable[File], known: Mapping[str, Migrations] = MIGRATIONS, columns: str = "*") -> str:
     """Return the subquery that reads all columns of a table, with null for columns that a file does not have.
 
     At least one file is required. `columns` is `*, filename` for a query that also reads the names of the files. Only
@@ -227,7 +227,7 @@ def rows(spec: Spec, files: Iterable[File], steps: Mapping[str, Steps] = STEPS, 
     files.
     """
     files = tuple(files)
-    older = [file for file in files if steps[spec.name] and not _has_columns(file.path, tuple(spec.schema.names))]
+    older = [file for file in files if known[spec.name] and not _has_columns(file.path, tuple(spec.schema.names))]
     if not older:
         return parquet(files)
     newer = [file for file in files if file not in older]

@@ -15,7 +15,4 @@
 - `audience`: What AI agents, other bots and people read, and the visits that AI products send.
 - `reports`: Reports of one process, all but those of errors: see `audience.errors`. `api` calls these two modules, and
   uses types and constants of the others.
-
-`Coverage` is the coverage of files by rollups, of `warehouse.rollups.coverage`. `SourceCoverage` is the coverage of a
-project by the sources of its hits, which the API calls coverage.
 """

@@ -10,14 +10,14 @@ from datetime import timedelta
 import pyarrow.compute as pc
 
 from warehouse.columns import measures
-from warehouse.columns.dimensions import BY_NAME, Cube, Part, find_cube
+from warehouse.columns.dimensions import BY_NAME, Aspect, Cube, find_cube
 from warehouse.columns.filters import Bound, Filters
 from warehouse.lake import row_groups
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot
 from warehouse.query.time_range import TimeRange, round_to_days
-from warehouse.rollups.coverage import Coverage
+from warehouse.rollups.catalog import ChosenRollups
 
 SLOW_ROWS = 4_000_000
 """Number of rows of `hits` above which a report is slow: about 0.2 s of processor time."""
@@ -63,13 +63,13 @@ class Cells:
     shared: tuple[SharedRows, ...] = ()
 
 
-def select(snapshot: Snapshot, coverage: Coverage, scope: Scope, columns: Collection[str]) -> Cells:
+def select(snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, columns: Collection[str]) -> Cells:
     """Return the cells of a scope with some columns, which are names of DIMENSIONS or `project_id`.
 
-    `coverage` is the coverage of the snapshot's files by rollups.
+    `rollups` are those that cover the files of the snapshot.
     """
     needed = dict.fromkeys(name for name in [*columns, *sorted(scope.filters.columns)] if name != "project_id")
-    is_by_time = any(BY_NAME[name].part is Part.TIME for name in needed if name in columns)
+    is_by_time = any(BY_NAME[name].aspect is Aspect.TIME for name in needed if name in columns)
     cube = find_cube(needed)
     bound: Bound = {"project": scope.project if isinstance(scope.project, str) else [*scope.project]}
     selects, hits = list[str](), list[tuple[list[File], TimeRange, int]]()
@@ -79,8 +79,8 @@ def select(snapshot: Snapshot, coverage: Coverage, scope: Scope, columns: Collec
         rounded = round_to_days(scope.time_range)
         hits += [(files_of(snapshot.files, each.time_range), each.time_range, each.sign) for each in rounded.edges]
         for days in rounded.whole_days:
-            hits.append((files_of(coverage.uncovered, days), days, 1))
-            selects += _of_rollups(coverage, days, cube, needed, scope.filters, by_day=is_by_time)
+            hits.append((files_of(rollups.uncovered, days), days, 1))
+            selects += _of_rollups(rollups, days, cube, needed, scope.filters, by_day=is_by_time)
     shared = list[SharedRows]()
     for number, (files, within, sign) in enumerate(each for each in hits if each[0]):
         relation = engine.rows(HITS_TABLE, files)
@@ -99,7 +99,7 @@ def select(snapshot: Snapshot, coverage: Coverage, scope: Scope, columns: Collec
     is_of_project = _OF_PROJECT if isinstance(scope.project, str) else _OF_PROJECTS
     sql = f"(SELECT {shown} FROM ({union}) WHERE {is_of_project} AND {condition})"
     return Cells(
-        sql, bound | values, _is_slow(read, coverage, scope, cube, "path" in needed), not selects, tuple(shared)
+        sql, bound | values, _is_slow(read, rollups, scope, cube, "path" in needed), not selects, tuple(shared)
     )
 
 
@@ -133,13 +133,13 @@ def _of_hits(rows: str, columns: Collection[str], number: str | None, sign: int)
 
 
 def _of_rollups(
-    coverage: Coverage, days: TimeRange, cube: Cube, columns: Collection[str], filters: Filters, *, by_day: bool
+    rollups: ChosenRollups, days: TimeRange, cube: Cube, columns: Collection[str], filters: Filters, *, by_day: bool
 ) -> Iterator[str]:
     """Yield the SELECTs of the cells of whole UTC days in rollups: of months where the days are not asked."""
     first, end = (instant.date().isoformat() for instant in (days.start, days.end))
     cut = {day.isoformat()[:7] for day in filters.policy_days if day.day > 1}
     months, whole = list[str](), list[str]()
-    for part in coverage.parts:
+    for part in rollups.parts:
         valid = sorted(int(day[-2:]) for day in part.days if first <= day < end)
         if not valid:
             continue
@@ -172,7 +172,7 @@ def _is_shared(
     files: Sequence[File], within: TimeRange, scope: Scope, columns: Collection[str], cube: Cube | None
 ) -> bool:
     """Return whether several reports read the same rows, which are probably few."""
-    if not isinstance(scope.project, str) or any(BY_NAME[name].part is Part.EVIDENCE for name in columns):
+    if not isinstance(scope.project, str) or any(BY_NAME[name].aspect is Aspect.EVIDENCE for name in columns):
         return False
     path = _one_path(scope.filters)
     if cube is None and path is not None:
@@ -182,17 +182,17 @@ def _is_shared(
     return is_small and _path_bytes((file.path for file in files), scope.project) <= SHARED_PATH_BYTES
 
 
-def _is_slow(hits: Iterable[File], coverage: Coverage, scope: Scope, cube: Cube | None, by_path: bool) -> bool:
+def _is_slow(hits: Iterable[File], rollups: ChosenRollups, scope: Scope, cube: Cube | None, by_path: bool) -> bool:
     if _one_path(scope.filters) is not None:  # whose rows are in few row groups
         return False
     first, last = (each.isoformat()[:7] for each in (scope.time_range.start, scope.time_range.end))
-    rollups = [part.rollup for part in coverage.parts if cube and first <= part.rollup.month <= last]
+    read = [part.rollup for part in rollups.parts if cube and first <= part.rollup.month <= last]
     rows = sum(file.rows for file in hits)
     if cube and cube.is_large:
-        rows += sum(rollup.rows for rollup in rollups)
+        rows += sum(rollup.rows for rollup in read)
     if rows > SLOW_ROWS or not (by_path and isinstance(scope.project, str)):
         return rows > SLOW_ROWS
-    files = (*(file.path for file in hits), *(str(rollup.file(cube)) for rollup in rollups if cube))
+    files = (*(file.path for file in hits), *(str(rollup.file(cube)) for rollup in read if cube))
     return has_many_paths(files, scope.project)
 
 

@@ -12,13 +12,13 @@ from warehouse.query.time_range import TimeRange
 from warehouse.report import source_coverage as sources
 from warehouse.report.cells import Scope
 from warehouse.report.results import Query
-from warehouse.report.source_coverage import SourceCoverage
+from warehouse.report.source_coverage import Coverage
 from warehouse.report.sources import days, silence
 from warehouse.report.sources.measured import Measured, of_kinds
 from warehouse.report.statements import Statements, without_waiting
 
 
-def source_coverage(statements: Statements, snapshot: Snapshot, project: str, policy: Periods = ()) -> SourceCoverage:
+def source_coverage(statements: Statements, snapshot: Snapshot, project: str, policy: Periods = ()) -> Coverage:
     """Return the coverage of the sources of a project at the moment of the snapshot. `policy` is the project's."""
     scope = Scope(project, TimeRange(), Filters())
     under_policy = replace(scope, filters=Filters(policy))

@@ -10,7 +10,7 @@ from warehouse.query.snapshot import Snapshot
 from warehouse.query.time_range import TimeRange
 from warehouse.report import cells, ranked_pages
 from warehouse.report.cells import Cells, Scope
-from warehouse.report.results import Audience, Counts, Listing, Order, Page
+from warehouse.report.results import Audience, Counts, Listing, Order, ReportPage
 from warehouse.report.statements import VIEWS, Statements
 
 PATHS_MAX = 10_000
@@ -34,11 +34,13 @@ _ORDER: Mapping[Order, str] = {
 }
 
 
-def page(statements: Statements, snapshot: Snapshot, scope: Scope, offset: int, limit: int, listing: Listing) -> Page:
+def page(
+    statements: Statements, snapshot: Snapshot, scope: Scope, offset: int, limit: int, listing: Listing
+) -> ReportPage:
     """Return some paths in the order of a listing."""
     key = "page", scope, offset, limit, listing, snapshot.rows_key
     rows = statements.cached(key, lambda: _rows(statements, snapshot, scope, offset, limit, listing))
-    return Page(totals(statements, snapshot, scope), rows.slice(0, limit), rows.num_rows > limit)
+    return ReportPage(totals(statements, snapshot, scope), rows.slice(0, limit), rows.num_rows > limit)
 
 
 def totals(statements: Statements, snapshot: Snapshot, scope: Scope) -> Counts:
@@ -60,7 +62,7 @@ def some(statements: Statements, snapshot: Snapshot, scope: Scope, paths: Collec
     """Return the counts of some paths. Paths without views are absent."""
     chosen = _cells(statements, snapshot, scope)
     sql = f"SELECT path, {VIEWS} FROM {chosen.sql} WHERE {_some(paths)} GROUP BY path"
-    rows = statements.read(snapshot, scope, chosen, sql, paths=[*paths])
+    rows = statements.fetch(snapshot, scope, chosen, sql, paths=[*paths])
     return {row["path"]: Counts(row["human"], row["ai"], row["bot"]) for row in rows.to_pylist()}
 
 
@@ -69,7 +71,7 @@ def agent_pages(statements: Statements, snapshot: Snapshot, scope: Scope, by: st
 
     def read() -> pa.Table:
         chosen = _cells(statements, snapshot, scope, by)
-        return statements.read(snapshot, scope, chosen, _DISTINCT.format(by=by, cells=chosen.sql))
+        return statements.fetch(snapshot, scope, chosen, _DISTINCT.format(by=by, cells=chosen.sql))
 
     rows = statements.cached(("agent pages", scope, by, snapshot.rows_key), read)
     return dict(zip(*rows.to_pydict().values(), strict=True))
@@ -83,7 +85,7 @@ def first_ai_days(statements: Statements, snapshot: Snapshot, project: str, path
     def read() -> pa.Table:
         chosen = _cells(statements, snapshot, scope, "day")
         sql = f"SELECT path, min(day) FROM {chosen.sql} WHERE {_some(listed)} GROUP BY path"
-        return statements.read(snapshot, scope, chosen, sql, paths=listed)
+        return statements.fetch(snapshot, scope, chosen, sql, paths=listed)
 
     rows = statements.cached(("first days", project, *listed, snapshot.rows_key), read)
     return dict(zip(*rows.to_pydict().values(), strict=True))
@@ -98,7 +100,7 @@ def _rows(
     if rows is not None:
         return rows
     chosen = _cells(statements, snapshot, scope)
-    return statements.read(snapshot, scope, chosen, f"FROM {_PATHS.format(cells=chosen.sql)} WHERE {shown}")
+    return statements.fetch(snapshot, scope, chosen, f"FROM {_PATHS.format(cells=chosen.sql)} WHERE {shown}")
 
 
 def _some(paths: Collection[str]) -> str:
@@ -109,7 +111,7 @@ def _some(paths: Collection[str]) -> str:
 
 
 def _cells(statements: Statements, snapshot: Snapshot, scope: Scope, *more: str) -> Cells:
-    return cells.select(snapshot, statements.coverage(snapshot), scope, ("path", "traffic", *more))
+    return cells.select(snapshot, statements.rollups(snapshot), scope, ("path", "traffic", *more))
 
 
 def _listed(listing: Listing) -> str:

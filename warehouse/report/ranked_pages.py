@@ -22,7 +22,7 @@ from warehouse.report.cells import Cells, Scope
 from warehouse.report.results import Listing
 from warehouse.report.statements import VIEWS, Statements
 from warehouse.rollups import cubes
-from warehouse.rollups.coverage import Coverage, Part
+from warehouse.rollups.catalog import ChosenRollups, Part
 from warehouse.rollups.ranked import Ranking
 
 _FILTERS = {"path", "traffic", "source"}
@@ -42,25 +42,25 @@ def page(
 
     `listed` is the SQL of the condition, the order, the limit and the offset of the page.
     """
-    ranking, coverage = statements.ranking(), statements.coverage(snapshot)
+    ranking, rollups = statements.ranking(), statements.rollups(snapshot)
     if ranking is None or not _FILTERS.issuperset(scope.filters.fields) or not isinstance(scope.project, str):
         return None
-    ranked = [part for part in coverage.parts if ranking.has(part)]
-    others = Coverage(tuple(part for part in coverage.parts if part not in ranked), coverage.uncovered)
+    ranked = [part for part in rollups.parts if ranking.has(part)]
+    others = ChosenRollups(tuple(part for part in rollups.parts if part not in ranked), rollups.uncovered)
     added = cells.select(snapshot, others, scope, ("path", "traffic"))
     if added.is_slow:
         return None
     bounds = ranking.record.bounds.get(scope.project, [])
     for step, bound in zip(ranking.record.steps, bounds, strict=False):
         if offset + limit < step and listing.order not in {"bot", "path"}:
-            rows = statements.read(snapshot, scope, added, _sql(ranking, ranked, scope, added, listed, step))
+            rows = statements.fetch(snapshot, scope, added, _sql(ranking, ranked, scope, added, listed, step))
             if rows.num_rows > limit:
                 least = rows[listing.order][-1].as_py()
                 if least > bound + rows["unread"][0].as_py():
                     return rows.drop_columns("unread")
     if cells.has_many_paths([ranking.months], scope.project):
         return None
-    rows = statements.read(snapshot, scope, added, _sql(ranking, ranked, scope, added, listed, None))
+    rows = statements.fetch(snapshot, scope, added, _sql(ranking, ranked, scope, added, listed, None))
     return rows.drop_columns("unread")
 
 

@@ -27,13 +27,13 @@ from warehouse.report.audience.errors import ErrorQuery
 from warehouse.report.audience.last_days import last_days
 from warehouse.report.audience.verdicts import Verdicts
 from warehouse.report.cells import Scope
-from warehouse.report.results import Audience, Counts, Listing, Order, Page, Query
-from warehouse.report.source_coverage import SourceCoverage
+from warehouse.report.results import Audience, Counts, Listing, Order, Query, ReportPage
+from warehouse.report.source_coverage import Coverage
 from warehouse.report.sources.measured import Measured
 from warehouse.report.statements import Statements
 from warehouse.report.time_buckets import Bucket, buckets
-from warehouse.rollups import coverage, ranked
-from warehouse.rollups.coverage import Coverage
+from warehouse.rollups import catalog, ranked
+from warehouse.rollups.catalog import ChosenRollups
 from warehouse.rollups.ranked import Ranking
 
 PATH = "path"
@@ -65,10 +65,10 @@ class Reports:
         """
         self._reader, self._root, self._policy_of, self._warnings_of = reader, root, policy_of, warnings_of
         self._cached = ResultCache(cache_bytes)
-        self._rollups = lru_cache(1)(lambda written_key: coverage.read_all(root))
+        self._rollups = lru_cache(1)(lambda written_key: catalog.read_all(root))
         self._newest_ranking = lru_cache(1)(lambda written_key: ranked.find(root))
         reader.cache_in(ResultCache(int(cache_bytes * PAST_SHARE)))
-        self._statements = Statements(spill, self._cached, self._coverage, self._ranking)
+        self._statements = Statements(spill, self._cached, self._chosen_rollups, self._ranking)
 
     def take(self, as_of: Moment | None = None) -> Snapshot:
         """Return the newest snapshot, or that of `as_of`: see `SnapshotReader.take`."""
@@ -82,7 +82,7 @@ class Reports:
         limit: int,
         order: Order = "total",
         audience: Audience = "all",
-    ) -> Page:
+    ) -> ReportPage:
         """Return some paths that people or AI viewed: by default most views first, then by path in byte order.
 
         `audience` matches the filters.
@@ -103,7 +103,7 @@ class Reports:
 
     def breakdown(
         self, snapshot: Snapshot, query: Query, by: str, offset: int, limit: int, listing: Listing = BY_TOTAL
-    ) -> Page:
+    ) -> ReportPage:
         """Return some values of a dimension, those of bots included: most views first, then by value in byte order.
 
         `by` is one of `dimensions.BREAKDOWNS`. The unknown value, null, is after those with the same total. `listing`
@@ -114,7 +114,7 @@ class Reports:
             page = pages.page(self._statements, snapshot, scope, offset, limit, listing)
             return replace(page, rows=page.rows.rename_columns({"path": "value"}))
         rows = self._ranked(snapshot, scope, by)
-        return Page.of(Counts.of(rows), rows, offset, limit)
+        return ReportPage.of(Counts.of(rows), rows, offset, limit)
 
     def all_breakdown(self, snapshot: Snapshot, query: Query, by: str) -> tuple[Counts, Iterator[pa.RecordBatch]]:
         """Return all values in the order of `breakdown`, in batches of BATCH_ROWS rows."""
@@ -170,7 +170,7 @@ class Reports:
         """Return the verdicts of the verification on AI agents and other bots: see `Verdicts`."""
         scope, last = self._scope(snapshot, query), self._last_days(snapshot, query, verdicts.DAYS)
         states = self._statements.counts(snapshot, scope, *verdicts.STATES)
-        return verdicts.read(states, self._statements.counts(snapshot, last, *verdicts.EVIDENCE))
+        return verdicts.summarize(states, self._statements.counts(snapshot, last, *verdicts.EVIDENCE))
 
     def agent_pages(self, snapshot: Snapshot, query: Query, by: str = "agent") -> dict[str, int]:
         """Return the number of distinct paths that each AI agent (or operator, or purpose) read.
@@ -222,7 +222,7 @@ class Reports:
         snapshot = self._reader.take(spec=DAILY_ERRORS_TABLE)
         return errors.trends(self._statements.fast, snapshot, query, offset, limit)
 
-    def source_coverage(self, snapshot: Snapshot, project: str) -> SourceCoverage:
+    def source_coverage(self, snapshot: Snapshot, project: str) -> Coverage:
         """Return the first and last hit of each source of a project, its days without a hit, and warnings."""
         result = coverage_report.source_coverage(self._statements, snapshot, project, self._policy_of(project))
         return replace(result, warnings=(*result.warnings, *self._warnings_of(project)))
@@ -280,12 +280,12 @@ class Reports:
         scope = self._scope(snapshot, query)
         return replace(scope, time_range=last_days(scope.time_range, query.now, days))
 
-    def _coverage(self, snapshot: Snapshot) -> Coverage:
+    def _chosen_rollups(self, snapshot: Snapshot) -> ChosenRollups:
         """Return the rollups that cover the files of a snapshot. They are read again after each change of theirs."""
-        written = coverage.written_key(self._root)
-        key = "coverage", snapshot.files_key, written
-        return self._cached(key, lambda: coverage.match(self._rollups(written), snapshot.files))
+        written = catalog.written_key(self._root)
+        key = "rollups", snapshot.files_key, written
+        return self._cached(key, lambda: catalog.match(self._rollups(written), snapshot.files))
 
     def _ranking(self) -> Ranking | None:
         """Return the newest ranking of paths, read again after each change of the rollups."""
-        return self._newest_ranking(coverage.written_key(self._root))
+        return self._newest_ranking(catalog.written_key(self._root))

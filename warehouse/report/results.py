@@ -60,7 +60,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ReportPage:
     """Some rows of a report, and the counts of all of its rows.
 
     `rows` has the column `path` or `value`, and human, ai, bot and total as int64. `has_more` is whether rows follow.
@@ -71,7 +71,7 @@ class Page:
     has_more: bool
 
     @classmethod
-    def of(cls, totals: Counts, rows: pa.Table, offset: int, limit: int) -> "Page":
+    def of(cls, totals: Counts, rows: pa.Table, offset: int, limit: int) -> "ReportPage":
         """Return a page of all rows of a report."""
         shown = rows.slice(offset, limit) if offset < rows.num_rows else rows.slice(0, 0)
         return cls(totals, shown, offset + limit < rows.num_rows)

@@ -36,7 +36,7 @@ _DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceCoverage:
     """A source that has hits. `missing_days` are the UTC days without a hit between the first and the last hit.
 
     Of more than MISSING_DAYS_MAX days, whose number is `missing`, the last ones are listed. `spans` are the times in
@@ -57,7 +57,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceCoverage:
+class Coverage:
     """The sources of a project in the order of SOURCES, today's policy by which they count, and warnings for its owner.
 
     `counted_twice` are those of the warnings that name sources whose views count twice.
@@ -66,7 +66,7 @@ class SourceCoverage:
     beacons. `beaconed` is the number of them that beacons of the same days can have counted.
     """
 
-    sources: tuple[Source, ...]
+    sources: tuple[SourceCoverage, ...]
     policy: Policy
     warnings: tuple[str, ...]
     counted_twice: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ def first_and_last_in_files(statements: Statements, snapshot: Snapshot, project:
     rows = engine.rows(HITS_TABLE, files) if files else engine.no_rows(HITS_TABLE)
     scope = Scope(project, TimeRange(), Filters())
     chosen = Cells("", {"project": project}, is_slow=False)
-    return statements.read(snapshot, scope, chosen, _FIRST_AND_LAST.format(rows=rows))
+    return statements.fetch(snapshot, scope, chosen, _FIRST_AND_LAST.format(rows=rows))
 
 
 def first_and_last_in_rows(hot: pa.Table, project: str) -> pa.Table:
@@ -103,7 +103,7 @@ def first_and_last_in_rows(hot: pa.Table, project: str) -> pa.Table:
 
 def summarize(
     days: pa.Table, first_and_last: pa.Table, now: datetime, policy: Periods = (), counted_days: pa.Table | None = None
-) -> SourceCoverage:
+) -> Coverage:
     """Return the coverage.
 
     `days` are counts of all hits of the project by source and day, `counted_days` those of the hits that its policy
@@ -118,7 +118,7 @@ def summarize(
     counted_twice = tuple(_counted_twice(people, policy))
     unbeaconed = _unbeaconed(people, people if counted_days is None else people_by_day(counted_days), policy)
     both = {day for name in LOGS for day in _with_people(people, BEACON) & _with_people(people, name)}
-    return SourceCoverage(
+    return Coverage(
         tuple(sources),
         policy_on(policy, now.date()),
         (*counted_twice, *_silent(sources, now), *_unlisted(sources)),
@@ -154,14 +154,14 @@ def people_by_day(days: pa.Table) -> dict[str, dict[date, int]]:
     return people
 
 
-def _source(source: str, days: Mapping[date, int], first_and_last: pa.Table, now: datetime) -> Source:
+def _source(source: str, days: Mapping[date, int], first_and_last: pa.Table, now: datetime) -> SourceCoverage:
     first, last = min(days), max(days)
     missing = (last - first).days + 1 - len(days)
     backwards = (last - number * _DAY for number in range((last - first).days))
     listed = islice((day for day in backwards if day not in days), min(missing, MISSING_DAYS_MAX))
     first_hit, last_hit = pc.min(first_and_last["first_hit"]).as_py(), pc.max(first_and_last["last_hit"]).as_py()
     spans = silence.spans(sorted(day.toordinal() for day in days), first_hit, last_hit, now)
-    return Source(source, first_hit, last_hit, tuple(listed)[::-1], tuple(spans), missing)
+    return SourceCoverage(source, first_hit, last_hit, tuple(listed)[::-1], tuple(spans), missing)
 
 
 def _counted_twice(people: Mapping[str, Mapping[date, int]], policy: Periods) -> Iterator[str]:
@@ -178,14 +178,14 @@ def _counted_twice(people: Mapping[str, Mapping[date, int]], policy: Periods) ->
             )
 
 
-def _silent(sources: Sequence[Source], now: datetime) -> Iterator[str]:
+def _silent(sources: Sequence[SourceCoverage], now: datetime) -> Iterator[str]:
     for each in sources:
         if each.silent_since:
             days = (now - each.last_hit).days
             yield f"{each.source} has had no hit for {counted(days, 'day')}, since {each.last_hit.date()}"
 
 
-def _unlisted(sources: Sequence[Source]) -> Iterator[str]:
+def _unlisted(sources: Sequence[SourceCoverage]) -> Iterator[str]:
     for each in sources:
         if each.missing > MISSING_DAYS_MAX:
             yield (

@@ -22,7 +22,7 @@ from warehouse.query.result_cache import ResultCache
 from warehouse.query.snapshot import HOT_COLUMNS, Snapshot
 from warehouse.report import cells
 from warehouse.report.cells import SHARED_ROWS_MAX, Cells, Scope, SharedRows
-from warehouse.rollups.coverage import Coverage
+from warehouse.rollups.catalog import ChosenRollups
 from warehouse.rollups.ranked import Ranking
 
 SLOW_MEMORY = "512MB"
@@ -46,17 +46,17 @@ class Statements:
         self,
         spill: Path,
         cached: ResultCache,
-        coverage: Callable[[Snapshot], Coverage],
+        rollups: Callable[[Snapshot], ChosenRollups],
         ranking: Callable[[], Ranking | None],
     ) -> None:
         """Create the databases. `fast` is the one of fast statements.
 
-        `coverage` returns the rollups that cover the files of a snapshot, and `ranking` the newest ranking of paths.
+        `rollups` returns the rollups that cover the files of a snapshot, and `ranking` the newest ranking of paths.
         """
         self.fast, self._slow = engine.connect(spill), engine.connect(spill, SLOW_MEMORY)
         self.fast.execute("SET GLOBAL parquet_metadata_cache = true")  # the files are never changed
         self._slow.execute(f"SET max_temp_directory_size = '{SPILL_LIMIT}'")  # ignored in the configuration
-        self.cached, self.coverage, self.ranking = cached, coverage, ranking
+        self.cached, self.rollups, self.ranking = cached, rollups, ranking
         self._alone = threading.Lock()
         self._failed = set[str | tuple[str, ...]]()  # projects whose last report needed more memory than SLOW_MEMORY
 
@@ -68,13 +68,13 @@ class Statements:
 
         def read() -> pa.Table:
             columns = ["sources" if name == "source" else name for name in by]
-            chosen = cells.select(snapshot, self.coverage(snapshot), scope, dict.fromkeys([*columns, "traffic"]))
+            chosen = cells.select(snapshot, self.rollups(snapshot), scope, dict.fromkeys([*columns, "traffic"]))
             names = "".join(f"{NAME} AS source, " if name == "source" else f"{name}, " for name in by)
-            return self.read(snapshot, scope, chosen, _COUNT.format(by=names, cells=chosen.sql) + order)
+            return self.fetch(snapshot, scope, chosen, _COUNT.format(by=names, cells=chosen.sql) + order)
 
         return self.cached((scope, by, order, snapshot.rows_key), read)
 
-    def read(self, snapshot: Snapshot, scope: Scope, chosen: Cells, sql: str, **values: Any) -> pa.Table:
+    def fetch(self, snapshot: Snapshot, scope: Scope, chosen: Cells, sql: str, **values: Any) -> pa.Table:
         """Return the rows of a statement over cells. `values` are bound beside the cells' own values.
 
         A statement that needs more memory than fast ones have is a slow one.
@@ -96,7 +96,7 @@ class Statements:
     ) -> Iterator[pa.RecordBatch]:
         """Return the rows of a statement in batches: from a table that spills, if the cells are slow to read."""
         if not chosen.is_slow:
-            return iter(self.read(snapshot, scope, chosen, sql).combine_chunks().to_batches(batch_rows))
+            return iter(self.fetch(snapshot, scope, chosen, sql).combine_chunks().to_batches(batch_rows))
         batches = self._spilled(snapshot, scope, chosen, sql, batch_rows)
         return chain(list(islice(batches, 1)), batches)  # an error of the statement is raised here
 

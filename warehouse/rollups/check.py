@@ -14,7 +14,7 @@ from warehouse.columns.measures import MEASURES
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.plural import counted
 from warehouse.query import engine
-from warehouse.rollups.coverage import CUMULATIVE, Part
+from warehouse.rollups.catalog import CUMULATIVE, Part
 from warehouse.rollups.ranked import Ranking
 
 TRUTH = {
@@ -54,7 +54,7 @@ SELECT project_id, day_of_month, -sum({{stored}} * views) FROM {{cells}} WHERE d
 def find_difference(database: duckdb.DuckDBPyConnection, part: Part, files: Sequence[File]) -> str | None:
     """Return the first difference between the valid days of a rollup and `hits`, or None.
 
-    `files` are the files of a snapshot of `hits`, for which `coverage.choose` returned the part.
+    `files` are the files of a snapshot of `hits`, for which `catalog.choose` returned the part.
     """
     names = {(day, name) for day in part.days for name in part.rollup.files[day]}
     covered = [file for file in files if (file.partition, file.path.rpartition("/")[2]) in names]

@@ -12,7 +12,7 @@ from warehouse.columns.dimensions import BY_NAME, Cube
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.lake.roots import Root
 from warehouse.query import engine
-from warehouse.rollups.coverage import Part
+from warehouse.rollups.catalog import Part
 
 DAYS = range(1, 32)
 GROUPS_MAX = 100_000

@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 
 from warehouse.lake import roots
 from warehouse.lake.roots import Root
-from warehouse.rollups import coverage, cubes
-from warehouse.rollups.coverage import LAYOUT, Part
+from warehouse.rollups import catalog, cubes
+from warehouse.rollups.catalog import LAYOUT, Part
 from warehouse.rollups.rows import write_rows
 
 FOLDER, RECORD, MONTHS = "ranked", "ranked.json", "months.parquet"
@@ -103,9 +103,9 @@ def write(root: Root, database: duckdb.DuckDBPyConnection, parts: Sequence[Part]
     if not rollups:
         if newest:  # it counts only rows that are gone
             (newest.folder / RECORD).unlink()
-            coverage.change_written_key(root)
+            catalog.change_written_key(root)
         return
-    folder = root / coverage.FOLDER / FOLDER / str(uuid.uuid4())
+    folder = root / catalog.FOLDER / FOLDER / str(uuid.uuid4())
     try:
         with folder.new_folder() as work, database.cursor() as cursor:
             bounds = _write_files(cursor, work, ranked, steps)
@@ -114,7 +114,7 @@ def write(root: Root, database: duckdb.DuckDBPyConnection, parts: Sequence[Part]
     except BaseException:
         folder.remove_folder()
         raise
-    coverage.change_written_key(root)
+    catalog.change_written_key(root)
 
 
 def remove_unused(root: Root, old_s: float) -> None:
@@ -125,11 +125,11 @@ def remove_unused(root: Root, old_s: float) -> None:
     """
     newest = find(root)
     if newest and any(
-        not (coverage.month_folder(root, month) / name / coverage.COVERAGE).exists()
+        not (catalog.month_folder(root, month) / name / catalog.COVERAGE).exists()
         for month, name in newest.record.rollups.items()
     ):
         (newest.folder / RECORD).unlink()
-        coverage.change_written_key(root)
+        catalog.change_written_key(root)
         newest = find(root)
     replaced_s = roots.modified_s(newest.folder / RECORD) if newest else 0
     for folder in _folders(root):
@@ -140,7 +140,7 @@ def remove_unused(root: Root, old_s: float) -> None:
 
 
 def _folders(root: Root) -> list[Root]:
-    folder = root / coverage.FOLDER / FOLDER
+    folder = root / catalog.FOLDER / FOLDER
     return [folder / name for name in folder.folders()]
 
 
@@ -159,7 +159,7 @@ def _write_files(
     """Write the files, and return the bounds of each project."""
     with TemporaryDirectory(dir=folder) as name:
         scratch = Path(name)
-        cells = {part.rollup.month: part.rollup.folder / coverage.CUMULATIVE for part in parts}
+        cells = {part.rollup.month: part.rollup.folder / catalog.CUMULATIVE for part in parts}
         totals = write_rows(cursor, [_TOTALS.format(cells=cubes.parquet(*cells.values()))], scratch / "totals")
         ranks = write_rows(cursor, [_RANKS.format(totals=cubes.parquet(totals))], scratch / "ranks")
         for month, days in cells.items():

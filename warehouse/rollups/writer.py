@@ -19,15 +19,15 @@ from warehouse.columns.dimensions import CUBES
 from warehouse.errors import LakeUnreachable
 from warehouse.lake.delta_table import File
 from warehouse.lake.roots import Root
-from warehouse.rollups import coverage, cubes
-from warehouse.rollups.coverage import Coverage, Record, Rollup
+from warehouse.rollups import catalog, cubes
+from warehouse.rollups.catalog import ChosenRollups, Record, Rollup
 from warehouse.rollups.rows import write_rows
 
-OnStep = Callable[[str], None]
-"""Function that is called with the name of each point (see STEPS) at which a crash would leave a different state."""
+OnPoint = Callable[[str], None]
+"""Function that is called with the name of each point (see POINTS) at which a crash would leave a different state."""
 WRITTEN = tuple(sorted(CUBES, key=lambda cube: cube.base is not None))
 """Cubes in the order in which they are written: first those that are counted from `hits`, then their sums."""
-STEPS = (
+POINTS = (
     "before count",
     *(f"before {each.name}" for each in WRITTEN),
     "before sync",
@@ -49,7 +49,7 @@ def write(
     database: duckdb.DuckDBPyConnection,
     month: str,
     files: Sequence[File],
-    on_step: OnStep = lambda step: None,
+    on_point: OnPoint = lambda point: None,
     *,
     is_copied: bool = True,
 ) -> Rollup:
@@ -57,7 +57,7 @@ def write(
 
     If `is_copied`, the valid days of the rollup that a reader would use are copied, and only other files are counted.
     """
-    return commit(root, prepare(root, database, month, files, on_step, is_copied=is_copied), on_step)
+    return commit(root, prepare(root, database, month, files, on_point, is_copied=is_copied), on_point)
 
 
 def prepare(
@@ -65,7 +65,7 @@ def prepare(
     database: duckdb.DuckDBPyConnection,
     month: str,
     files: Sequence[File],
-    on_step: OnStep = lambda step: None,
+    on_point: OnPoint = lambda point: None,
     *,
     is_copied: bool = True,
 ) -> Prepared:
@@ -73,41 +73,41 @@ def prepare(
 
     Each call has a folder of its own: a repeated call does not meet the files of the first one.
     """
-    chosen = coverage.choose(root, files) if is_copied else Coverage((), tuple(files))
-    folder = coverage.month_folder(root, month) / str(uuid.uuid4())
+    chosen = catalog.choose(root, files) if is_copied else ChosenRollups((), tuple(files))
+    folder = catalog.month_folder(root, month) / str(uuid.uuid4())
     try:
         with folder.new_folder() as work:
-            on_step("before count")
+            on_point("before count")
             with database.cursor() as cursor:
-                _write_files(cursor, work, chosen, on_step)
-            record = coverage.record_of(month, files, work)
-            on_step("before sync")  # else a power loss could leave coverage.json without a file that it needs
+                _write_files(cursor, work, chosen, on_point)
+            record = catalog.record_of(month, files, work)
+            on_point("before sync")  # else a power loss could leave coverage.json without a file that it needs
     except BaseException:
         _discard(folder)
         raise
     return Prepared(folder, record)
 
 
-def commit(root: Root, prepared: Prepared, on_step: OnStep = lambda step: None) -> Rollup:
+def commit(root: Root, prepared: Prepared, on_point: OnPoint = lambda point: None) -> Rollup:
     """Write the `coverage.json` of a rollup, so that readers use it, and return the rollup."""
     try:
-        on_step("before coverage")
-        (prepared.folder / coverage.COVERAGE).write(msgspec.json.encode(prepared.record))
+        on_point("before coverage")
+        (prepared.folder / catalog.COVERAGE).write(msgspec.json.encode(prepared.record))
     except BaseException:
         _discard(prepared.folder)
         raise
-    on_step("after coverage")
-    coverage.change_written_key(root)
-    return coverage.read(prepared.folder)
+    on_point("after coverage")
+    catalog.change_written_key(root)
+    return catalog.read_rollup(prepared.folder)
 
 
 def _discard(folder: Root) -> None:
     with suppress(OSError, LakeUnreachable):  # a vacuum removes the files that remain
-        (folder / coverage.COVERAGE).unlink(missing_ok=True)  # first: with this file, readers use the others
+        (folder / catalog.COVERAGE).unlink(missing_ok=True)  # first: with this file, readers use the others
         folder.remove_folder()
 
 
-def _write_files(cursor: duckdb.DuckDBPyConnection, folder: Path, chosen: Coverage, on_step: OnStep) -> None:
+def _write_files(cursor: duckdb.DuckDBPyConnection, folder: Path, chosen: ChosenRollups, on_point: OnPoint) -> None:
     """Write the cubes.
 
     Each statement groups or sorts: DuckDB spills one of them within its memory limit, but not always both.
@@ -116,7 +116,7 @@ def _write_files(cursor: duckdb.DuckDBPyConnection, folder: Path, chosen: Covera
         scratch = Path(name)
         days = {cube.name: scratch / cube.name for cube in CUBES}
         for cube in WRITTEN:
-            on_step(f"before {cube.name}")
+            on_point(f"before {cube.name}")
             if cube.base is None:
                 selects = [cubes.count(cube, chosen.uncovered), *(cubes.copy(cube, part) for part in chosen.parts)]
             else:
@@ -131,4 +131,4 @@ def _write_files(cursor: duckdb.DuckDBPyConnection, folder: Path, chosen: Covera
                 months.append(cubes.in_order(cube, write_rows(cursor, [sums], scratch / f"{cube.name}.months")))
             write_rows(cursor, [*months, f"FROM {cubes.parquet(days[cube.name])}"], folder / cube.file)
         groups = pq.read_metadata(scratch / "paths.months").num_rows
-        write_rows(cursor, cubes.in_parts(cubes.cumulate(days["paths"]), groups), folder / coverage.CUMULATIVE)
+        write_rows(cursor, cubes.in_parts(cubes.cumulate(days["paths"]), groups), folder / catalog.CUMULATIVE)

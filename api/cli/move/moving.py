@@ -30,8 +30,8 @@ from warehouse.move.databases import Sources
 
 LOCK_WAIT_S = 2.0
 """Time for which the move waits for the lock of the lake, in seconds."""
-STEPS = (
-    *lake.STEPS,
+POINTS = (
+    *lake.POINTS,
     "before databases",
     "before record",
     "before commit",
@@ -53,7 +53,7 @@ class Watch:
     on_start: Callable[[int, int], None] = lambda rows, size: None
     on_rows: Callable[[int], None] = lambda rows: None
     on_bytes: Callable[[int], None] = lambda size: None
-    on_step: Callable[[str], None] = lambda step: None
+    on_point: Callable[[str], None] = lambda point: None
 
 
 @dataclass(slots=True)
@@ -113,12 +113,12 @@ def _move(places: Places, earlier: Moved | None, watch: Watch) -> Done:
         (node,) = sources.hot.execute("SELECT id FROM node").fetchone()
         is_copied = _is_copied(places, earlier, node)
         done = Done() if is_copied else _copy(places, sources, node, watch)
-        watch.on_step("after commit")
+        watch.on_point("after commit")
         if places.lake is not None:
             lake.finish(places.lake)
-        watch.on_step("before end")
+        watch.on_point("before end")
         folder.record_moved(places.before.data, places.record(node, is_complete=True))
-        watch.on_step("after record")
+        watch.on_point("after record")
         return done
 
 
@@ -134,18 +134,18 @@ def _copy(places: Places, sources: Sources, node: str, watch: Watch) -> Done:
     watch.on_start(rows, sum(lake.list_files(local).values()) if places.lake else 0)
     if places.lake is not None:
         places.lake.require_safe()
-        copied = lake.copy(local, places.lake, node, watch.on_bytes, watch.on_step)
+        copied = lake.copy(local, places.lake, node, watch.on_bytes, watch.on_point)
         done.files, done.bytes = len(copied), sum(copied.values())
 
     def record() -> None:
-        watch.on_step("before record")
+        watch.on_point("before record")
         folder.record_moved(places.before.data, places.record(node, is_complete=False))
-        watch.on_step("before commit")
+        watch.on_point("before commit")
 
     if places.server is None:
         record()
     else:
-        watch.on_step("before databases")
+        watch.on_point("before databases")
         done.rows = databases.copy(places.server, sources, schema, watch.on_rows, record)
     return done
 

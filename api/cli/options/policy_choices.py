@@ -35,7 +35,7 @@ class Choices:
         return policy.first_day(chosen, self.first_hits, self.now.date())
 
 
-def read(settings: Settings, project: str, periods: Periods) -> Choices:
+def choices_of(settings: Settings, project: str, periods: Periods) -> Choices:
     """Return the choices of a project. Nothing is created if there are no hits yet."""
     now, first_hits = datetime.now(UTC), dict[str, datetime]()
     try:

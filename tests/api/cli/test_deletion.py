@@ -120,7 +120,7 @@ def test_second_deletion_changes_nothing_of_a_project_that_is_created_after_the_
             folder.create()
 
     with pytest.raises(ProjectGone, match="another process has deleted project 'site'"):
-        delete(on_step=replace)
+        delete(on_point=replace)
     assert folder.content() == WHOLE
     assert [each["fault"] for each in folder.run("doctor") if each["fault"]] == []
 
@@ -137,7 +137,7 @@ def test_last_step_of_a_deletion_excludes_that_of_another_one(folder: Folder) ->
                 delete(wait_s=0)
             refused.append(reached)
 
-    assert delete(on_step=delete_again) == WHOLE.hits
+    assert delete(on_point=delete_again) == WHOLE.hits
     assert refused == ["before delete"]
     projects.create(folder.control, "site", (), 0)
     assert folder.content() == Content(0, 0, 0, 0, 0)

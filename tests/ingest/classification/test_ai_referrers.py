@@ -56,9 +56,9 @@ def test_hosts_are_lower_case_without_www_and_have_a_source() -> None:
 
 def test_repeated_host_is_refused() -> None:
     with pytest.raises(ValueError, match="has the host 'ai.example' twice"):
-        ai_referrers.read(ROW + ROW)
+        ai_referrers.parse(ROW + ROW)
 
 
 def test_unknown_field_is_refused() -> None:
     with pytest.raises(msgspec.ValidationError):
-        ai_referrers.read(ROW + 'note = "?"')
+        ai_referrers.parse(ROW + 'note = "?"')

@@ -6,7 +6,7 @@ import crawleruseragents  # type: ignore[import-untyped]  # ships no types
 import msgspec
 import pytest
 
-from ingest.classification.rules import Rule, read, read_crawlers
+from ingest.classification.rules import Rule, parse, read_crawlers
 
 
 @pytest.mark.parametrize("pattern", ["WhatsApp", "Fluid", r"yandex\.com\/bots"])
@@ -28,7 +28,7 @@ crawler_names = { 'Ahrefs(Bot|SiteAudit)' = "Ahrefs" }
 
 
 def test_rows_of_a_table_become_rules() -> None:
-    rules = read(RULE_ROWS)
+    rules = parse(RULE_ROWS)
     assert rules.person == (Rule("browser", "^Mozilla/"),)
     assert rules.accept == (Rule("accept-markdown", "^text/markdown$"),)
     assert rules.crawler_names == {"Ahrefs(Bot|SiteAudit)": "Ahrefs"}
@@ -36,10 +36,10 @@ def test_rows_of_a_table_become_rules() -> None:
 
 def test_tables_that_leave_a_user_agent_without_a_rule_are_refused() -> None:
     with pytest.raises(ValueError, match="must match every text"):
-        read(RULE_ROWS.replace('pattern = ""', 'pattern = "x"'))
+        parse(RULE_ROWS.replace('pattern = ""', 'pattern = "x"'))
 
 
 @pytest.mark.parametrize("change", [("pattern", "regex"), ("unshaped", "unshapely"), ('"browser"', "1")])
 def test_faulty_row_of_the_rules_is_refused(change: tuple[str, str]) -> None:
     with pytest.raises(msgspec.ValidationError):
-        read(RULE_ROWS.replace(*change))
+        parse(RULE_ROWS.replace(*change))

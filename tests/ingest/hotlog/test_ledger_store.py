@@ -19,7 +19,7 @@ from tests.processes.running import PROJECT, new_key, readership
 from tests.warehouse.site import DAY, NOON, SECRET, Site
 from warehouse.database.transaction import transaction
 from warehouse.errors import StoreTooNew
-from warehouse.hotlog import batches, postgresql, schema_steps
+from warehouse.hotlog import batches, postgresql, schema_migrations
 from warehouse.hotlog.connection import HotConnection, HotLogPlace, Server
 
 FIRST, SECOND = ADDRESSES[171], ADDRESSES[23]
@@ -131,10 +131,10 @@ def test_older_release_is_refused_after_the_upgrade(hot_log: HotLogPlace, monkey
     with closing(batches.connect(hot_log)) as hot:
         unkey(hot)
     batches.connect(hot_log).close()
-    older = schema_steps.STEPS[:6]
+    older = schema_migrations.MIGRATIONS[:6]
     monkeypatch.setattr(postgresql, "VERSION", 1)
     with pytest.raises(StoreTooNew):
-        batches.connect(hot_log) if isinstance(hot_log, Server) else batches.connect_file(hot_log, steps=older)
+        batches.connect(hot_log) if isinstance(hot_log, Server) else batches.connect_file(hot_log, known=older)
 
 
 def test_old_logs_are_deleted_whole_and_a_log_that_has_grown_since_is_kept(site: Site, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from ingest.classification.agents import AGENTS
 from ingest.verification.public_keys import JsonWebKey, usable_keys
-from ingest.verification.signature_agents import read, signature_agents
+from ingest.verification.signature_agents import parse, signature_agents
 from tests.ingest.verification.test_signatures import CHATGPT_KEY
 
 
@@ -22,4 +22,4 @@ def test_bundled_key_of_chatgpt_has_the_id_that_its_directory_states() -> None:
 
 def test_row_with_an_unknown_field_is_refused() -> None:
     with pytest.raises(msgspec.ValidationError, match="unknown field `hosts`"):
-        read('[[signature_agent]]\nhosts = "a"')
+        parse('[[signature_agent]]\nhosts = "a"')

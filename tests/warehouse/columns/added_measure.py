@@ -13,7 +13,7 @@ from warehouse.query.snapshot import SnapshotReader
 from warehouse.query.time_range import TimeRange
 from warehouse.report import cells
 from warehouse.report.statements import Statements
-from warehouse.rollups import check, coverage, writer
+from warehouse.rollups import catalog, check, writer
 
 HOUR = timedelta(hours=1)
 SCOPE = cells.Scope("site", TimeRange(datetime(2026, 9, 1, tzinfo=UTC), NOON), Filters())
@@ -30,13 +30,13 @@ def main() -> None:
         site.post(view(ts=NOON - HOUR, **markdown))
         with closing(SnapshotReader(site.hot_log, site.root)) as reader:
             snapshot = reader.take()
-        covered = coverage.choose(site.root, files)
+        covered = catalog.choose(site.root, files)
         statements = Statements(site.spill, ResultCache(1_000_000), lambda snapshot: covered, lambda: None)
         sums = {}
         for name in ("traffic", "path", "userAgent"):  # of totals, of another cube, and of `hits`
             chosen = cells.select(snapshot, covered, SCOPE, [name])
             sql = f"SELECT sum(views)::BIGINT AS views, sum(markdown)::BIGINT AS markdown FROM {chosen.sql}"
-            sums[name] = statements.read(snapshot, SCOPE, chosen, sql).to_pylist()
+            sums[name] = statements.fetch(snapshot, SCOPE, chosen, sql).to_pylist()
         print(json.dumps([sums, [check.find_difference(site.database, part, files) for part in covered.parts]]))
 
 

@@ -15,7 +15,7 @@ from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, HITS_TABLE
 from warehouse.maintenance import catch_up, compact, erase
 from warehouse.query import sql
 
-LOAD = "load.load(hot, root, 10, on_step)"
+LOAD = "load.load(hot, root, 10, on_point)"
 
 
 def error(number: int, **columns: Any) -> Row:
@@ -50,7 +50,7 @@ def site(tmp_path: Path) -> Site:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("step", catch_up.STEPS)
+@pytest.mark.parametrize("step", catch_up.POINTS)
 def test_errors_of_a_batch_are_counted_once_after_a_loader_was_killed_at_any_step(site: Site, step: str) -> None:
     views, errors = some_rows(0, 6), [error(number) for number in range(5)]
     site.post(*views[:3], *errors[:2])

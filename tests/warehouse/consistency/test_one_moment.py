@@ -28,16 +28,16 @@ ROWS = [
 ]
 """Hits of three months. The current rules reclassify all of them except the human ones."""
 RANGES = ((FIRST, None), (NOON - 20 * DAY, NOON), (NOON - 1.5 * DAY, NOON + 0.5 * DAY))
-Rewrite = Callable[[Site, catch_up.OnStep], object]
+Rewrite = Callable[[Site, catch_up.OnPoint], object]
 REWRITES: dict[str, Rewrite] = {
-    "reclassify": lambda site, on_step: run_reclassify(site.hot, site.root, site.share, 0, on_step),
-    "project": lambda site, on_step: erase.erase_project(site.hot, site.root, site.database, "goes", 0, on_step),
-    "days": lambda site, on_step: erase.erase_before(site.hot, site.root, date(2026, 9, 15), 10, 0, on_step),
+    "reclassify": lambda site, on_point: run_reclassify(site.hot, site.root, site.share, 0, on_point),
+    "project": lambda site, on_point: erase.erase_project(site.hot, site.root, site.database, "goes", 0, on_point),
+    "days": lambda site, on_point: erase.erase_before(site.hot, site.root, date(2026, 9, 15), 10, 0, on_point),
 }
 KILLED = {
     "reclassify": "from tests.warehouse.maintenance.reclassification.steps import run_reclassify\n"
-    "run_reclassify(hot, root, share, 10, on_step)",
-    "project": 'erase.erase_project(hot, root, database, "goes", 10, on_step)',
+    "run_reclassify(hot, root, share, 10, on_point)",
+    "project": 'erase.erase_project(hot, root, database, "goes", 10, on_point)',
 }
 
 
@@ -97,13 +97,13 @@ def test_reports_agree_with_the_views_at_each_step_of_a_rewrite(site: Site, repo
 
     assert_consistent(site, reports, Counter(map(key, ROWS)))
     REWRITES[rewrite](site, look)
-    assert steps.keys() == set(reclassification.STEPS if rewrite == "reclassify" else erase.STEPS)
+    assert steps.keys() == set(reclassification.POINTS if rewrite == "reclassify" else erase.POINTS)
     assert_consistent(site, reports)
 
 
 @pytest.mark.parametrize(
     ("rewrite", "step"),
-    [(each, step) for each, of in (("reclassify", reclassification), ("project", erase)) for step in of.STEPS],
+    [(each, step) for each, of in (("reclassify", reclassification), ("project", erase)) for step in of.POINTS],
 )
 def test_reports_agree_with_the_views_after_a_rewrite_was_killed(
     site: Site, reports: Reports, rewrite: str, step: str
@@ -112,7 +112,7 @@ def test_reports_agree_with_the_views_after_a_rewrite_was_killed(
     assert_consistent(site, reports)
     site.post(view("/hot", ts=NOON - 20 * DAY), view("/hot", ts=NOON - 2 * DAY), view("/hot", ts=NOON))
     assert_consistent(site, reports)
-    die_at(site, "load.load(hot, root, 10, on_step)", "before commit of daily_errors")
+    die_at(site, "load.load(hot, root, 10, on_point)", "before commit of daily_errors")
     assert_consistent(site, reports)
     site.load()
     assert_consistent(site, reports)

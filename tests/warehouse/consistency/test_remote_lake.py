@@ -22,7 +22,7 @@ from warehouse.lake.remote import file_cache
 from warehouse.lake.remote.object_path import ObjectPath
 from warehouse.maintenance import compact, erase, rollup_vacuum, rollups
 from warehouse.query import sql
-from warehouse.rollups import coverage
+from warehouse.rollups import catalog
 from warehouse.schema import HOT
 
 TODAY = date(2026, 10, 1)
@@ -284,9 +284,9 @@ def test_nothing_is_lost_while_the_store_is_unreachable(
 def test_rollup_of_a_killed_writer_is_ignored_and_its_folder_removed(remote: Site) -> None:
     remote.post(*some_rows(0, 10))
     remote.load()
-    folder = coverage.month_folder(remote.root, "2026-09") / "killed"
-    (folder / coverage.CUMULATIVE).write(b"part")
-    assert list(coverage.list_rollups(remote.root, "2026-09")) == []
+    folder = catalog.month_folder(remote.root, "2026-09") / "killed"
+    (folder / catalog.CUMULATIVE).write(b"part")
+    assert list(catalog.list_rollups(remote.root, "2026-09")) == []
     assert rollups.write_due(remote.root, remote.database, TODAY, 0, settle_s=0).rollups == 1
-    (part,) = coverage.choose(remote.root, remote.state(HITS_TABLE).files).parts
+    (part,) = catalog.choose(remote.root, remote.state(HITS_TABLE).files).parts
     assert part.is_whole

@@ -10,7 +10,7 @@ import pytest
 from tests.warehouse.site import view
 from warehouse.errors import StoreTooNew
 from warehouse.hotlog import batches, loads, retention
-from warehouse.hotlog.schema_steps import STEPS
+from warehouse.hotlog.schema_migrations import MIGRATIONS
 from warehouse.schema import HOT
 
 
@@ -46,7 +46,7 @@ def test_batches_of_an_older_hot_log_wait(tmp_path: Path) -> None:
 def test_release_without_loads_refuses_the_hot_log(tmp_path: Path) -> None:
     batches.connect(tmp_path / "hot.sqlite").close()
     with pytest.raises(StoreTooNew):
-        batches.connect_file(tmp_path / "hot.sqlite", steps=STEPS[:3])
+        batches.connect_file(tmp_path / "hot.sqlite", known=MIGRATIONS[:3])
 
 
 @pytest.mark.parametrize(("through", "waiting"), [(3, 1), (2, 2), (0, 4)])

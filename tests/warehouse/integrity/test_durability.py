@@ -19,7 +19,7 @@ from warehouse.maintenance.catch_up import Loaded
 from warehouse.query.snapshot import SnapshotReader
 
 NAMES = tuple(spec.name for spec in delta_table.TABLES)
-LOAD = "load.load(hot, root, 10, on_step)"
+LOAD = "load.load(hot, root, 10, on_point)"
 ADVICE = "Restore the whole data folder from one backup"
 
 

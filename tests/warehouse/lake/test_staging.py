@@ -103,7 +103,7 @@ def test_rows_and_files_are_loaded_in_the_order_of_their_batches(site: Site) -> 
     assert faults(site) == []
 
 
-@pytest.mark.parametrize("step", catch_up.STEPS)
+@pytest.mark.parametrize("step", catch_up.POINTS)
 @pytest.mark.parametrize("passes", [0, 1])
 def test_loader_interrupted_at_any_step_counts_every_row_once(site: Site, step: str, passes: int) -> None:
     rows = some_rows(0, 50)
@@ -118,17 +118,17 @@ def test_loader_interrupted_at_any_step_counts_every_row_once(site: Site, step: 
     assert faults(site) == []
 
 
-def interrupt_at(step: str, passes: int) -> catch_up.OnStep:
+def interrupt_at(step: str, passes: int) -> catch_up.OnPoint:
     """Return a callback that raises Interrupted at a step, but not the first `passes` times."""
     left = [passes]
 
-    def on_step(name: str) -> None:
+    def on_point(name: str) -> None:
         if name == step:
             left[0] -= 1
             if left[0] < 0:
                 raise Interrupted
 
-    return on_step
+    return on_point
 
 
 def test_file_has_the_schema_of_its_table_and_is_sorted(site: Site) -> None:

@@ -16,9 +16,9 @@ from warehouse.maintenance import catch_up
 from warehouse.maintenance.catch_up import Loaded
 
 
-def catch_up_with(site: Site, on_step: catch_up.OnStep = lambda step: None) -> Loaded:
+def catch_up_with(site: Site, on_point: catch_up.OnPoint = lambda point: None) -> Loaded:
     with write_lock(site.root, 0):
-        return catch_up.catch_up(site.hot, site.root, on_step)
+        return catch_up.catch_up(site.hot, site.root, on_point)
 
 
 def sizes(site: Site) -> list[int]:

@@ -224,13 +224,13 @@ def test_rows_of_a_later_project_with_the_id_that_another_node_stores_meanwhile_
     assert checks == 2
 
 
-PROJECT = 'erase.erase_project(hot, root, database, "goes", 10, on_step)'
-DAYS = "from datetime import date\nerase.erase_before(hot, root, date(2026, 9, 15), 10, 10, on_step)"
+PROJECT = 'erase.erase_project(hot, root, database, "goes", 10, on_point)'
+DAYS = "from datetime import date\nerase.erase_before(hot, root, date(2026, 9, 15), 10, 10, on_point)"
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("months_done", [0, 1])
-@pytest.mark.parametrize("step", erase.STEPS)
+@pytest.mark.parametrize("step", erase.POINTS)
 @pytest.mark.parametrize("call", [PROJECT, DAYS], ids=["project", "days"])
 def test_tables_agree_after_an_erasure_was_killed_at_any_step_and_it_can_be_repeated(
     site: Site, call: str, step: str, months_done: int
@@ -268,7 +268,7 @@ def test_hits_posted_during_an_erasure_are_loaded_with_its_next_month(site: Site
 def test_row_that_only_one_table_has_is_loaded_before_it_is_erased(site: Site) -> None:
     """Reproduce a loader killed between its commits: an error that it had not loaded would come back."""
     site.post(view(ts=NOON - 20 * DAY), view(ts=NOON - 20 * DAY, traffic="bot", status=404), view())
-    die_at(site, "load.load(hot, root, 10, on_step)", "before commit of daily_errors")
+    die_at(site, "load.load(hot, root, 10, on_point)", "before commit of daily_errors")
     assert site.state(delta_table.HITS_TABLE).offset == 1
     assert site.state(delta_table.DAILY_ERRORS_TABLE).offset == 0
     assert erase_before(site, 10) == 1

@@ -39,10 +39,10 @@ def assert_stored_once(site: Site, rows: list[Row]) -> None:
 def load_and_die(site: Site, step: str, passes: int = 0) -> None:
     """Load in another process, which kills itself at the step after it has passed the step `passes` times."""
     limit = f"from warehouse.maintenance import catch_up; catch_up.COMMIT_BATCHES_MAX = {catch_up.COMMIT_BATCHES_MAX}\n"
-    die_at(site, limit + "load.load(hot, root, 10, on_step)", step, passes)
+    die_at(site, limit + "load.load(hot, root, 10, on_point)", step, passes)
 
 
-@pytest.mark.parametrize("step", catch_up.STEPS)
+@pytest.mark.parametrize("step", catch_up.POINTS)
 def test_every_hit_is_counted_once_after_a_loader_was_killed_at_any_step(site: Site, step: str) -> None:
     before, between = some_rows(0, 10), some_rows(10, 5)
     site.post(*before[:6])
@@ -145,7 +145,7 @@ def test_on_step_is_called_with_each_step_in_order(site: Site) -> None:
     steps: list[str] = []
     site.post(view())
     site.load(steps.append)
-    assert tuple(steps) == catch_up.STEPS
+    assert tuple(steps) == catch_up.POINTS
 
 
 def test_all_columns_are_in_the_lake_as_they_were_posted(site: Site) -> None:

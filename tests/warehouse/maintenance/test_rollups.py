@@ -26,8 +26,8 @@ from warehouse.lake.roots import LocalPath
 from warehouse.maintenance import compact, rollup_vacuum, rollups
 from warehouse.maintenance.erase import erase_before, erase_project
 from warehouse.maintenance.rollups import Written
-from warehouse.rollups import coverage, ranked, writer
-from warehouse.rollups.coverage import Coverage, Part, Rollup
+from warehouse.rollups import catalog, ranked, writer
+from warehouse.rollups.catalog import ChosenRollups, Part, Rollup
 
 IN_MONTH, MONTH_LATER = date(2026, 9, 20), date(2026, 10, 1)
 NOTHING = Written(0, 0)
@@ -48,8 +48,8 @@ def write_due(site: Site, today: date = MONTH_LATER, settle_s: float = 0) -> Wri
     return rollups.write_due(site.root, site.database, today, 0, settle_s)
 
 
-def chosen(site: Site) -> Coverage:
-    return coverage.choose(site.root, site.state(HITS_TABLE).files)
+def chosen(site: Site) -> ChosenRollups:
+    return catalog.choose(site.root, site.state(HITS_TABLE).files)
 
 
 def part(site: Site) -> Part:
@@ -94,7 +94,7 @@ def is_due(tmp_path: Path, files: list[File], *covered: str, current_month: str 
     parts = (Part(rollup, days, is_whole=bool(days)),) if covered else ()
     uncovered = tuple(file for file in files if not days or Path(file.path).name not in covered)
     now_s = time.time()
-    return rollups.is_due(Coverage(parts, uncovered), files, current_month=current_month, settled_s=now_s - 600)
+    return rollups.is_due(ChosenRollups(parts, uncovered), files, current_month=current_month, settled_s=now_s - 600)
 
 
 @pytest.mark.parametrize(("rows", "due"), [(99_999, False), (100_000, True)])
@@ -205,7 +205,7 @@ def test_rollup_of_a_deleted_month_is_removed_with_its_files(site: Site) -> None
     compact.vacuum(site.hot, site.root, 0)
     rollup_vacuum.vacuum(site.root, 0)
     assert folders(site) == set()
-    assert coverage.list_months(site.root) == []
+    assert catalog.list_months(site.root) == []
 
 
 def test_reader_of_an_older_snapshot_can_use_the_older_rollup_for_an_hour(site: Site) -> None:
@@ -216,7 +216,7 @@ def test_reader_of_an_older_snapshot_can_use_the_older_rollup_for_an_hour(site: 
     site.compact()
     write_due(site)
     rollup_vacuum.vacuum(site.root, 0)
-    (older,) = coverage.choose(site.root, before).parts
+    (older,) = catalog.choose(site.root, before).parts
     assert older.is_whole
     assert stored(older.rollup) == cells(some_rows(0, 20))
 
@@ -233,7 +233,7 @@ def test_garbage_of_a_killed_writer_is_removed_an_hour_later(site: Site) -> None
     add(site, view())
     write_due(site)
     call = "from datetime import date\nfrom warehouse.maintenance import rollups\n"
-    call += "rollups.write_due(root, database, date(2026, 10, 1), 0, 0, on_step)"
+    call += "rollups.write_due(root, database, date(2026, 10, 1), 0, 0, on_point)"
     add(site, view())
     die_at(site, call, "before coverage")
     month = part(site).rollup.folder.parent
@@ -250,14 +250,14 @@ def test_garbage_of_a_killed_writer_is_removed_an_hour_later(site: Site) -> None
 def test_rebuild_replaces_a_wrong_rollup_and_ignores_it(site: Site) -> None:
     add(site, *some_rows(0, 20), view(ts=NOON + 30 * DAY))
     write_due(site, date(2026, 11, 1))
-    wrong, key = {each.rollup.folder for each in chosen(site).parts}, coverage.written_key(site.root)
+    wrong, key = {each.rollup.folder for each in chosen(site).parts}, catalog.written_key(site.root)
     progress: list[tuple[int, int]] = []
     done = rollups.rebuild(site.root, site.share, 0, lambda done, total: progress.append((done, total)))
     assert done == Written(rollups=2, rows=21)
     assert progress == [(1, 2), (2, 2)]
     assert not wrong & {each.rollup.folder for each in chosen(site).parts}
-    assert all(coverage.COVERAGE not in {path.name for path in folder.iterdir()} for folder in wrong)
-    assert coverage.written_key(site.root) != key
+    assert all(catalog.COVERAGE not in {path.name for path in folder.iterdir()} for folder in wrong)
+    assert catalog.written_key(site.root) != key
 
 
 @pytest.mark.long
@@ -315,7 +315,7 @@ def test_lake_is_not_locked_while_a_rollup_is_written(site: Site) -> None:
         steps.append(step)
 
     rollups.write_due(site.root, site.database, MONTH_LATER, 0, 0, load)
-    assert steps == list(writer.STEPS)
+    assert steps == list(writer.POINTS)
     assert stored(part(site).rollup) == cells([view()])
 
 

@@ -13,7 +13,7 @@ from warehouse.lake.lock import write_lock
 from warehouse.maintenance import compact, rollups, upkeep
 from warehouse.maintenance.compact import Compacted
 from warehouse.maintenance.upkeep import Upkeep
-from warehouse.rollups import coverage
+from warehouse.rollups import catalog
 
 TODAY = date(2026, 11, 1)
 
@@ -59,15 +59,15 @@ def test_rollups_are_written_and_files_are_deleted_after_a_compaction_that_faile
 
 def test_rollup_that_a_newer_one_replaced_is_deleted(filled: Site) -> None:
     run(filled)
-    before = {rollup.folder for rollup in coverage.list_rollups(filled.root, "2026-09")}
+    before = {rollup.folder for rollup in catalog.list_rollups(filled.root, "2026-09")}
     filled.post(view(ts=NOON))
     filled.load()
     filled.age()
     assert run(filled).rollups == 1
     assert rollups_written(filled) == 2, "a reader of an older snapshot may use the first one for an hour"
     filled.age()
-    (first,) = (rollup.folder for rollup in coverage.list_rollups(filled.root, "2026-09") if rollup.folder in before)
-    os.utime(first / coverage.COVERAGE, (0, 0))
+    (first,) = (rollup.folder for rollup in catalog.list_rollups(filled.root, "2026-09") if rollup.folder in before)
+    os.utime(first / catalog.COVERAGE, (0, 0))
     run(filled)
     assert rollups_written(filled) == 1
 

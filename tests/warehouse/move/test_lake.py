@@ -20,7 +20,7 @@ from warehouse.lake.remote.object_path import ObjectPath, Stat
 from warehouse.lake.roots import LocalPath, Root
 from warehouse.maintenance import compact, rollups
 from warehouse.move import lake
-from warehouse.rollups import coverage
+from warehouse.rollups import catalog
 
 TABLES = delta_table.TABLES
 
@@ -60,8 +60,8 @@ def target(bucket: str, tmp_path: Path) -> ObjectPath:
     return root
 
 
-def copy(source: Site, target: ObjectPath, on_step: lake.OnStep = lambda step: None) -> dict[str, int]:
-    return lake.copy(source.root, target, batches.node_id(source.hot), on_step=on_step)
+def copy(source: Site, target: ObjectPath, on_point: lake.OnPoint = lambda point: None) -> dict[str, int]:
+    return lake.copy(source.root, target, batches.node_id(source.hot), on_point=on_point)
 
 
 def answers(site: Site) -> list[object]:
@@ -106,7 +106,7 @@ def test_copy_gives_the_same_answers_and_has_the_same_files(source: Site, target
     assert dict(target.files()).keys() == local
     with closing(moved(source, target)) as site:
         assert answers(site) == expected
-        assert len(list(coverage.list_rollups(target, "2026-09"))) == 1
+        assert len(list(catalog.list_rollups(target, "2026-09"))) == 1
         site.load()
         assert len(site.event_ids()) == 123
 
@@ -138,7 +138,7 @@ def test_no_table_can_be_read_before_it_is_complete(
             counts.append(len(tables))
 
     copy(site, target, look)
-    assert steps == set(lake.STEPS)
+    assert steps == set(lake.POINTS)
     assert counts == sorted(counts)
     assert counts[-1] == len(complete) == 2
 

@@ -20,7 +20,7 @@ from warehouse.query.result_cache import ResultCache
 from warehouse.query.snapshot import SnapshotReader
 from warehouse.report.reports import Reports
 from warehouse.report.statements import Statements
-from warehouse.rollups.coverage import Coverage
+from warehouse.rollups.catalog import ChosenRollups
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +34,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterable[duckdb.DuckDB
 def statements(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Statements]:
     """Yield statements without a cache, which read the lake that `SmallLake.use` chooses."""
     spill = tmp_path_factory.mktemp("statements")
-    with closing(Statements(spill, ResultCache(0), lambda snapshot: Coverage((), ()), lambda: None)) as statements:
+    with closing(Statements(spill, ResultCache(0), lambda snapshot: ChosenRollups((), ()), lambda: None)) as statements:
         yield statements
 
 

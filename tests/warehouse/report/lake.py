@@ -10,7 +10,7 @@ from warehouse.control.policy import Periods
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.report.reports import Reports
 from warehouse.report.results import Query
-from warehouse.rollups import coverage, ranked, writer
+from warehouse.rollups import catalog, ranked, writer
 
 
 @dataclass(frozen=True)
@@ -41,4 +41,4 @@ def write_rollups(site: Site, months: Iterable[str]) -> None:
     files = site.state(HITS_TABLE).files
     for month in months:
         writer.write(site.root, site.database, month, [file for file in files if file.partition[:7] == month])
-    ranked.write(site.root, site.database, coverage.choose(site.root, files).parts, (2, 8))
+    ranked.write(site.root, site.database, catalog.choose(site.root, files).parts, (2, 8))

@@ -24,7 +24,7 @@ from warehouse.report import pages
 from warehouse.report.cells import Scope
 from warehouse.report.results import Listing
 from warehouse.report.statements import Statements
-from warehouse.rollups import check, coverage, ranked, writer
+from warehouse.rollups import catalog, check, ranked, writer
 from warehouse.rollups.ranked import Ranking
 
 MONTHS = [date(2026, 6, 1), date(2026, 7, 1), date(2026, 8, 1)]
@@ -78,7 +78,7 @@ def test_page_from_the_ranking_is_that_of_all_paths(tmp_path: Path, number: int)
         by_month[file.partition[:7]].append(file)
     for month, files in by_month.items():
         writer.write(root, database, month, files)
-    ranked.write(root, database, coverage.choose(root, ranked_files).parts, steps=(3, 12))
+    ranked.write(root, database, catalog.choose(root, ranked_files).parts, steps=(3, 12))
     later = reference.write_hits(tmp_path / "hits", random_rows(chance, chance.randrange(60)), "later")
     removed = chance.sample(ranked_files, chance.randrange(3))  # their months are not whole any more
     hot = reference.hot(random_rows(chance, chance.randrange(30))).select(HOT_COLUMNS)
@@ -91,7 +91,7 @@ def test_page_from_the_ranking_is_that_of_all_paths(tmp_path: Path, number: int)
         Statements(
             tmp_path / "spill",
             ResultCache(0),
-            lambda snapshot: coverage.choose(root, snapshot.files),
+            lambda snapshot: catalog.choose(root, snapshot.files),
             lambda ranking=ranking: ranking,  # type: ignore[misc]
         )
         for ranking in found
@@ -113,15 +113,15 @@ def test_ranking_of_other_rollups_is_not_used(tmp_path: Path) -> None:
     files = reference.write_hits(tmp_path / "hits", random_rows(seeded(1), 50), "hits")
     *of_june, last = [file for file in files if file.partition < "2026-07"]
     writer.write(root, database, "2026-06", of_june)
-    ranked.write(root, database, coverage.choose(root, of_june).parts)
+    ranked.write(root, database, catalog.choose(root, of_june).parts)
     first = ranked.find(root)
     assert first is not None
-    assert all(map(first.has, coverage.choose(root, of_june).parts))
+    assert all(map(first.has, catalog.choose(root, of_june).parts))
     of_june.append(last)
     writer.write(root, database, "2026-06", of_june)
-    assert not any(map(first.has, coverage.choose(root, of_june).parts))
-    assert not any(map(first.has, coverage.choose(root, of_june[1:]).parts))
-    ranked.write(root, database, coverage.choose(root, of_june).parts)
+    assert not any(map(first.has, catalog.choose(root, of_june).parts))
+    assert not any(map(first.has, catalog.choose(root, of_june[1:]).parts))
+    ranked.write(root, database, catalog.choose(root, of_june).parts)
     newest = ranked.find(root)
     assert newest is not None
     assert newest.folder != first.folder
@@ -134,7 +134,7 @@ def test_doctor_finds_a_wrong_ranking(tmp_path: Path, wrong: str) -> None:
     files = reference.write_hits(root / "hits", random_rows(seeded(1), 50), "hits")
     for month in sorted({file.partition[:7] for file in files}):
         writer.write(root, database, month, [file for file in files if file.partition[:7] == month])
-    parts = coverage.choose(root, files).parts
+    parts = catalog.choose(root, files).parts
     ranked.write(root, database, parts, steps=(3,))
     ranking = ranked.find(root)
     assert ranking is not None

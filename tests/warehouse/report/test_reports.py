@@ -18,7 +18,7 @@ from warehouse.query.snapshot import Snapshot, SnapshotReader
 from warehouse.query.time_range import FIRST, LAST
 from warehouse.report.reports import BATCH_ROWS, Reports
 from warehouse.report.results import Audience, Counts, Order, Query
-from warehouse.rollups import coverage, ranked, writer
+from warehouse.rollups import catalog, ranked, writer
 
 CACHE_BYTES = 10_000_000
 AI, BOT = {"traffic": "ai", "agent": "GPTBot"}, {"traffic": "bot", "agent": "Googlebot"}
@@ -38,7 +38,7 @@ def reports(site: Site) -> Iterable[Reports]:
 def write_rollup(site: Site) -> None:
     files = [file for file in site.state(HITS_TABLE).files if file.partition.startswith("2026-09")]
     writer.write(site.root, site.database, "2026-09", files)
-    ranked.write(site.root, site.database, coverage.choose(site.root, files).parts, (2, 4))
+    ranked.write(site.root, site.database, catalog.choose(site.root, files).parts, (2, 4))
 
 
 def values(reports: Reports, snapshot: Snapshot, query: Query, by: str) -> list[tuple[object, ...]]:

@@ -17,12 +17,12 @@ from tests.warehouse.site import DAY, NOON, Row, view
 from warehouse.control.policy import Period, Periods, Policy
 from warehouse.query.snapshot import Snapshot
 from warehouse.report.coverage_report import source_coverage
-from warehouse.report.source_coverage import MISSING_DAYS_MAX, SourceCoverage
+from warehouse.report.source_coverage import MISSING_DAYS_MAX, Coverage
 
 BOT = {"traffic": "bot", "rule": "bot:empty"}
 
 
-def coverage(lake: SmallLake, rows: Sequence[Row], now: datetime = NOON, policy: Periods = ()) -> SourceCoverage:
+def coverage(lake: SmallLake, rows: Sequence[Row], now: datetime = NOON, policy: Periods = ()) -> Coverage:
     """Return the coverage of waiting rows under a source policy."""
     lake.waiting = reference.hot(rows)
     return source_coverage(lake.use(), at(lake, now), "site", policy)
@@ -47,7 +47,7 @@ def test_missing_days_are_those_without_a_hit_between_the_first_and_the_last(sma
 
 
 def test_project_without_a_hit_has_no_source_and_no_warning(small_lake: SmallLake) -> None:
-    assert coverage(small_lake, [view(project_id="another")]) == SourceCoverage((), "all", ())
+    assert coverage(small_lake, [view(project_id="another")]) == Coverage((), "all", ())
 
 
 def test_only_the_last_of_many_missing_days_are_listed(small_lake: SmallLake) -> None:

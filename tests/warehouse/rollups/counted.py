@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from tests.warehouse.site import Row
-from warehouse.rollups.coverage import Rollup
+from warehouse.rollups.catalog import Rollup
 
 READER = ("traffic", "agent", "operator", "purpose", "verification", "sources")
 DEVICE = ("browser", "os", "device", "format", "status", "rule")

@@ -12,7 +12,7 @@ from tests.warehouse.rollups.counted import CUBES, WITHOUT_MONTHS
 from tests.warehouse.rollups.test_writer import files, varied, write
 from tests.warehouse.site import Row, Site
 from warehouse.lake.delta_table import HITS_TABLE
-from warehouse.rollups import check, coverage
+from warehouse.rollups import catalog, check
 
 UNUSED_DAY = 30
 """Day of the month without a hit, whose cells a reader of the whole rollup would count."""
@@ -36,8 +36,8 @@ def site(original: Path, tmp_path: Path) -> Iterable[Site]:
         yield site
 
 
-def part(site: Site) -> coverage.Part:
-    (part,) = coverage.choose(site.root, files(site)).parts
+def part(site: Site) -> catalog.Part:
+    (part,) = catalog.choose(site.root, files(site)).parts
     return part
 
 

@@ -19,8 +19,8 @@ from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.lake.roots import LocalPath
 from warehouse.lake.row_groups import ROWS_MAX
 from warehouse.query import engine
-from warehouse.rollups import coverage, writer
-from warehouse.rollups.coverage import Rollup
+from warehouse.rollups import catalog, writer
+from warehouse.rollups.catalog import Rollup
 
 MONTH = "2026-09"
 MONTH_START = datetime(2026, 9, 1, tzinfo=UTC)
@@ -37,8 +37,8 @@ def files(site: Site) -> list[File]:
     return [file for file in site.state(HITS_TABLE).files if file.partition.startswith(MONTH)]
 
 
-def write(site: Site, on_step: Callable[[str], None] = lambda step: None) -> Rollup:
-    return writer.write(site.root, site.database, MONTH, files(site), on_step)
+def write(site: Site, on_point: Callable[[str], None] = lambda point: None) -> Rollup:
+    return writer.write(site.root, site.database, MONTH, files(site), on_point)
 
 
 def check(rollup: Rollup, rows: Sequence[Row]) -> None:
@@ -76,8 +76,8 @@ def test_rollup_counts_all_files_of_the_month(site: Site) -> None:
     rollup = write(site)
     check(rollup, rows)
     assert rollup.rows == 100
-    assert coverage.choose(site.root, files(site)) == coverage.Coverage(
-        (coverage.Part(rollup, frozenset(rollup.files), is_whole=True),), ()
+    assert catalog.choose(site.root, files(site)) == catalog.ChosenRollups(
+        (catalog.Part(rollup, frozenset(rollup.files), is_whole=True),), ()
     )
 
 
@@ -85,7 +85,7 @@ def test_nothing_but_the_cubes_is_in_the_folder(site: Site) -> None:
     site.post(view())
     site.load()
     rollup = write(site)
-    assert {path.name for path in rollup.folder.iterdir()} == {*coverage.PARQUET, coverage.COVERAGE}
+    assert {path.name for path in rollup.folder.iterdir()} == {*catalog.PARQUET, catalog.COVERAGE}
 
 
 def test_paths_are_in_the_order_of_their_bytes(site: Site) -> None:
@@ -180,12 +180,12 @@ WRITE = """
 from warehouse.lake import delta_table
 from warehouse.rollups import writer
 files = delta_table.list_files(delta_table.open_table(root, delta_table.HITS_TABLE), delta_table.HITS_TABLE)
-writer.write(root, database, "2026-09", files, on_step)
+writer.write(root, database, "2026-09", files, on_point)
 """
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("step", writer.STEPS)
+@pytest.mark.parametrize("step", writer.POINTS)
 def test_killed_writer_leaves_the_old_rollup_or_the_new_one(site: Site, step: str) -> None:
     site.post(*some_rows(0, 10))
     site.load()
@@ -193,21 +193,21 @@ def test_killed_writer_leaves_the_old_rollup_or_the_new_one(site: Site, step: st
     site.post(*some_rows(10, 10))
     site.load()
     die_at(site, WRITE, step)
-    (part,) = coverage.choose(site.root, files(site)).parts
+    (part,) = catalog.choose(site.root, files(site)).parts
     is_new = step == "after coverage"
     assert (part.rollup.folder != old.folder) is is_new
     check(part.rollup, some_rows(0, 20 if is_new else 10))
-    assert len(coverage.list_folders(site.root, MONTH)) == 2
+    assert len(catalog.list_folders(site.root, MONTH)) == 2
     check(write(site), some_rows(0, 20))
 
 
 def test_key_changes_with_each_rollup(site: Site) -> None:
-    keys = [coverage.written_key(site.root)]
+    keys = [catalog.written_key(site.root)]
     site.post(view())
     site.load()
     for _ in range(3):
         write(site)
-        keys.append(coverage.written_key(site.root))
+        keys.append(catalog.written_key(site.root))
     assert len(set(keys)) == 4
 
 

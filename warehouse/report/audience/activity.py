@@ -45,9 +45,9 @@ def sparklines(
     scope = Scope(listed, time_range(days), Filters())
 
     def read() -> pa.Table:
-        chosen = cells.select(snapshot, statements.coverage(snapshot), scope, ("project_id", "day", "traffic"))
+        chosen = cells.select(snapshot, statements.rollups(snapshot), scope, ("project_id", "day", "traffic"))
         sql = f"SELECT project_id, day, {VIEWS} FROM {chosen.sql} GROUP BY project_id, day"
-        return statements.read(snapshot, scope, chosen, sql)
+        return statements.fetch(snapshot, scope, chosen, sql)
 
     views = dict.fromkeys(((project, day) for project in listed for day in days), (0, 0))
     rows = statements.cached(("sparklines", scope, snapshot.rows_key), read)
@@ -71,15 +71,15 @@ def last_hits(statements: Statements, snapshot: Snapshot, projects: Collection[s
 
 def _in_files(statements: Statements, snapshot: Snapshot, scope: Scope) -> pa.Table:
     """Read the files of the last day of each project."""
-    chosen = cells.select(snapshot, statements.coverage(snapshot), scope, ("project_id", "day"))
-    last = statements.read(
+    chosen = cells.select(snapshot, statements.rollups(snapshot), scope, ("project_id", "day"))
+    last = statements.fetch(
         snapshot, scope, chosen, f"SELECT DISTINCT max(day) FROM {chosen.sql} GROUP BY project_id"
     ).columns[0]
     days = {day.isoformat() for day in last.to_pylist()}
     files = [file for file in snapshot.files if file.partition in days]
     rows = engine.rows(HITS_TABLE, files) if files else engine.no_rows(HITS_TABLE)
     bound = {"projects": [*scope.project]}
-    return statements.read(snapshot, scope, cells.Cells("", bound, is_slow=False), _LAST_HIT.format(rows=rows))
+    return statements.fetch(snapshot, scope, cells.Cells("", bound, is_slow=False), _LAST_HIT.format(rows=rows))
 
 
 def time_range(days: Sequence[date]) -> TimeRange:

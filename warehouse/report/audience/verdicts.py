@@ -28,7 +28,7 @@ class Verdicts:
     evidence: pa.Table
 
 
-def read(states: pa.Table, evidence: pa.Table) -> Verdicts:
+def summarize(states: pa.Table, evidence: pa.Table) -> Verdicts:
     """Return the verdicts. `states` are counts by STATES, and `evidence` counts by EVIDENCE of the last days."""
     known = agents.of_machines(evidence).rename_columns({"verifiedBy": "verified_by"})
     known = known.filter(pc.field("verified_by").is_valid())

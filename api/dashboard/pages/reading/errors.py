@@ -49,7 +49,7 @@ def error_list(visit: Visit) -> Response:
     view = _view(visit)
     query, number = _run(view).selection.errors, view.page_number()
     trends = visit.state.reports.error_trends(query, (number - 1) * ROWS, ROWS + 1).to_pylist()
-    measured_now = measured.read(view, has_policy=False)
+    measured_now = measured.measured_in(view, has_policy=False)
     return render.counts_page(
         view,
         "reading/errors.html",

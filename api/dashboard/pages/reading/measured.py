@@ -17,7 +17,7 @@ from warehouse.columns.sources import TRAFFIC
 from warehouse.control import policy, source_policies
 from warehouse.control.policy import Periods, Policy
 from warehouse.report.results import Counts
-from warehouse.report.source_coverage import Source
+from warehouse.report.source_coverage import SourceCoverage
 from warehouse.report.sources import measured
 from warehouse.report.sources.measured import SEEING, clipped, merged
 from warehouse.report.sources.silence import Span
@@ -66,7 +66,7 @@ class Measured:
     viewer: Locale
     traffic: tuple[str, ...]
     selected: tuple[str, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[SourceCoverage, ...]
     warnings: tuple[str, ...]
     has_views: bool
     known: measured.Measured
@@ -215,7 +215,7 @@ class Measured:
         """
         return shown(counts, [kind for kind in self.traffic if self.known.counts(kind, start, end)])
 
-    def began_in(self, start: datetime, end: datetime) -> Iterator[Source]:
+    def began_in(self, start: datetime, end: datetime) -> Iterator[SourceCoverage]:
         """Yield the sources whose first view is in a range, the earliest first."""
         within = (source for source in self.sources if start <= source.first_hit < end)
         yield from sorted(within, key=lambda source: source.first_hit)
@@ -250,7 +250,7 @@ def _joined(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def read(view: View, *, has_policy: bool = True) -> Measured:
+def measured_in(view: View, *, has_policy: bool = True) -> Measured:
     """Return the sources of the project of a view that the filters of the view select, and which readers they count.
 
     Without a policy every source counts.

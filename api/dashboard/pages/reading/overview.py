@@ -67,7 +67,7 @@ def overview(visit: Visit) -> Response:
     view = View(visit)
     if SEARCH in view.values:
         return to_pages(view)
-    measurement = measured.read(view)
+    measurement = measured.measured_in(view)
     numbers = _numbers(view, measurement) if measurement.sources else _live(view)
     return render.counts_page(
         view,
@@ -87,7 +87,7 @@ def live(visit: Visit) -> Response:
     """Respond to GET /projects/{project}/live: the count of the last minutes, for htmx."""
     view = View(visit)
     headers = SHARED_HEADERS if visit.is_shared else None
-    values: dict[str, Any] = {"view": view, "base": base(visit), "measured": measured.read(view)}
+    values: dict[str, Any] = {"view": view, "base": base(visit), "measured": measured.measured_in(view)}
     return render.fragment(visit, "reading/live.html", headers=headers, **values, **_live(view))
 
 

@@ -26,8 +26,7 @@ from api.reports.report import Table
 from warehouse.columns.filters import Filters
 from warehouse.query.time_range import FIRST
 from warehouse.report.pages import PATHS_MAX
-from warehouse.report.results import Audience, Counts, Query
-from warehouse.report.results import Page as Rows
+from warehouse.report.results import Audience, Counts, Query, ReportPage
 
 ROWS = 50
 """Number of paths on a page of the table."""
@@ -69,7 +68,7 @@ def path_list(visit: Visit) -> Response:
     if SEARCH in view.values:
         return to_pages(view, show=view.values.get("show"))
     tab, sort, number = _tab(view), _order(view), view.page_number()
-    measurement = measured.read(view)
+    measurement = measured.measured_in(view)
     is_known = _is_known(tab, measurement)
     shown = _page(view, tab, sort, (number - 1) * ROWS) if measurement.sources and is_known else None
     return render.counts_page(
@@ -99,7 +98,7 @@ def export(visit: Visit) -> Response:
     tab, sort = _tab(view), _order(view)
     view.require_valid()
     name = "pages" if tab == "all" else f"pages-{tab}"
-    if not _is_known(tab, measured.read(view)):
+    if not _is_known(tab, measured.measured_in(view)):
         return table_file(view, CSV, name, Table(VIEWS.columns, tuple))
     if sort == FIRST_READ:
         rows = pa.Table.from_batches(_all(view, tab, "views"), WITH_BOTS)
@@ -135,14 +134,14 @@ def _tab_names(view: View) -> dict[str, str]:
     }
 
 
-def _page(view: View, tab: str, sort: str, offset: int, limit: int = ROWS) -> Rows:
+def _page(view: View, tab: str, sort: str, offset: int, limit: int = ROWS) -> ReportPage:
     if sort == FIRST_READ:
         rows = _by_first_read(view, _page(view, tab, "views", 0, PATHS_MAX).rows)
-        return Rows(Counts(), rows.slice(min(offset, rows.num_rows), limit), offset + limit < rows.num_rows)
+        return ReportPage(Counts(), rows.slice(min(offset, rows.num_rows), limit), offset + limit < rows.num_rows)
     if tab != NEW:
         return view.reports.views(view.snapshot, view.query(), offset, limit, tables.SORTS[sort], TABS[tab])
     rows = pa.Table.from_batches(_all(view, tab, sort), WITH_BOTS)
-    return Rows(Counts(), rows.slice(min(offset, rows.num_rows), limit), offset + limit < rows.num_rows)
+    return ReportPage(Counts(), rows.slice(min(offset, rows.num_rows), limit), offset + limit < rows.num_rows)
 
 
 def _by_first_read(view: View, rows: pa.Table) -> pa.Table:
@@ -181,7 +180,7 @@ def _read_before(view: View) -> pa.Array:
     return pa.concat_arrays([pa.array([], pa.string()), *(batch["path"].cast(pa.string()) for batch in batches)])
 
 
-def _rows(view: View, page: Rows) -> list[PathRow]:
+def _rows(view: View, page: ReportPage) -> list[PathRow]:
     rows = page.rows.to_pylist()
     first = view.reports.first_ai_days(view.snapshot, view.query(), [row["path"] for row in rows])
     largest = max((row["total"] for row in rows), default=0)

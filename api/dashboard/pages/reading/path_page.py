@@ -47,7 +47,7 @@ def path_page(visit: Visit) -> Response:
     if path is None or path.endswith("*"):
         return _choose(view, path)
     view.fix(path=path)
-    measurement = measured.read(view)
+    measurement = measured.measured_in(view)
     return render.counts_page(
         view,
         "reading/path_page.html",

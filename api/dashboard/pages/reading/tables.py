@@ -15,8 +15,8 @@ from api.dashboard.web import links
 from api.dashboard.web.period import Period
 from api.dashboard.web.view import SOURCES, View, value_name
 from warehouse.columns.dimensions import dimension
-from warehouse.report.results import Counts, Order, Page, Query
-from warehouse.report.source_coverage import Source
+from warehouse.report.results import Counts, Order, Query, ReportPage
+from warehouse.report.source_coverage import SourceCoverage
 from warehouse.report.sources.measured import Extent
 
 PAGE_ROWS = 10
@@ -109,7 +109,7 @@ class SourceRow:
     name: str
     shown: Shown
     before: int | None
-    source: Source | None
+    source: SourceCoverage | None
     link: str
 
 
@@ -194,7 +194,7 @@ def own_hosts(view: View) -> frozenset[str]:
     return frozenset(host for origin in view.project.origins if (host := urlsplit(origin).hostname))
 
 
-def without(page: Page, values: frozenset[str | None]) -> Page:
+def without(page: ReportPage, values: frozenset[str | None]) -> ReportPage:
     """Return a page of a breakdown without the rows of some values. Its totals include them."""
     is_hidden = pc.is_in(page.rows["value"], pa.array(list(values), pa.string()))
     return replace(page, rows=page.rows.filter(pc.invert(is_hidden)))
@@ -218,7 +218,7 @@ def sources(view: View, measurement: Measured) -> list[SourceRow]:
     return result
 
 
-def _extent(source: Source, period: Period | None, measurement: Measured) -> Extent | None:
+def _extent(source: SourceCoverage, period: Period | None, measurement: Measured) -> Extent | None:
     return None if period is None else measurement.known.extent_of(source.spans, period.start, period.end)
 
 
@@ -230,7 +230,7 @@ def query(view: View, dimension: Dimension) -> Query:
     return view.query(traffic=view.filters["traffic"] or dimension.traffic)
 
 
-def _rows(view: View, page: Page, column: str, dimension: Dimension | None) -> list[Row]:
+def _rows(view: View, page: ReportPage, column: str, dimension: Dimension | None) -> list[Row]:
     by = dimension.by if dimension else "path"
     counts = [
         (row[column], Counts(row["human"], row["ai"], row["bot"] if dimension else 0)) for row in page.rows.to_pylist()

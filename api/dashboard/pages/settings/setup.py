@@ -23,7 +23,7 @@ from warehouse.columns.filters import Filters
 from warehouse.control import projects
 from warehouse.errors import InvalidProject
 from warehouse.report.results import Query
-from warehouse.report.source_coverage import Source, SourceCoverage
+from warehouse.report.source_coverage import Coverage, SourceCoverage
 
 TEST_PATH = "/readership-test"
 """Path of a test view."""
@@ -42,7 +42,7 @@ class ShownSource:
 
     name: str
     how: str
-    coverage: Source | None
+    coverage: SourceCoverage | None
     is_silent: bool
 
     @property
@@ -140,7 +140,7 @@ def _page(visit: Visit, form: Form) -> Response:
         test_path=TEST_PATH,
         check=_site_check(visit),
         is_changed=notice == "origins",
-        policy=source_policy.read(visit, coverage),
+        policy=source_policy.policy_of(visit, coverage),
         policy_names=source_policy.NAMES,
         policy_texts=source_policy.TEXTS,
         is_policy_changed=notice == "policy",
@@ -161,13 +161,13 @@ def _site_check(visit: Visit) -> SiteCheck | None:
     return SiteCheck(address, origin, visit.project.allows(origin))
 
 
-def _coverage(visit: Visit) -> SourceCoverage:
+def _coverage(visit: Visit) -> Coverage:
     assert visit.project is not None
     reports = visit.state.reports
     return reports.source_coverage(reports.take(), visit.project.id)
 
 
-def _arrivals(visit: Visit, coverage: SourceCoverage) -> dict[str, Any]:
+def _arrivals(visit: Visit, coverage: Coverage) -> dict[str, Any]:
     """Return the values of the part of the page that shows what has arrived."""
     assert visit.project is not None
     by_name = {source.source: source for source in coverage.sources}
@@ -185,7 +185,7 @@ def _arrivals(visit: Visit, coverage: SourceCoverage) -> dict[str, Any]:
     }
 
 
-def _shown_source(name: str, coverage: Source | None) -> ShownSource:
+def _shown_source(name: str, coverage: SourceCoverage | None) -> ShownSource:
     is_silent = coverage is not None and coverage.silent_since is not None
     return ShownSource(SOURCES[name], HOW[name], coverage, is_silent)
 

@@ -10,7 +10,7 @@ from api.dashboard.web.period import FIRST_DAY, LAST_DAY
 from api.dashboard.web.visit import Visit
 from warehouse.control import policy, source_policies
 from warehouse.control.policy import POLICIES, Period, Policy
-from warehouse.report.source_coverage import SourceCoverage
+from warehouse.report.source_coverage import Coverage
 
 POLICY, FROM = "policy", "from"
 """Fields of the form."""
@@ -42,7 +42,7 @@ class SourcePolicy:
     periods: tuple[tuple[date | None, Policy], ...]
     present: Policy
     since: date | None
-    coverage: SourceCoverage
+    coverage: Coverage
     first_days: Mapping[Policy, date | None]
 
     @property
@@ -51,7 +51,7 @@ class SourcePolicy:
         return self.present == "all" and self.coverage.overlap_days > 0
 
 
-def read(visit: Visit, coverage: SourceCoverage) -> SourcePolicy:
+def policy_of(visit: Visit, coverage: Coverage) -> SourcePolicy:
     """Return the policies of the project of a visit. `coverage` is that of the same project."""
     assert visit.project is not None
     stored = source_policies.periods(visit.state.control, visit.project.id)

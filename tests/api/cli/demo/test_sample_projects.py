@@ -23,7 +23,7 @@ from warehouse.control import database, projects, source_policies
 from warehouse.database.pool import Pool
 from warehouse.query.snapshot import SnapshotReader
 from warehouse.report.reports import Reports
-from warehouse.report.source_coverage import SourceCoverage
+from warehouse.report.source_coverage import Coverage
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
@@ -50,14 +50,14 @@ def share(demo: Settings, engine: Pool) -> str:
 
 
 @pytest.fixture(scope="module")
-def coverage(demo: Settings, engine: Pool, share: str) -> dict[str, SourceCoverage]:
+def coverage(demo: Settings, engine: Pool, share: str) -> dict[str, Coverage]:
     reader, policy_of = SnapshotReader(demo.hot_log, demo.lake, NOW.timestamp), partial(source_policies.periods, engine)
     with closing(Reports(reader, demo.lake, demo.run / "spill", demo.cache_bytes, policy_of)) as reports:
         return {id: reports.source_coverage(reports.take(), id) for id in sample_projects.ORIGINS}
 
 
 @pytest.mark.long
-def test_demo_has_three_sources_with_a_gap_and_no_warning(coverage: dict[str, SourceCoverage]) -> None:
+def test_demo_has_three_sources_with_a_gap_and_no_warning(coverage: dict[str, Coverage]) -> None:
     sources = {source.source: source for source in coverage["demo"].sources}
     assert {name: len(source.missing_days) for name, source in sources.items()} == {"beacon": 0, "server": 3, "log": 0}
     assert sources["log"].first_hit < sources["server"].first_hit < sources["beacon"].first_hit
@@ -65,14 +65,14 @@ def test_demo_has_three_sources_with_a_gap_and_no_warning(coverage: dict[str, So
     assert coverage["demo"].warnings == ()
 
 
-def test_other_projects_have_warnings_and_hardly_any_views(coverage: dict[str, SourceCoverage]) -> None:
+def test_other_projects_have_warnings_and_hardly_any_views(coverage: dict[str, Coverage]) -> None:
     counted_twice, silent = coverage["forum"].warnings
     assert "counted twice" in counted_twice
     assert re.fullmatch(r"log has had no hit for \d+ days, since 2026-11-10", silent)
     assert [source.source for source in coverage["new-blog"].sources] == ["beacon"]
 
 
-def test_forum_counts_people_from_beacons_since_a_day(coverage: dict[str, SourceCoverage]) -> None:
+def test_forum_counts_people_from_beacons_since_a_day(coverage: dict[str, Coverage]) -> None:
     forum = coverage["forum"]
     assert forum.policy == "beacon_people_log_machines"
     assert "on 8 days, the last of them 2026-11-01" in forum.warnings[0]

@@ -21,7 +21,7 @@ from tests.warehouse.site import DAY, SECRET, Site, view
 from warehouse import clock
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.maintenance import rollups
-from warehouse.rollups import coverage
+from warehouse.rollups import catalog
 
 ENVIRON = {**os.environ, "READERSHIP_RETENTION_DAYS": "30"}
 
@@ -77,7 +77,7 @@ def test_deleted_days_are_in_no_rollup_that_is_used(tmp_path: Path) -> None:
         environ = {**os.environ, "READERSHIP_RETENTION_DAYS": str(days)}
         done = readership("--data", str(data), "retention", "--yes", env=environ)
         assert json.loads(done.stdout) == {"removed": 1}
-        (part,) = coverage.choose(site.root, site.state(HITS_TABLE).files).parts
+        (part,) = catalog.choose(site.root, site.state(HITS_TABLE).files).parts
         assert part.is_whole
         cells = pq.read_table(part.rollup.folder / "paths.parquet", partitioning=None)
         assert set(cells["path"].to_pylist()) == {"/stored"}

@@ -129,7 +129,7 @@ from api.cli.move import moving, places
 data, fatal, passes, *to = sys.argv[1:]
 passes = int(passes)
 
-def on_step(step):
+def on_point(step):
     global passes
     if step == fatal:
         if passes == 0:
@@ -137,7 +137,7 @@ def on_step(step):
         passes -= 1
 
 now = settings.read(os.environ, Path(data), is_moving=True)
-moving.move(places.choose(os.environ, now, to), moving.Watch(on_step=on_step))
+moving.move(places.choose(os.environ, now, to), moving.Watch(on_point=on_point))
 """
 
 

@@ -1,4 +1,4 @@
-"""A reclassification with a call between its steps."""
+"""A reclassification with a call at points of it."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -7,25 +7,25 @@ from tests.warehouse.maintenance.reclassification.rules import RULES
 from warehouse.batch.driver import Item, Result, ThisProcess
 from warehouse.hotlog.connection import HotConnection
 from warehouse.lake.roots import Root
-from warehouse.maintenance.catch_up import OnStep
+from warehouse.maintenance.catch_up import OnPoint
 from warehouse.maintenance.reclassification.reclassify import Reclassified, reclassify
 from warehouse.query.engine import Share
 
-STEPS = ("files of a day written", "day committed")
+POINTS = ("files of a day written", "day committed")
 
 
 class Stepping(ThisProcess):
-    """The executor that calls `on_step` after each call."""
+    """The executor that calls `on_point` after each call."""
 
-    def __init__(self, on_step: OnStep) -> None:
-        self.on_step = on_step
+    def __init__(self, on_point: OnPoint) -> None:
+        self.on_point = on_point
 
     def submit(self, function: Callable[[Item], Result], item: Item) -> "Future[Result]":
         future = super().submit(function, item)
-        self.on_step(STEPS[0])
+        self.on_point(POINTS[0])
         return future
 
 
-def run_reclassify(hot: HotConnection, root: Root, share: Share, wait_s: float, on_step: OnStep) -> Reclassified:
-    executor = Stepping(on_step)
-    return reclassify(hot, root, share, RULES, wait_s, lambda *_: on_step(STEPS[1]), executor=executor)
+def run_reclassify(hot: HotConnection, root: Root, share: Share, wait_s: float, on_point: OnPoint) -> Reclassified:
+    executor = Stepping(on_point)
+    return reclassify(hot, root, share, RULES, wait_s, lambda *_: on_point(POINTS[1]), executor=executor)

@@ -298,9 +298,9 @@ from warehouse.maintenance.reclassification import reclassify
 replace_files = rewriting.replace_files
 
 def replace(*arguments):
-    on_step("before commit")
+    on_point("before commit")
     replace_files(*arguments)
-    on_step("after commit")
+    on_point("after commit")
 
 rewriting.replace_files = replace
 result = reclassify.reclassify(hot, root, share, RULES, 60)
@@ -325,7 +325,7 @@ def test_tables_agree_after_the_load_that_follows_a_kill_and_the_next_run_comple
 
 def test_run_after_a_loader_killed_between_its_commits_loses_and_repeats_nothing(old_site: Site) -> None:
     old_site.post(*OLD)
-    die_at(old_site, "load.load(hot, root, 10, on_step)", "before commit of daily_errors")
+    die_at(old_site, "load.load(hot, root, 10, on_point)", "before commit of daily_errors")
     run(old_site)
     old_site.load()
     assert_stored(old_site, reclassified(2 * OLD))
@@ -347,7 +347,7 @@ def test_loader_killed_between_its_commits_during_the_run_loses_and_repeats_noth
 
     def post_and_die() -> None:
         old_site.post(*OLD)
-        die_at(old_site, "load.load(hot, root, 10, on_step)", "before commit of daily_errors")
+        die_at(old_site, "load.load(hot, root, 10, on_point)", "before commit of daily_errors")
 
     run(old_site, meanwhile(post_and_die))
     old_site.load()
@@ -369,7 +369,7 @@ def test_two_concurrent_runs_reclassify_each_hit(site: Site) -> None:
     script = (
         "import sys; from warehouse.lake.roots import LocalPath\n"
         "from warehouse.hotlog import batches; from warehouse.query import engine\n"
-        "folder = LocalPath(sys.argv[1]); on_step = lambda step: None\n"
+        "folder = LocalPath(sys.argv[1]); on_point = lambda point: None\n"
         "hot, root = batches.connect(folder / 'hot.sqlite'), folder / 'lake'\n"
         "share = engine.Share(folder / 'spill')"
     )

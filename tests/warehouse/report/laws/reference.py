@@ -24,8 +24,8 @@ from warehouse.query.time_range import FIRST, LAST, TimeRange
 from warehouse.report.cells import Scope
 from warehouse.report.results import Listing, Query
 from warehouse.report.statements import Statements
-from warehouse.rollups import coverage, ranked, writer
-from warehouse.rollups.coverage import Coverage
+from warehouse.rollups import catalog, ranked, writer
+from warehouse.rollups.catalog import ChosenRollups
 from warehouse.schema import HITS, HITS_ORDER, HOT
 
 MIDNIGHT = NOON - timedelta(hours=12)
@@ -107,8 +107,8 @@ class SmallLake:
         return Snapshot(Moment(1, 1, 0, 0), tuple(self.files), self.waiting)
 
     @property
-    def coverage(self) -> Coverage:
-        return coverage.choose(self.root, self.files)
+    def coverage(self) -> ChosenRollups:
+        return catalog.choose(self.root, self.files)
 
     def write_rollups(self, *, with_ranking: bool = True) -> None:
         """Write one rollup for each month of the files, and the ranking of all rollups."""
@@ -139,9 +139,9 @@ class SmallLake:
 
     def use(self, *, is_covered: bool = True) -> Statements:
         """Return the statements, which then read this lake."""
-        covered = self.coverage if is_covered else Coverage((), tuple(self.files))
+        covered = self.coverage if is_covered else ChosenRollups((), tuple(self.files))
         ranking = ranked.find(self.root) if is_covered else None
-        self.statements.coverage, self.statements.ranking = lambda snapshot: covered, lambda: ranking
+        self.statements.rollups, self.statements.ranking = lambda snapshot: covered, lambda: ranking
         return self.statements
 
 

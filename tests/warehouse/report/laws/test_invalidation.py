@@ -13,7 +13,7 @@ from tests.warehouse.site import Site, view
 from warehouse.columns.filters import Filters
 from warehouse.report.reports import Reports
 from warehouse.report.results import Query
-from warehouse.rollups import coverage
+from warehouse.rollups import catalog
 
 AUGUST, SEPTEMBER, OCTOBER = (datetime(2026, month, 1, tzinfo=UTC) for month in (8, 9, 10))
 BOTH = Query("site", AUGUST, OCTOBER, Filters(), OCTOBER)
@@ -71,8 +71,8 @@ def test_rollup_that_was_written_for_no_new_hits_changes_no_answer(site: Site, r
 
 def test_damaged_rollup_is_an_error_and_not_a_wrong_answer(site: Site) -> None:
     """Overwrite the files of a rollup. Their sizes stay: a reader does not know before it reads them."""
-    for rollup in coverage.list_rollups(site.root, "2026-08"):
-        for name in coverage.PARQUET:
+    for rollup in catalog.list_rollups(site.root, "2026-08"):
+        for name in catalog.PARQUET:
             path = rollup.folder / name
             path.write_bytes(bytes(path.stat().st_size))
     with closing(site.reports()) as reports, pytest.raises(duckdb.Error, match="parquet"):

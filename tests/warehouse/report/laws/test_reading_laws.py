@@ -35,7 +35,7 @@ from warehouse.query.moment import Moment
 from warehouse.query.snapshot import Snapshot, SnapshotReader
 from warehouse.query.time_range import FIRST
 from warehouse.report.reports import Reports
-from warehouse.report.results import Page, Query
+from warehouse.report.results import Query, ReportPage
 from warehouse.report.source_coverage import MISSING_DAYS_MAX
 from warehouse.rollups import writer
 from warehouse.schema import HOT
@@ -82,7 +82,7 @@ def expected(rows: list[Row], query: Query, form: Form) -> Answer | None:
     return totals, counted[offset : offset + limit], offset + limit < len(counted)
 
 
-def _of_page(page: Page, name: str) -> Answer:
+def _of_page(page: ReportPage, name: str) -> Answer:
     return (page.totals.human, page.totals.ai, page.totals.bot), _counted(page.rows, name), page.has_more
 
 
@@ -175,9 +175,9 @@ class Lake(RuleBasedStateMachine):
     @rule(is_killed=st.booleans())
     def load(self, is_killed: bool) -> None:
         """Load, perhaps as a loader that is killed between its commits to the two tables."""
-        on_step = _die_before_daily_errors if is_killed else _go_on
+        on_point = _die_before_daily_errors if is_killed else _go_on
         with suppress(Died):
-            load.load(self.site.hot, self.site.root, 0, on_step, lambda: self.now_s)
+            load.load(self.site.hot, self.site.root, 0, on_point, lambda: self.now_s)
 
     def begin_command(self) -> None:
         """Prepare a command that loads by the clock of the machine: load the waiting hits by `now_s`.

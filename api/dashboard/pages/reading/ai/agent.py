@@ -74,7 +74,7 @@ def agent(visit: Visit) -> Response:
     view.fix(traffic=traffic, agent=name, operator=None, purpose=None)
     known = _known(view, name)
     number = view.page_number()
-    measurement = measured.read(view)
+    measurement = measured.measured_in(view)
     return render.counts_page(
         view,
         "reading/agent.html",
@@ -86,7 +86,7 @@ def agent(visit: Visit) -> Response:
         disallowing=rules.disallowing(BY_NAME[name].tokens) if name in BY_NAME else "",
         known=known,
         kind=traffic,
-        verification=verdicts.read(view),
+        verification=verdicts.verification_of(view),
         purposes=PURPOSES,
         states=STATES,
         purpose_texts=PURPOSE_TEXTS,

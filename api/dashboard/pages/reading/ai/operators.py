@@ -117,7 +117,7 @@ class AiTable:
         return sum(row.by_purpose.get(purpose, 0) for row in self.operators)
 
 
-def read(view: View, measurement: Measured, robots: RobotsRules | None, verification: Verification) -> AiTable:
+def table_of(view: View, measurement: Measured, robots: RobotsRules | None, verification: Verification) -> AiTable:
     """Return the table of the AI agents that the filters of the view select. `robots` are the rules of the site."""
     pages, before = view.reports.agent_pages(view.snapshot, view.query()), _before(view, measurement)
     by_operator: defaultdict[str | None, list[AgentRow]] = defaultdict(list)

@@ -77,11 +77,11 @@ class PurposeCard:
 def ai_readers(visit: Visit) -> Response:
     """Respond to GET /projects/{project}/ai."""
     view = _view(visit)
-    measurement = measured.read(view)
+    measurement = measured.measured_in(view)
     text = texts.find(visit.state.control, view.project.id)
     robots = None if text is None else rules.parse(text.content)
-    verification = verdicts.read(view)
-    table = operators.read(view, measurement, robots, verification)
+    verification = verdicts.verification_of(view)
+    table = operators.table_of(view, measurement, robots, verification)
     values: dict[str, Any] = {}
     if table.operators:
         values = {"chart": timeline(view, measurement), "cards": _cards(view, table), **_rows(view, table)}
@@ -110,7 +110,7 @@ def export(visit: Visit) -> Response:
     view.require_valid()
     text = texts.find(visit.state.control, view.project.id)
     robots = None if text is None else rules.parse(text.content)
-    rows = list(_cells(operators.read(view, measured.read(view), robots, verdicts.read(view))))
+    rows = list(_cells(operators.table_of(view, measured.measured_in(view), robots, verdicts.verification_of(view))))
     columns = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
     batches = pa.table(arrays, schema=SCHEMA).to_batches()

@@ -108,7 +108,7 @@ class Verification:
         return {row.state for row in self.states} == {NOT_CHECKED}
 
 
-def read(view: View) -> Verification:
+def verification_of(view: View) -> Verification:
     """Return the verification of the AI agents that the filters of the view select, in all states."""
     verdicts = view.reports.verdicts(view.snapshot, view.query(traffic=None, **dict.fromkeys(_OF_READERS)))
     rows = _selected(view, verdicts.states.to_pylist())

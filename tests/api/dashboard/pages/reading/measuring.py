@@ -9,7 +9,7 @@ from api.dashboard.pages.reading.measured import Measured
 from api.dashboard.web.period import Period
 from warehouse.control import policy
 from warehouse.control.policy import Policy
-from warehouse.report.source_coverage import Source
+from warehouse.report.source_coverage import SourceCoverage
 from warehouse.report.sources.measured import Measured as Known
 from warehouse.report.sources.measured import of_kinds
 from warehouse.report.sources.silence import Span
@@ -28,9 +28,9 @@ def period(first: int, end: int | None, interval: str = "day") -> Period:
     return Period("custom", date(2026, 9, first), last, ZONE, interval, day(first), end and day(end))
 
 
-def source(name: str, first: datetime, silent: int | None = None) -> Source:
+def source(name: str, first: datetime, silent: int | None = None) -> SourceCoverage:
     """Return a source whose first view is at `first`, and that is silent from the day `silent` on."""
-    return Source(name, first, day(NOW), (), (Span(first, silent and day(silent)),))
+    return SourceCoverage(name, first, day(NOW), (), (Span(first, silent and day(silent)),))
 
 
 def measured(

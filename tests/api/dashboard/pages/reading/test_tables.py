@@ -15,7 +15,7 @@ from api.dashboard.web.period import Period
 from tests.api.dashboard.pages.reading.measuring import NOW as NOW_DAY
 from tests.api.dashboard.pages.reading.measuring import day, measured, period
 from warehouse.columns.filters import Filters
-from warehouse.report.results import Counts, Page
+from warehouse.report.results import Counts, ReportPage
 
 PERIOD = period(10, 20)
 Listed = list[tuple[str | None, Counts]]
@@ -62,17 +62,17 @@ class View:
     def page_number(self) -> int:
         return int(self.values.get("page", "1"))
 
-    def breakdown(self, snapshot: None, query: Any, by: str, offset: int, limit: int) -> Page:
+    def breakdown(self, snapshot: None, query: Any, by: str, offset: int, limit: int) -> ReportPage:
         return self._page("value", query, by, offset, limit)
 
-    def views(self, snapshot: None, query: Any, offset: int, limit: int, order: str = "total") -> Page:
+    def views(self, snapshot: None, query: Any, offset: int, limit: int, order: str = "total") -> ReportPage:
         return self._page("path", query, order, offset, limit)
 
     def views_of(self, snapshot: None, query: Any, paths: Sequence[str]) -> dict[str, Counts]:
         assert query.period is self.previous
         return {path: counts for path, counts in self.before or [] if path in paths}
 
-    def _page(self, column: str, query: Any, how: str, offset: int, limit: int) -> Page:
+    def _page(self, column: str, query: Any, how: str, offset: int, limit: int) -> ReportPage:
         self.queries.append((query.filters, how, offset, limit))
         listed = (self.before or []) if query.period is self.previous else self.rows
         rows = [
@@ -81,7 +81,7 @@ class View:
         ]
         schema = pa.schema([(column, pa.string()), *((name, pa.int64()) for name in ("human", "ai", "bot"))])
         totals = Counts(*(sum(getattr(each, kind) for _, each in listed) for kind in ("human", "ai", "bot")))
-        return Page(totals, pa.Table.from_pylist(rows, schema), len(listed) > offset + limit)
+        return ReportPage(totals, pa.Table.from_pylist(rows, schema), len(listed) > offset + limit)
 
 
 def by_dimension(view: View, name: str, measured: Measured = EVERYTHING) -> tables.Table:

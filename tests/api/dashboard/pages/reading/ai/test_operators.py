@@ -59,7 +59,7 @@ def read(*, compare: bool = False, filters: Filters | None = None, began: int = 
     )
     known = measured("ai", shown=period(10, 18), previous=period(2, 10), log=day(began))
     verification = Verification((), (), (), STATES)
-    return operators.read(view, known, RobotsRules(robots) if robots else None, verification)
+    return operators.table_of(view, known, RobotsRules(robots) if robots else None, verification)
 
 
 def row_of(table: AiTable, operator: str | None) -> OperatorRow:

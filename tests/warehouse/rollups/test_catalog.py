@@ -11,7 +11,7 @@ from warehouse.columns.dimensions import CUBES
 from warehouse.errors import RollupDamaged
 from warehouse.lake.delta_table import File
 from warehouse.lake.roots import LocalPath
-from warehouse.rollups import coverage
+from warehouse.rollups import catalog
 
 
 def hits_file(day: str, name: str, rows: int = 10) -> File:
@@ -25,17 +25,17 @@ OCTOBER = hits_file("2026-10-01", "a")
 def write(root: Path, name: str, files: Sequence[File]) -> Path:
     """Write a rollup whose Parquet files have some bytes, and return its folder."""
     month = files[0].partition[:7]
-    folder = coverage.month_folder(LocalPath(root), month) / name
+    folder = catalog.month_folder(LocalPath(root), month) / name
     folder.mkdir(parents=True)
-    for parquet in coverage.PARQUET:
+    for parquet in catalog.PARQUET:
         (folder / parquet).write_bytes(b"some bytes")
-    (folder / coverage.COVERAGE).write_bytes(msgspec.json.encode(coverage.record_of(month, files, folder)))
+    (folder / catalog.COVERAGE).write_bytes(msgspec.json.encode(catalog.record_of(month, files, folder)))
     return folder
 
 
 def used(root: Path, files: Sequence[File]) -> tuple[list[tuple[str, list[str], bool]], list[File]]:
     """Return the folder, days and `is_whole` of each part that `choose` returns, and the uncovered files."""
-    chosen = coverage.choose(LocalPath(root), files)
+    chosen = catalog.choose(LocalPath(root), files)
     return [(p.rollup.folder.name, sorted(p.days), p.is_whole) for p in chosen.parts], list(chosen.uncovered)
 
 
@@ -46,8 +46,8 @@ def test_lake_without_rollups_has_only_uncovered_files(tmp_path: Path) -> None:
 def test_rollup_of_all_files_covers_them(tmp_path: Path) -> None:
     folder = write(tmp_path, "one", [A, B, C])
     assert used(tmp_path, [C, B, A]) == ([("one", ["2026-09-01", "2026-09-02"], True)], [])
-    (part,) = coverage.choose(LocalPath(tmp_path), [A, B, C]).parts
-    assert part.rollup == coverage.Rollup(
+    (part,) = catalog.choose(LocalPath(tmp_path), [A, B, C]).parts
+    assert part.rollup == catalog.Rollup(
         "2026-09", LocalPath(folder), {"2026-09-01": frozenset({"a"}), "2026-09-02": frozenset({"b", "c"})}, 50
     )
     assert {part.rollup.file(cube).name for cube in CUBES} <= {path.name for path in folder.iterdir()}
@@ -103,25 +103,25 @@ def test_each_month_has_its_own_rollup(tmp_path: Path) -> None:
 
 
 def test_rollup_without_coverage_is_not_used(tmp_path: Path) -> None:
-    (write(tmp_path, "one", [A]) / coverage.COVERAGE).unlink()
+    (write(tmp_path, "one", [A]) / catalog.COVERAGE).unlink()
     assert used(tmp_path, [A]) == ([], [A])
 
 
-@pytest.mark.parametrize("name", coverage.PARQUET)
+@pytest.mark.parametrize("name", catalog.PARQUET)
 def test_rollup_with_a_missing_file_is_damaged_and_not_used(tmp_path: Path, name: str) -> None:
     folder = write(tmp_path, "one", [A])
     (folder / name).unlink()
     with pytest.raises(RollupDamaged, match=f"{name} is missing"):
-        coverage.read(LocalPath(folder))
+        catalog.read_rollup(LocalPath(folder))
     assert used(tmp_path, [A]) == ([], [A])
 
 
-@pytest.mark.parametrize("name", coverage.PARQUET)
+@pytest.mark.parametrize("name", catalog.PARQUET)
 def test_rollup_with_a_truncated_file_is_damaged_and_not_used(tmp_path: Path, name: str) -> None:
     folder = write(tmp_path, "one", [A])
     os.truncate(folder / name, 4)
     with pytest.raises(RollupDamaged, match=f"{name} has 4 bytes, not 10"):
-        coverage.read(LocalPath(folder))
+        catalog.read_rollup(LocalPath(folder))
     assert used(tmp_path, [A]) == ([], [A])
 
 
@@ -135,9 +135,9 @@ def test_rollup_with_a_truncated_file_is_damaged_and_not_used(tmp_path: Path, na
 )
 def test_rollup_with_another_coverage_is_damaged_and_not_used(tmp_path: Path, content: bytes, message: str) -> None:
     folder = write(tmp_path, "one", [A])
-    (folder / coverage.COVERAGE).write_bytes(content)
+    (folder / catalog.COVERAGE).write_bytes(content)
     with pytest.raises(RollupDamaged, match=message):
-        coverage.read(LocalPath(folder))
+        catalog.read_rollup(LocalPath(folder))
     assert used(tmp_path, [A]) == ([], [A])
 
 

@@ -1,4 +1,4 @@
-"""Schema versions of the hot log: its tables in a new file, and the steps that upgrade an older file."""
+"""Schema versions of the hot log: its tables in a new file, and the migrations that upgrade an older file."""
 
 import sqlite3
 import uuid
@@ -10,7 +10,7 @@ from warehouse import migrations
 from warehouse.database.statements import Statements, has_table
 from warehouse.database.transaction import BUSY_TIMEOUT_S, transaction
 from warehouse.hotlog.connection import STATEMENTS, HotConnection
-from warehouse.migrations import Step
+from warehouse.migrations import Migration
 
 STORE = "the hot log"
 """Name of the store in messages."""
@@ -31,14 +31,14 @@ _BYTES = (
 )
 UNKEYED_LOGS = "unkeyed_logs"
 """Name of the table of imported logs of older releases, which has unkeyed digests of lines. It is renamed, because the
-step has no secret: `ingest.hotlog.ledger_store` keys the digests."""
+migration has no secret: `ingest.hotlog.ledger_store` keys the digests."""
 _RENAME_UNKEYED = (f"ALTER TABLE read_logs RENAME TO {UNKEYED_LOGS}", "DROP INDEX read_logs_after")
 
-Steps = Sequence[Step[sqlite3.Connection]]
+Migrations = Sequence[Migration[sqlite3.Connection]]
 
 
 def run(*statements: str) -> Callable[[sqlite3.Connection], None]:
-    """Return a step that runs statements."""
+    """Return a migration that runs statements."""
 
     def apply(connection: sqlite3.Connection) -> None:
         for statement in statements:
@@ -68,26 +68,26 @@ def drop_recounts(connection: HotConnection) -> None:
     connection.execute("DELETE FROM synced_tables WHERE name = 'daily_views'")
 
 
-STEPS: Steps = (
-    Step(2, run(_SYNCED)),
-    Step(3, run(_REFUSALS)),
-    Step(4, migrations.add_column("batches", "checksum BLOB")),
-    Step(5, run(*_LOADS)),
-    Step(6, migrations.add_column("node", "first_version INTEGER NOT NULL DEFAULT 0")),
-    Step(7, migrations.add_column("batches", "columns INTEGER")),  # null for a batch of an older release
-    Step(8, rename_unkeyed),
-    Step(9, add_bytes),
-    Step(10, drop_recounts),
+MIGRATIONS: Migrations = (
+    Migration(2, run(_SYNCED)),
+    Migration(3, run(_REFUSALS)),
+    Migration(4, migrations.add_column("batches", "checksum BLOB")),
+    Migration(5, run(*_LOADS)),
+    Migration(6, migrations.add_column("node", "first_version INTEGER NOT NULL DEFAULT 0")),
+    Migration(7, migrations.add_column("batches", "columns INTEGER")),  # null for a batch of an older release
+    Migration(8, rename_unkeyed),
+    Migration(9, add_bytes),
+    Migration(10, drop_recounts),
 )
 
 
-def pending(connection: sqlite3.Connection, steps: Steps = STEPS) -> Steps:
-    """Return the steps that a hot log still needs.
+def pending(connection: sqlite3.Connection, known: Migrations = MIGRATIONS) -> Migrations:
+    """Return the migrations that a hot log still needs.
 
     Raises:
         StoreTooNew: a newer release wrote the hot log.
     """
-    return migrations.pending(STORE, _version(connection) or migrations.FIRST, steps)
+    return migrations.pending(STORE, _version(connection) or migrations.FIRST, known)
 
 
 def refuse_newer(path: Path) -> None:
@@ -97,20 +97,20 @@ def refuse_newer(path: Path) -> None:
             pending(connection)
 
 
-def upgrade(connection: sqlite3.Connection, steps: Steps = STEPS) -> None:
-    """Create the tables of a new hot log, or run the pending steps of an older one, in one transaction.
+def upgrade(connection: sqlite3.Connection, known: Migrations = MIGRATIONS) -> None:
+    """Create the tables of a new hot log, or run the pending migrations of an older one, in one transaction.
 
     Another process may do the same at the same time: the state is read again inside the transaction.
     """
-    if _version(connection) != 0 and not pending(connection, steps):
+    if _version(connection) != 0 and not pending(connection, known):
         return
     with transaction(connection):
         if has_table(connection, "node"):
-            for step in pending(connection, steps):
-                step.apply(connection)
+            for migration in pending(connection, known):
+                migration.apply(connection)
         else:
             create_tables(connection)
-        connection.execute(f"PRAGMA user_version={migrations.newest(steps)}")
+        connection.execute(f"PRAGMA user_version={migrations.newest(known)}")
 
 
 def create_tables(connection: HotConnection) -> None:

@@ -65,8 +65,8 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
-    """Coverage of the files of a snapshot by rollups.
+class ChosenRollups:
+    """ChosenRollups of the files of a snapshot by rollups.
 
     `parts` are sorted by month, those with most rows of a month first, and have no common days. `uncovered` are the
     files that no part counts, sorted by partition.
@@ -100,13 +100,13 @@ def read_all(root: Root) -> Rollups:
     return {month: tuple(list_rollups(root, month)) for month in list_months(root)}
 
 
-def choose(root: Root, files: Sequence[File]) -> Coverage:
+def choose(root: Root, files: Sequence[File]) -> ChosenRollups:
     """Read the rollups of the months of these files, and return those to use: see `match`."""
     months = {file.partition[:7] for file in files}
     return match({month: tuple(list_rollups(root, month)) for month in months}, files)
 
 
-def match(rollups: Rollups, files: Sequence[File]) -> Coverage:
+def match(rollups: Rollups, files: Sequence[File]) -> ChosenRollups:
     """Return the rollups to use for a snapshot with these files of `hits`: for each day, that with most of its rows.
 
     A day of a rollup is valid if the snapshot has all files that the rollup counts for the day.
@@ -121,7 +121,7 @@ def match(rollups: Rollups, files: Sequence[File]) -> Coverage:
     )
     covered = {(day, name) for part in parts for day in part.days for name in part.rollup.files[day]}
     uncovered = (file for file in files if (file.partition, _name(file)) not in covered)
-    return Coverage(parts, tuple(sorted(uncovered, key=lambda file: (file.partition, file.path))))
+    return ChosenRollups(parts, tuple(sorted(uncovered, key=lambda file: (file.partition, file.path))))
 
 
 def written_key(root: Root) -> int:
@@ -147,7 +147,7 @@ def list_rollups(root: Root, month: str) -> Iterator[Rollup]:
     """Yield the rollups of a month (YYYY-MM) that can be read, in no particular order."""
     for folder in list_folders(root, month):
         with suppress(RollupDamaged, FileNotFoundError):
-            yield read(folder)
+            yield read_rollup(folder)
 
 
 def list_folders(root: Root, month: str) -> list[Root]:
@@ -166,7 +166,7 @@ def month_folder(root: Root, month: str) -> Root:
     return root / FOLDER / f"month={month}"
 
 
-def read(folder: Root) -> Rollup:
+def read_rollup(folder: Root) -> Rollup:
     """Return the rollup in a folder.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Steps that bring the control database to its newest schema version."""
+"""Migrations that bring the control database to its newest schema version."""
 
 import json
 import uuid
@@ -8,7 +8,7 @@ from pathlib import Path
 from warehouse import migrations
 from warehouse.database.postgresql import PostgresqlConnection
 from warehouse.database.statements import Connection, Statements, has_table
-from warehouse.migrations import Step
+from warehouse.migrations import Migration
 
 STORE = "the control database"
 """Name of the store in messages."""
@@ -16,16 +16,16 @@ RESTORE = "restore it from a backup; without one, move it out of the folder and 
 """Advice for a damaged control database, in messages."""
 _STATEMENTS = Statements(Path(__file__).with_suffix(".sql"))
 
-Steps = Sequence[Step[Connection]]
+Migrations = Sequence[Migration[Connection]]
 
 
-def pending(version: int | None, steps: Steps | None = None) -> Steps:
-    """Return the steps that a control database still needs. `version` is None if it records no version.
+def pending(version: int | None, known: Migrations | None = None) -> Migrations:
+    """Return the migrations that a control database still needs. `version` is None if it records no version.
 
     Raises:
         StoreTooNew: a newer release wrote the database.
     """
-    return migrations.pending(STORE, version or migrations.FIRST, STEPS if steps is None else steps)
+    return migrations.pending(STORE, version or migrations.FIRST, MIGRATIONS if known is None else known)
 
 
 def _add_internal_ids(connection: Connection) -> None:
@@ -37,7 +37,7 @@ def _add_internal_ids(connection: Connection) -> None:
 
 
 def widen_text(table: str, column: str, characters: int) -> Callable[[Connection], None]:
-    """Return a step that raises the maximum length of a text column. SQLite enforces no maximum."""
+    """Return a migration that raises the maximum length of a text column. SQLite enforces no maximum."""
 
     def apply(connection: Connection) -> None:
         if isinstance(connection, PostgresqlConnection) and has_table(connection, table):
@@ -66,10 +66,12 @@ def _add_coding_agents(connection: Connection) -> None:
 
 _FIRST_CODING_AGENT: dict[str, object] = {"preset": "opencode", "command": []}
 """Coding agent of a configuration of 0.1.0 that names no coding agent."""
-STEPS: Steps = (
-    Step(2, _add_internal_ids),
-    Step(3, widen_text("keys", "scope", 10)),
-    Step(4, _add_coding_agents),
-    Step(5, migrations.add_column("keys", "start VARCHAR(20) NOT NULL DEFAULT ''")),
-    Step(6, lambda connection: None),  # an older release, which would not apply the new source_policies, is refused
+MIGRATIONS: Migrations = (
+    Migration(2, _add_internal_ids),
+    Migration(3, widen_text("keys", "scope", 10)),
+    Migration(4, _add_coding_agents),
+    Migration(5, migrations.add_column("keys", "start VARCHAR(20) NOT NULL DEFAULT ''")),
+    Migration(
+        6, lambda connection: None
+    ),  # an older release, which would not apply the new source_policies, is refused
 )
