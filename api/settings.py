@@ -1,26 +1,30 @@
-"""The settings of an operator, each read once from an environment variable.
+"""The settings of an operator, each declared once: its parser, default and meaning.
 
-Two modules set variables that libraries read: `server.shared_counters` sets PROMETHEUS_MULTIPROC_DIR, which `metrics`
-also reads, and `server.memory` sets those of the allocators.
+`read`, `readership settings` and the table in docs/running.md derive from the fields of `Settings`. Two modules set
+variables that libraries read: `server.shared_counters` sets PROMETHEUS_MULTIPROC_DIR, which `metrics` also reads, and
+`server.memory` sets those of the allocators.
 """
 
 import difflib
 import os
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from shlex import quote
+from typing import Any, TypeVar
 
 from api import environment
 from api.errors import InvalidSetting
 from ingest.hits.body import HITS_MAX
 from ingest.hits.hit import NEW_VALUES_PER_DAY
-from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, RANGES, RUN, read_moved, refuse_moved
+from warehouse.errors import InvalidRoot
+from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, RANGES, RUN, read_moved, refuse_moved, sqlite_url
 from warehouse.hotlog.connection import HotLogPlace, server_of
-from warehouse.lake.roots import Root
+from warehouse.lake import roots
+from warehouse.lake.roots import LocalPath, Root
 
 DATA, DEMO_DATA = "data", "data-demo"
 """Default data folders, relative to the current folder: of all commands but `demo`, and of `demo`."""
@@ -34,58 +38,73 @@ STALE_LOADS = 5
 """Number of load intervals, of a minute or more, after which a hit that still waits in the hot log is a fault."""
 RETENTION_DAYS_MAX = 36_500
 JOBS_AT_ONCE_MAX = 256
-NO_VARIABLE = frozenset({"environ", "run_secret"})
-"""Fields of Settings that have no environment variable."""
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting of an operator: its meaning, in Markdown, its default for a reader, and the parser of its variable.
+
+    A place has no parser here, because its default depends on the data folder.
+    """
+
+    meaning: str
+    default: str
+    parse: Callable[[str], Any] | None = None
+
+
+def _setting(default: Any, parse: Callable[[str], Any], meaning: str) -> Any:
+    shown = {"()": "none", "": "none", "False": "off"}.get(str(default), str(default))
+    return field(default=default, metadata={"setting": Setting(meaning, shown, parse)})
+
+
+def _number(default: int, meaning: str, least: int = 1, most: int = environment.NUMBER_MAX) -> Any:
+    return _setting(default, environment.number(least, most), meaning)
 
 
 @dataclass(frozen=True)
 class Settings:
     """The settings; the variable of a field is PREFIX and the field's name in capitals."""
 
-    data: Path
-    """Data folder."""
-    database_url: str = field(repr=False)
-    """URL of the control database; by default a SQLite file in the data folder."""
-    lake: Root
-    """Root of the lake: a folder in the data folder, or a prefix in an object store."""
-    load_every_s: int = 60
-    """Age of the oldest waiting hit at which the waiting hits are loaded into the lake, in seconds."""
-    load_rows: int = 100_000
-    """Number of waiting hits at which the hits are loaded, whatever their age."""
-    backlog_rows_max: int = 500_000
-    """Maximum number of hits that wait to be loaded, at least HITS_MAX; further posts are answered 503."""
-    cache_mib: int = 256
-    """Maximum size of the caches of each server process, in MiB. A block of views (see `warehouse.blocks`) of 1M paths
-    takes 150 MiB or more."""
-    lake_cache_mib: int = 4096
-    """Maximum size of the cache of files in the data folder, for a lake in an object store, in MiB."""
-    beacons_per_minute: int = 600
-    """Maximum number of beacons of one address in any 60 seconds; further ones are answered 429."""
-    new_values_per_day: int = NEW_VALUES_PER_DAY
-    """Maximum number of new paths, referring hosts and values of a query parameter each that a project takes from hits
-    without a key in a day; further ones are stored as `(other)`."""
-    retention_days: int = 0
-    """Days until a hit is deleted; 0 for never."""
-    jobs_at_once: int = 1
-    """Maximum number of agent jobs that one worker works on."""
-    job_lease_s: int = 15
-    """Lease of an agent job, in seconds: after that time without a heartbeat, another worker takes the job."""
-    base_url: str = ""
-    """URL of the service behind a proxy, as visitors use it; empty without a proxy."""
-    log_level: str = "info"
-    """Lowest of LOG_LEVELS that is logged; a request is `info`."""
-    job_retention_days: int = 90
-    """Days until an archived agent job is deleted; 0 for never."""
-    trusted_proxies: str = "127.0.0.1"
-    """Addresses and networks whose X-Forwarded-For is trusted, separated by commas; * for all."""
-
-    reverse_dns: bool = False
-    """Whether crawlers are verified by forward-confirmed reverse DNS, which needs the network."""
-    key_directories: tuple[str, ...] = ()
-    """Hosts whose key directories are fetched, to verify the signatures of AI agents."""
-    ray: str = ""
-    """Address of the Ray cluster in which commands run their workers; empty for this machine."""
-
+    data: Path = field(metadata={"setting": Setting("data folder", "`./data`")})
+    database_url: str = field(
+        metadata={"setting": Setting("control database, `sqlite:///PATH` or `postgresql://...`", "SQLite")}, repr=False
+    )
+    lake: Root = field(
+        metadata={"setting": Setting("root of the lake in an object store, such as `s3://bucket/prefix`", "a folder")}
+    )
+    lake_cache_mib: int = _number(4096, "maximum size of the cached files of a lake in an object store, in MiB")
+    load_every_s: int = _number(60, "age of the oldest waiting hit at which the waiting hits are loaded, in seconds")
+    load_rows: int = _number(100_000, "number of waiting hits at which the hits are loaded, whatever their age")
+    backlog_rows_max: int = _number(
+        500_000, "maximum number of waiting hits; further posts are answered 503 and not stored", HITS_MAX
+    )
+    cache_mib: int = _number(256, "maximum size of the [caches](#caches) of each server process, in MiB")
+    beacons_per_minute: int = _number(600, "maximum number of beacons of one address in any 60 seconds")
+    new_values_per_day: int = _number(
+        NEW_VALUES_PER_DAY, "maximum number of [new values](#strangers) that beacons add to a project in a UTC day"
+    )
+    retention_days: int = _number(0, "days until hits and errors are deleted; 0 for never", 0, RETENTION_DAYS_MAX)
+    jobs_at_once: int = _number(1, "maximum number of agent jobs of one worker; 0 for none", 0, JOBS_AT_ONCE_MAX)
+    job_lease_s: int = _number(15, "seconds without a heartbeat after which another worker takes over an agent job")
+    job_retention_days: int = _number(
+        90, "days until an archived agent job is deleted; 0 for never", 0, RETENTION_DAYS_MAX
+    )
+    base_url: str = _setting(
+        "", environment.base_url, "URL of the service behind a proxy, such as `https://example.com/stats`"
+    )
+    log_level: str = _setting(
+        "info", environment.log_level, f"lowest level that is logged: {', '.join(environment.LOG_LEVELS)}"
+    )
+    trusted_proxies: str = _setting(
+        "127.0.0.1", environment.trusted_proxies, "addresses and networks whose X-Forwarded-For is trusted; `*` for all"
+    )
+    reverse_dns: bool = _setting(False, environment.switch, "`on` verifies crawlers by reverse DNS, too")  # noqa: FBT003
+    key_directories: tuple[str, ...] = _setting(
+        (), environment.hosts, "hosts from which the keys of signing agents are fetched; `*` for all known ones"
+    )
+    ray: str = _setting("", environment.ray, "Ray cluster of commands: `auto`, `HOST:PORT` or `ray://HOST:PORT`")
     run_secret: bytes = field(default_factory=partial(secrets.token_bytes, 32), repr=False)
     """Key of the hashes of client addresses, shared by the server processes of one service; never stored."""
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -153,6 +172,29 @@ class Settings:
         return self.data / RUN
 
 
+SETTINGS: Mapping[str, Setting] = {
+    each.name: each.metadata["setting"] for each in fields(Settings) if "setting" in each.metadata
+}
+"""Settings by the name of their field."""
+
+
+def variable(name: str) -> str:
+    """Return the environment variable of a field."""
+    return PREFIX + name.upper()
+
+
+def parsed(name: str, text: str, parse: Callable[[str], Value]) -> Value:
+    """Return the value of a variable or an option, `name`.
+
+    Raises:
+        InvalidSetting: the value is not valid; the message names the variable.
+    """
+    try:
+        return parse(text)
+    except (InvalidSetting, InvalidRoot) as error:
+        raise InvalidSetting(f"{name} {error}") from None
+
+
 def read(
     environ: Mapping[str, str], data: Path | None = None, default: str = DATA, *, is_moving: bool = False
 ) -> Settings:
@@ -169,35 +211,19 @@ def read(
         raise InvalidSetting("READERSHIP_DATA is empty: name a folder, or remove the variable")
     folder = (data or Path(environ.get("READERSHIP_DATA", default))).absolute()
     _refuse_unreadable(folder)
-    lake_cache_mib = environment.number(environ, "LAKE_CACHE_MIB", Settings.lake_cache_mib)
-    url, lake = environment.database_url(environ, folder), environment.lake(environ, folder, lake_cache_mib)
+
+    def value(name: str, parse: Callable[[str], Any], default: Any) -> Any:
+        text = environ.get(variable(name))
+        return default if text is None else parsed(variable(name), text, parse)
+
+    values = {name: value(name, each.parse, getattr(Settings, name)) for name, each in SETTINGS.items() if each.parse}
+    open_remote = partial(roots.open_remote, local=folder / LAKE, cache_bytes=values["lake_cache_mib"] * 1024 * 1024)
+    url = value("database_url", environment.database_url, sqlite_url(folder / CONTROL))
+    lake: Root = value("lake", open_remote, LocalPath(folder / LAKE))
     if not is_moving:
         refuse_moved(folder, has_database=server_of(url) is not None, has_lake=lake.uri is not None)
-    return Settings(
-        data=folder,
-        database_url=url,
-        lake=lake,
-        load_every_s=environment.number(environ, "LOAD_EVERY_S", Settings.load_every_s),
-        load_rows=environment.number(environ, "LOAD_ROWS", Settings.load_rows),
-        backlog_rows_max=environment.number(environ, "BACKLOG_ROWS_MAX", Settings.backlog_rows_max, least=HITS_MAX),
-        cache_mib=environment.number(environ, "CACHE_MIB", Settings.cache_mib),
-        lake_cache_mib=lake_cache_mib,
-        beacons_per_minute=environment.number(environ, "BEACONS_PER_MINUTE", Settings.beacons_per_minute),
-        new_values_per_day=environment.number(environ, "NEW_VALUES_PER_DAY", Settings.new_values_per_day),
-        retention_days=environment.number(environ, "RETENTION_DAYS", Settings.retention_days, 0, RETENTION_DAYS_MAX),
-        jobs_at_once=environment.number(environ, "JOBS_AT_ONCE", Settings.jobs_at_once, 0, JOBS_AT_ONCE_MAX),
-        job_lease_s=environment.number(environ, "JOB_LEASE_S", Settings.job_lease_s),
-        base_url=environment.base_url(environ),
-        log_level=environment.log_level(environ, Settings.log_level),
-        job_retention_days=environment.number(
-            environ, "JOB_RETENTION_DAYS", Settings.job_retention_days, 0, RETENTION_DAYS_MAX
-        ),
-        environ=dict(environ),  # `os.environ` cannot be sent to a server process
-        trusted_proxies=environment.trusted_proxies(environ, Settings.trusted_proxies),
-        reverse_dns=environment.switch(environ, "REVERSE_DNS"),
-        key_directories=hosts_of(environ.get("READERSHIP_KEY_DIRECTORIES", ""), "READERSHIP_KEY_DIRECTORIES"),
-        ray=environment.ray(environ),
-    )
+    # A copy, because `os.environ` cannot be sent to a server process.
+    return Settings(folder, url, lake, **values, environ=dict(environ))
 
 
 def _refuse_unreadable(folder: Path) -> None:
@@ -210,30 +236,9 @@ def _refuse_unreadable(folder: Path) -> None:
             raise InvalidSetting(f"the path of the {name} {path} must not contain {characters}: choose another")
 
 
-def hosts_of(text: str, name: str) -> tuple[str, ...]:
-    """Return the hosts in a comma-separated text; the hosts of all signing agents for `*`.
-
-    `name` is the name of the setting in error messages.
-
-    Raises:
-        InvalidSetting: a host is that of no signing agent.
-    """
-    hosts = tuple(host.strip().lower() for host in text.split(",") if host.strip())
-    if not hosts:
-        return ()
-    from ingest.verification.signature_agents import signature_agents  # noqa: PLC0415  # off by default
-
-    known = tuple(signature_agents())
-    if hosts == ("*",):
-        return known
-    if unknown := [host for host in hosts if host not in known]:
-        raise InvalidSetting(f"{name} must be * or some of {', '.join(known)}, not {', '.join(unknown)}")
-    return hosts
-
-
 def _refuse_unknown(environ: Mapping[str, str]) -> None:
     """Raise InvalidSetting for a variable with PREFIX that is no setting, which is a typing error."""
-    known = sorted(each.name.upper() for each in fields(Settings) if each.name not in NO_VARIABLE)
+    known = sorted(map(str.upper, SETTINGS))
     for name in sorted(environ):
         word = name.removeprefix(PREFIX)
         if word == name or name.startswith(TEST_PREFIX) or word in known:

@@ -13,7 +13,7 @@
 - `move`: The command `move`, which moves the stores of a data folder to PostgreSQL and an object store.
 - `sql`: The commands `sql`, `files` and `classify`: queries, the files of a table, and explained classifications.
 - `ranges`: The command `ranges`: the address lists with which agents are verified.
-- `options`: Options that several commands have, and the control database that these commands open.
+- `options`: Options that several commands have, the command `settings`, and the open control database.
 - `log_import`: The command `import`, which imports access logs once or follows them.
 - `output`: Output of the commands: tables on a terminal, JSON when piped.
 """

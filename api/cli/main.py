@@ -40,6 +40,7 @@ COMMANDS: Mapping[str, str] = {
     "reclassify": "api.cli.lake:reclassify_",
     "doctor": "api.cli.lake:doctor_",
     "retention": "api.cli.lake:retention",
+    "settings": "api.cli.options.settings:settings_",
     "recover": "api.cli.recover:recover",
     "move": "api.cli.move.command:move",
 }

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import click
 
-from api.settings import Settings, hosts_of
+from api import environment
+from api.settings import Settings, parsed
 
 reverse_dns_option = click.option(
     "--reverse-dns",
@@ -24,7 +25,9 @@ def with_options(settings: Settings, is_reverse_dns: bool, key_directories: str 
     """Return the settings with the values of these options, which take precedence over the variables.
 
     Raises:
-        InvalidSetting: see `hosts_of`.
+        InvalidSetting: a host is that of no signing agent.
     """
-    hosts = settings.key_directories if key_directories is None else hosts_of(key_directories, "--key-directories")
+    hosts = settings.key_directories
+    if key_directories is not None:
+        hosts = parsed("--key-directories", key_directories, environment.hosts)
     return replace(settings, reverse_dns=settings.reverse_dns or is_reverse_dns, key_directories=hosts)
