@@ -56,8 +56,7 @@ def streamed(limit: CapacityLimiter, chunks: Chunks) -> AsyncIterator[bytes]:
     Raises:
         Overloaded: too many slow exports of share links are open.
     """
-    caller = CALLER.get()
-    if caller is None or not caller.accepts_slow:
+    if not CALLER.get().accepts_slow:
         return _streamed(limit, chunks)
     if limit is SHARED:
         if len(_shared_open) >= SHARED_OPEN_MAX:

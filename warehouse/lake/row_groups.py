@@ -3,7 +3,7 @@
 DuckDB decodes a page of a column at once, and a page may be as large as its row group.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache
 
@@ -21,6 +21,9 @@ BYTES_MAX = 8 * 1024 * 1024
 """Maximum size of the values in a row group, in bytes, with each text as often as it occurs. A larger row is alone."""
 DICTIONARY_BYTES_MAX = 512 * 1024
 """Size of a dictionary, in bytes, up to which only the indices of its texts are counted."""
+
+_Bounds = tuple[str, str] | None
+"""The smallest and the largest text of a column in a row group, if they are known."""
 
 
 def split(tables: Iterable[pa.Table], bytes_max: int = BYTES_MAX) -> Iterator[pa.Table]:
@@ -56,22 +59,40 @@ def rows_for(paths: Iterable[str]) -> int:
     )
 
 
-@lru_cache(65_536)
-def path_bytes(path: str, project: str) -> int:
-    """Return the size of the paths in the row groups of a file that may have rows of a project, in bytes.
+def path_bytes(file: str, project: str) -> int:
+    """Return the size of the paths in the row groups of a file that may have rows of a project, in bytes."""
+    return sum(size for _, size, (projects, _) in _groups(file) if _may_have(projects, project))
+
+
+def path_rows(file: str, project: str, path: str) -> int:
+    """Return the number of rows in the row groups of a file that may have rows of a path of a project."""
+    groups = _groups(file)
+    return sum(rows for rows, _, bounds in groups if all(map(_may_have, bounds, (project, path))))
+
+
+@lru_cache(4_096)
+def _groups(file: str) -> Sequence[tuple[int, int, Sequence[_Bounds]]]:
+    """Return the rows, the size of the paths in bytes, and the bounds of projects and paths of each row group.
 
     A file never changes. Its first column has the projects.
     """
-    metadata = _metadata(path)
+    metadata = _metadata(file)
     if metadata is None:
-        return 0
-    bounds = [metadata.row_group(number).column(0).statistics for number in range(metadata.num_row_groups)]
-    may_have = (
-        number
-        for number, each in enumerate(bounds)
-        if each is None or not each.has_min_max or each.min <= project <= each.max
-    )
-    return column_bytes(metadata, "path", may_have)
+        return ()
+    index = metadata.schema.names.index("path")
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    return [
+        (group.num_rows, group.column(index).total_uncompressed_size, _bounds(group, (0, index))) for group in groups
+    ]
+
+
+def _bounds(group: pq.RowGroupMetaData, columns: Iterable[int]) -> list[_Bounds]:
+    known = (group.column(column).statistics for column in columns)
+    return [(each.min, each.max) if each is not None and each.has_min_max else None for each in known]
+
+
+def _may_have(bounds: _Bounds, text: str) -> bool:
+    return bounds is None or bounds[0] <= text <= bounds[1]
 
 
 @lru_cache(65_536)
@@ -104,12 +125,6 @@ def _metadata(path: str) -> pq.FileMetaData | None:
         return pq.read_metadata(roots.open_parquet(path))
     except (OSError, pa.ArrowInvalid):
         return None
-
-
-def column_bytes(metadata: pq.FileMetaData, column: str, groups: Iterable[int]) -> int:
-    """Return the size of a column in row groups, in bytes, without compression."""
-    index = metadata.schema.names.index(column)
-    return sum(metadata.row_group(number).column(index).total_uncompressed_size for number in groups)
 
 
 def rows_of(row_bytes: int) -> int:

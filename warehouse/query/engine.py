@@ -8,7 +8,7 @@ import re
 import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
@@ -77,8 +77,9 @@ class Caller:
                 cursor.interrupt()
 
 
-CALLER: ContextVar[Caller | None] = ContextVar("CALLER", default=None)
-"""The caller of the report that this thread computes; None if it accepts a slow report and stays."""
+_NOBODY = Caller(accepts_slow=True)
+CALLER = ContextVar("CALLER", default=_NOBODY)
+"""The caller of the report that this thread computes. Threads without one share a default, which never leaves."""
 
 
 def connect(spill: Path, memory_limit: str = MEMORY_LIMIT, threads: int | None = None) -> duckdb.DuckDBPyConnection:
@@ -169,8 +170,7 @@ def interruptible_cursor(database: duckdb.DuckDBPyConnection) -> Iterator[duckdb
 
 def interruptible(cursor: duckdb.DuckDBPyConnection) -> AbstractContextManager[None]:
     """Return a context in which the queries of a cursor end when their caller leaves."""
-    caller = CALLER.get()
-    return nullcontext() if caller is None else caller.wait_for(cursor)
+    return CALLER.get().wait_for(cursor)
 
 
 def fetch(cursor: duckdb.DuckDBPyConnection, sql: str, values: Mapping[str, object]) -> pa.Table:

@@ -44,14 +44,13 @@ class _Turn:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self._caller: engine.Caller | None = None
+        self._caller = engine.CALLER.get()
 
     def wait(self) -> None:
         """Acquire the lock. Raises SlowReport, so that slow reports do not occupy the threads of fast ones."""
         caller = engine.CALLER.get()
-        is_fast = caller is not None and not caller.accepts_slow
-        while not self.lock.acquire(timeout=SLOW_AFTER_S if is_fast else -1):
-            if self._caller is not None and self._caller.is_slow:
+        while not self.lock.acquire(timeout=-1 if caller.accepts_slow else SLOW_AFTER_S):
+            if self._caller.is_slow:
                 raise SlowReport
         self._caller = caller
 

@@ -27,6 +27,8 @@ SHARED_PATH_BYTES = 32 * 1024 * 1024
 """Maximum size of the paths of shared rows, in bytes."""
 SLOW_PATH_BYTES = 256 * 1024 * 1024
 """Size of the paths of a project in all files above which a report by path is slow, in bytes."""
+SPILLED_PATH_BYTES = 64 * 1024 * 1024
+"""Size of these paths above which an export is slow, because a fast one has its rows in memory, in bytes."""
 _OF_PROJECT, _OF_PROJECTS = "project_id = $project", "project_id IN (SELECT unnest($project::VARCHAR[]))"
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -53,14 +55,21 @@ class SharedRows:
 class Cells:
     """The cells of a scope: a subquery with the asked columns and measures, which may be negative, and what it binds.
 
-    `is_slow`: reading them takes long. `is_empty`: there are none. `relation_of` names the relations of `shared` rows.
+    `rows` of `hits` and of large cubes are read, and the files have `path_bytes` of paths by which the cells count.
+    `is_empty`: there are none. `relation_of` names the relations of `shared` rows.
     """
 
     sql: str
     bound: Bound
-    is_slow: bool
+    rows: int = 0
+    path_bytes: int = 0
     is_empty: bool = False
     shared: tuple[SharedRows, ...] = ()
+
+    @property
+    def is_slow(self) -> bool:
+        """Return whether reading the cells takes long."""
+        return self.rows > SLOW_ROWS or self.path_bytes > SLOW_PATH_BYTES
 
 
 def select(snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, columns: Collection[str]) -> Cells:
@@ -98,9 +107,8 @@ def select(snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, columns: Co
     shown = ", ".join([*columns, measures.each("{name}")])
     is_of_project = _OF_PROJECT if isinstance(scope.project, str) else _OF_PROJECTS
     sql = f"(SELECT {shown} FROM ({union}) WHERE {is_of_project} AND {condition})"
-    return Cells(
-        sql, bound | values, _is_slow(read, rollups, scope, cube, "path" in needed), not selects, tuple(shared)
-    )
+    size = _size(read, rollups, scope, cube, "path" in needed)
+    return Cells(sql, bound | values, *size, not selects, tuple(shared))
 
 
 def relation_of(number: int) -> str:
@@ -182,18 +190,24 @@ def _is_shared(
     return is_small and _path_bytes((file.path for file in files), scope.project) <= SHARED_PATH_BYTES
 
 
-def _is_slow(hits: Iterable[File], rollups: ChosenRollups, scope: Scope, cube: Cube | None, by_path: bool) -> bool:
-    if _one_path(scope.filters) is not None:  # whose rows are in few row groups
-        return False
+def _size(
+    hits: Iterable[File], rollups: ChosenRollups, scope: Scope, cube: Cube | None, by_path: bool
+) -> tuple[int, int]:
+    """Return the number of rows of `hits` and of large cubes that are read, and the size of the paths in all files."""
     first, last = (each.isoformat()[:7] for each in (scope.time_range.start, scope.time_range.end))
-    read = [part.rollup for part in rollups.parts if cube and first <= part.rollup.month <= last]
-    rows = sum(file.rows for file in hits)
+    counted = [part.rollup for part in rollups.parts if cube and first <= part.rollup.month <= last]
+    rows = {file.path: file.rows for file in hits}
+    files = rows | {str(rollup.file(cube)): rollup.rows for rollup in counted if cube}
     if cube and cube.is_large:
-        rows += sum(rollup.rows for rollup in read)
-    if rows > SLOW_ROWS or not (by_path and isinstance(scope.project, str)):
-        return rows > SLOW_ROWS
-    files = (*(file.path for file in hits), *(str(rollup.file(cube)) for rollup in read if cube))
-    return has_many_paths(files, scope.project)
+        rows = files
+    number, path = sum(rows.values()), _one_path(scope.filters)
+    if not (by_path and isinstance(scope.project, str)):
+        return number, 0
+    if path is None:
+        return number, _path_bytes(files, scope.project)
+    if number > SLOW_ROWS:  # else the files need not be opened
+        number = sum(row_groups.path_rows(file, scope.project, path) for file in rows)
+    return number, 0
 
 
 def has_many_paths(files: Iterable[str], project: str) -> bool:

@@ -21,7 +21,7 @@ from warehouse.query import engine
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.snapshot import HOT_COLUMNS, Snapshot
 from warehouse.report import cells
-from warehouse.report.cells import SHARED_ROWS_MAX, Cells, Scope, SharedRows
+from warehouse.report.cells import SHARED_ROWS_MAX, SPILLED_PATH_BYTES, Cells, Scope, SharedRows
 from warehouse.rollups.catalog import ChosenRollups
 from warehouse.rollups.ranked import Ranking
 
@@ -36,6 +36,12 @@ _SHARED = f"""
 SELECT {", ".join(name for name in HOT_COLUMNS if name not in {"user_agent", "verified_by"})}, date FROM {{rows}}
 WHERE project_id = $project AND ts >= $start AND ts < $end {{of_path}} LIMIT {SHARED_ROWS_MAX + 1}
 """
+METADATA_BYTES_MAX = 64 * 1024 * 1024
+"""Memory of the metadata of files above which the database of fast statements is replaced, in bytes. DuckDB caches
+36 kB for each file of a load, up to the database's memory limit."""
+METADATA_CHECKED_EVERY = 1_000
+"""Number of fast statements after which this memory is read, which takes 1 ms."""
+METADATA_BYTES = "SELECT memory_usage_bytes FROM duckdb_memory() WHERE tag = 'OBJECT_CACHE'"
 _BATCH = "FROM report WHERE rowid >= ? AND rowid < ?"
 
 
@@ -53,8 +59,8 @@ class Statements:
 
         `rollups` returns the rollups that cover the files of a snapshot, and `ranking` the newest ranking of paths.
         """
-        self.fast, self._slow = engine.connect(spill), engine.connect(spill, SLOW_MEMORY)
-        self.fast.execute("SET GLOBAL parquet_metadata_cache = true")  # the files are never changed
+        self._spill, self._read = spill, count(1)
+        self.fast, self._slow = _connect_fast(spill), engine.connect(spill, SLOW_MEMORY)
         self._slow.execute(f"SET max_temp_directory_size = '{SPILL_LIMIT}'")  # ignored in the configuration
         self.cached, self.rollups, self.ranking = cached, rollups, ranking
         self._alone = threading.Lock()
@@ -94,8 +100,8 @@ class Statements:
     def batches(
         self, snapshot: Snapshot, scope: Scope, chosen: Cells, sql: str, batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
-        """Return the rows of a statement in batches: from a table that spills, if the cells are slow to read."""
-        if not chosen.is_slow:
+        """Return the rows of a statement in batches: from a table that spills, if they are slow to read or large."""
+        if not chosen.is_slow and chosen.path_bytes <= SPILLED_PATH_BYTES:
             return iter(self.fetch(snapshot, scope, chosen, sql).combine_chunks().to_batches(batch_rows))
         batches = self._spilled(snapshot, scope, chosen, sql, batch_rows)
         return chain(list(islice(batches, 1)), batches)  # an error of the statement is raised here
@@ -127,6 +133,14 @@ class Statements:
             with engine.reader(self.fast) as cursor:
                 _register(cursor, tables)
                 yield cursor
+            if next(self._read) % METADATA_CHECKED_EVERY == 0:
+                self._bound_metadata()
+
+    def _bound_metadata(self) -> None:
+        with self.fast.cursor() as cursor:
+            ((size,),) = cursor.execute(METADATA_BYTES).fetchall()
+        if size > METADATA_BYTES_MAX:
+            self.fast = _connect_fast(self._spill)  # the last cursor of the other one closes it
 
     def _with_shared(self, scope: Scope, chosen: Cells, sql: str) -> tuple[str, dict[str, pa.Table]]:
         """Return a statement with its shared rows filled in, and the tables in memory that it names."""
@@ -160,10 +174,9 @@ class Statements:
     def _turn(self, project: str | tuple[str, ...]) -> Iterator[None]:
         """Run a slow statement while others wait."""
         caller = engine.CALLER.get()
-        if caller is not None:
-            if not caller.accepts_slow:
-                raise SlowReport
-            caller.is_slow = True
+        if not caller.accepts_slow:
+            raise SlowReport
+        caller.is_slow = True
         with self._alone:
             try:
                 yield
@@ -184,6 +197,12 @@ class Statements:
     def close(self) -> None:
         self.fast.close()
         self._slow.close()
+
+
+def _connect_fast(spill: Path) -> duckdb.DuckDBPyConnection:
+    database = engine.connect(spill)
+    database.execute("SET GLOBAL parquet_metadata_cache = true")  # the files are never changed
+    return database
 
 
 def _register(cursor: duckdb.DuckDBPyConnection, tables: Mapping[str, pa.Table]) -> None:

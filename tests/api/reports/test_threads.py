@@ -45,8 +45,7 @@ class Blocked:
 
     def slow(self) -> str:
         """Return the report to a caller that accepts a slow one."""
-        caller = engine.CALLER.get()
-        if caller is None or not caller.accepts_slow:
+        if not engine.CALLER.get().accepts_slow:
             raise SlowReport
         return self()
 
@@ -167,6 +166,7 @@ def test_client_that_closes_its_connection_ends_the_query_and_releases_its_threa
             yield str(cursor.sql(ENDLESS).fetchall()).encode()
 
     async def respond(scope: Scope, receive: Receive, send: Send) -> None:
+        engine.CALLER.set(engine.Caller(accepts_slow=False))
         try:
             if is_streamed:
                 chunks = threads.streamed(threads.REPORTS, count())
@@ -199,6 +199,7 @@ def test_stream_has_all_chunks_and_occupies_no_thread_between_them() -> None:
 
     async def use() -> None:
         received = []
+        engine.CALLER.set(engine.Caller(accepts_slow=False))
         async for chunk in threads.streamed(threads.SHARED, chunks()):
             assert threads.SHARED.borrowed_tokens == 0
             received.append(chunk)

@@ -47,6 +47,17 @@ def test_row_that_is_larger_than_a_group_is_alone() -> None:
     assert [group.num_rows for group in row_groups.split([texts([1, BYTES_MAX, 1, 1])])] == [1, 1, 2]
 
 
+def test_rows_and_paths_of_a_project_are_those_of_row_groups_that_may_have_it(tmp_path: Path) -> None:
+    file = tmp_path / "groups.parquet"
+    rows = [("a", "/a"), ("a", "/b"), ("a", "/c"), ("a", "/c"), ("a", "/c"), ("b", "/a")]
+    projects, paths = zip(*rows, strict=True)
+    pq.write_table(pa.table({"project_id": projects, "path": paths}), file, row_group_size=2, use_dictionary=False)
+    of_group = row_groups.path_bytes(str(file), "b")
+    assert row_groups.path_bytes(str(file), "a") == 3 * of_group > 0
+    assert [row_groups.path_rows(str(file), "a", path) for path in ("/a", "/b", "/c", "/d")] == [4, 4, 4, 0]
+    assert row_groups.path_rows(str(file), "c", "/a") == 0
+
+
 def largest(folder: Path) -> int:
     """Return the size of the largest row group in the files of a folder, in bytes, without compression."""
     files = [pq.read_metadata(file) for file in folder.rglob("*.parquet")]

@@ -43,17 +43,18 @@ def context_of(caller: engine.Caller) -> Context:
     return context
 
 
-def test_fast_report_does_not_wait_for_a_result_that_a_slow_one_computes() -> None:
-    get, slow = ResultCache(10 * MB), engine.Caller(accepts_slow=True)
+@pytest.mark.parametrize("slow", [Context(), context_of(engine.Caller(accepts_slow=True))], ids=["default", "caller"])
+def test_fast_report_does_not_wait_for_a_result_that_a_slow_one_computes(slow: Context) -> None:
+    get = ResultCache(10 * MB)
     begun, may_end = threading.Event(), threading.Event()
 
     def compute() -> pa.Table:
-        slow.is_slow = True
+        engine.CALLER.get().is_slow = True
         begun.set()
         may_end.wait()
         return long_paths(1)
 
-    thread = threading.Thread(target=context_of(slow).run, args=(get, 0, compute))
+    thread = threading.Thread(target=slow.run, args=(get, 0, compute))
     thread.start()
     begun.wait()
     fast = context_of(engine.Caller(accepts_slow=False))

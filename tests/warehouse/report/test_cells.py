@@ -120,6 +120,17 @@ def test_report_of_many_hits_or_of_long_paths_that_no_rollup_counts_is_slow(
     assert not is_slow(small_lake, EVERYTHING, "browser")
 
 
+def test_report_of_one_path_with_many_views_is_slow(small_lake: SmallLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_lake.add([view("/many", NOON + number * DAY / 9) for number in range(3)], "one")
+    small_lake.write_rollups()
+    many, none = (replace(EVERYTHING, filters=Filters(path=path)) for path in ("/many", "/none"))
+    assert not is_slow(small_lake, many, "browser")
+    monkeypatch.setattr(cells, "SLOW_ROWS", 2)
+    assert is_slow(small_lake, many, "browser")
+    assert not is_slow(small_lake, none, "browser")
+    assert not is_slow(small_lake, many, "agent")
+
+
 @pytest.mark.parametrize("limit", [10, 10_000_000])
 def test_long_paths_are_not_shared_in_memory(
     small_lake: SmallLake, monkeypatch: pytest.MonkeyPatch, limit: int

@@ -122,6 +122,29 @@ def test_report_that_needs_more_memory_than_fast_ones_have_is_slow(site: Site) -
         assert caller.is_slow
 
 
+def test_export_of_many_long_paths_is_slow_because_fast_ones_have_their_rows_in_memory(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(site.reports()) as reports:
+        snapshot, caller = reports.take(), engine.Caller(accepts_slow=True)
+        in_memory = list(reports.all_views(snapshot, LONG)[1])
+        monkeypatch.setattr(statements, "SPILLED_PATH_BYTES", 4 * 2_000)
+        assert list(context_of(caller).run(reports.all_views, snapshot, LONG)[1]) == in_memory
+        assert caller.is_slow
+
+
+def test_database_of_fast_reports_caches_the_metadata_of_few_files(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statements, "METADATA_BYTES_MAX", 100_000)
+    monkeypatch.setattr(statements, "METADATA_CHECKED_EVERY", 2)
+    with closing(site.reports()) as reports:
+        for number in range(12):
+            site.post(view(f"/new-{number}", NOON + number * DAY))
+            site.load()
+            assert reports.views(reports.take(), EVERYTHING, 0, 100).rows.num_rows == 9 + number
+        rows = reports._statements.fast.execute(statements.METADATA_BYTES).fetchall()
+        assert rows[0][0] < 200_000
+
+
 def test_caller_of_fast_reports_gets_only_slow_ones_that_are_cached(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

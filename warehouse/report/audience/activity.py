@@ -79,7 +79,7 @@ def _in_files(statements: Statements, snapshot: Snapshot, scope: Scope) -> pa.Ta
     files = [file for file in snapshot.files if file.partition in days]
     rows = engine.rows(HITS_TABLE, files) if files else engine.no_rows(HITS_TABLE)
     bound = {"projects": [*scope.project]}
-    return statements.fetch(snapshot, scope, cells.Cells("", bound, is_slow=False), _LAST_HIT.format(rows=rows))
+    return statements.fetch(snapshot, scope, cells.Cells("", bound), _LAST_HIT.format(rows=rows))
 
 
 def time_range(days: Sequence[date]) -> TimeRange:
