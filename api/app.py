@@ -49,6 +49,7 @@ from warehouse.hotlog.connection import Server
 from warehouse.integrity import completeness
 from warehouse.query.snapshot import SnapshotReader
 from warehouse.report.reports import Reports
+from warehouse.report.sources.warnings import SourceWarning
 
 LOG = logging.getLogger("readership.service")
 LOCK_WAIT_S = 4
@@ -119,11 +120,11 @@ def _policies(control: Pool) -> Callable[[str], Periods]:
     return read
 
 
-def _warnings(stack: ExitStack, settings: Settings) -> Callable[[str], tuple[str, ...]]:
+def _warnings(stack: ExitStack, settings: Settings) -> Callable[[str], tuple[SourceWarning, ...]]:
     """Return a function that reads the warnings about new values of a project; the stack closes its connection."""
     hot, lock = stack.enter_context(closing(batches.connect(settings.hot_log))), Lock()
 
-    def read(project: str) -> tuple[str, ...]:
+    def read(project: str) -> tuple[SourceWarning, ...]:
         with lock:
             return tuple(new_values.warnings(hot, project))
 

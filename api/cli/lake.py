@@ -259,7 +259,7 @@ def _address_lists(settings: Settings) -> Finding:
     except InvalidAddressList as error:
         return Finding(LISTS, str(error))
     warning = address_lists.age_warning(lists, datetime.now(UTC))
-    return Finding(LISTS, None, warning and f"{warning}; {settings.refresh_lists}")
+    return Finding(LISTS, None, warning and f"{warning.text()}; {settings.refresh_lists}")
 
 
 @contextmanager

@@ -81,7 +81,7 @@ def serve_(
     LOG.info("Readership listens at %s%s, data in %s", serve.described_url(listener), public, settings.data)
     _log_first_owner_link(settings, serve.url(listener))
     if warning := address_lists.age_warning(lists, datetime.now(UTC)):
-        LOG.warning("%s; %s", warning, settings.refresh_lists)
+        LOG.warning("%s; %s", warning.text(), settings.refresh_lists)
     run(settings, listener, processes, lock)
 
 

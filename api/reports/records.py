@@ -137,7 +137,7 @@ def _coverage(run: Run) -> Coverage:
     return Coverage(
         [SourceCoverage(*(getattr(each, name) for name in SourceCoverage.__struct_fields__)) for each in known.sources],
         known.policy,
-        known.warnings,
+        tuple(map(str, known.warnings)),
         known.overlap_days,
         known.unbeaconed,
         MeasuredTimes(**spans),

@@ -23,7 +23,7 @@ from ingest.hotlog.deduplication import DAY_S, STATEMENTS, project_prefix
 from warehouse.columns.hits import NEW_VALUES
 from warehouse.database.transaction import transaction
 from warehouse.hotlog.connection import HotConnection
-from warehouse.plural import counted
+from warehouse.report.sources.warnings import SourceWarning
 from warehouse.schema import HOT, SOURCE, Row
 
 OTHER: Mapping[str, str] = {**dict.fromkeys(NEW_VALUES, "(other)"), "path": "/(other)"}
@@ -97,18 +97,14 @@ def is_bounded(row: Row) -> bool:
     return str(row[SOURCE]) == "beacon"
 
 
-def warnings(connection: HotConnection, project: str) -> Iterator[str]:
+def warnings(connection: HotConnection, project: str) -> Iterator[SourceWarning]:
     """Yield a warning for each column in which hits of the last seven days had new values above the limit."""
     days = STATEMENTS.run(connection, "CAPPED_DAYS", {"project": project}).fetchall()
     for column, name in NEW_VALUES.items():
         hits = {day: number for day, of, number in days if of == column}
         if hits:
-            views = sum(hits.values())
-            yield (
-                f"beacons reached the limit of new {name} (READERSHIP_NEW_VALUES_PER_DAY) on "
-                f"{counted(len(hits), 'day')}, the last of them {EPOCH.date() + timedelta(max(hits))}: "
-                f"{counted(views, 'view')} {'is' if views == 1 else 'are'} counted under {OTHER[column]}"
-            )
+            last = EPOCH.date() + timedelta(max(hits))
+            yield SourceWarning("capped", ("beacon",), len(hits), last, sum(hits.values()), name, OTHER[column])
 
 
 def _values(row: Row) -> list[Value]:

@@ -5,12 +5,12 @@ checked on every load.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -166,19 +166,29 @@ def newest(of_release: Mapping[str, AddressList], of_owner: Mapping[str, Address
     return lists
 
 
-def age_warning(lists: Iterable[AddressList], now: datetime) -> str | None:
-    """Return a warning if lists are too old to find spoofed requests of today; None if not.
+class OldLists(NamedTuple):
+    """Lists that are too old to find spoofed requests of today: their number, that of all lists, and the newest day."""
+
+    old: int
+    lists: int
+    newest: date
+
+    def text(self, day: Callable[[date], str] = date.isoformat) -> str:
+        """Return a sentence without its full stop."""
+        return (
+            f"{self.old} of {counted(self.lists, 'address list')} {'is' if self.old == 1 else 'are'} older than"
+            f" {FRESH_DAYS} days, the newest of {day(self.newest)}: impostors are not recognised"
+        )
+
+
+def age_warning(lists: Iterable[AddressList], now: datetime) -> OldLists | None:
+    """Return the lists that are too old to find spoofed requests of today; None if there are none.
 
     Only lists count that are complete and that `readership ranges refresh` can download.
     """
     decisive = [each for each in lists if each.complete and each.is_json]
     old = [each for each in decisive if not each.is_fresh(now)]
-    if not old:
-        return None
-    return (
-        f"{len(old)} of {counted(len(decisive), 'address list')} {'is' if len(old) == 1 else 'are'} older than"
-        f" {FRESH_DAYS} days, the newest of {max(each.seen for each in old)}: impostors are not recognised"
-    )
+    return OldLists(len(old), len(decisive), max(each.seen for each in old)) if old else None
 
 
 _OF_A_COPY = ("created", "seen", "copies", "remark", "sha256", "prefixes")

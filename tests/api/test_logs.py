@@ -79,7 +79,7 @@ def test_level_decides_whether_requests_are_logged(tmp_path: Path, level: str, l
     old_lists = age_warning(shipped().values(), datetime.now(UTC))
     warnings = ["The dashboard has no user yet. Create the first owner within 30 minutes:"]
     if old_lists:
-        warnings.append(f"{old_lists}; run {COMMAND} --data {data} ranges refresh, and restart the service")
+        warnings.append(f"{old_lists.text()}; run {COMMAND} --data {data} ranges refresh, and restart the service")
     logged = [line["message"] for line in records(log) if line["level"] == "warning"]
     assert len(logged) == len(warnings)
     assert all(map(str.startswith, logged, warnings))

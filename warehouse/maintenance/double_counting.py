@@ -13,6 +13,7 @@ from warehouse.hotlog.connection import HotLogPlace
 from warehouse.lake import delta_table, roots
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.lake.roots import Root
+from warehouse.report.sources.warnings import SourceWarning
 
 SEARCHED_DAYS = 7
 """Number of the newest days with hits in which `has_beacons` searches: a beacon that is in use sent hits on them."""
@@ -44,10 +45,10 @@ def _has_text(column: pa.ChunkedArray, text: str) -> bool:
     return any(text in piece.dictionary.to_pylist() for piece in column.chunks)
 
 
-def find(hot: HotLogPlace, root: Root, spill: Path, policies: Mapping[str, Periods]) -> dict[str, tuple[str, ...]]:
+def find(
+    hot: HotLogPlace, root: Root, spill: Path, policies: Mapping[str, Periods]
+) -> dict[str, tuple[SourceWarning, ...]]:
     """Return the warnings of each project that has one, in the order of `policies`, which has each project's policy.
-
-    The text is that of the coverage: see `source_coverage.Coverage.counted_twice`.
 
     Raises:
         DataIncomplete: see `SnapshotReader.take`.
@@ -61,6 +62,6 @@ def find(hot: HotLogPlace, root: Root, spill: Path, policies: Mapping[str, Perio
     return {project: warnings for project, warnings in of_project.items() if warnings}
 
 
-def advice(project: str, warning: str) -> str:
+def advice(project: str, warning: SourceWarning) -> str:
     """Return a warning of a project with the command that ends the double counting."""
     return f"{project}: {warning}; readership project policy {project} shows and sets which sources count"

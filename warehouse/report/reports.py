@@ -30,6 +30,7 @@ from warehouse.report.cells import Scope
 from warehouse.report.results import Audience, Counts, Listing, Order, Query, ReportPage
 from warehouse.report.source_coverage import Coverage
 from warehouse.report.sources.measured import Measured
+from warehouse.report.sources.warnings import SourceWarning
 from warehouse.report.statements import Statements
 from warehouse.report.time_buckets import Bucket, buckets
 from warehouse.rollups import catalog, ranked
@@ -57,7 +58,7 @@ class Reports:
         spill: Path,
         cache_bytes: int,
         policy_of: Callable[[str], Periods] = lambda project: (),
-        warnings_of: Callable[[str], Sequence[str]] = lambda project: (),
+        warnings_of: Callable[[str], Sequence[SourceWarning]] = lambda project: (),
     ) -> None:
         """Create the reports of the lake in `root`. Large sorts spill into the folder `spill`.
 

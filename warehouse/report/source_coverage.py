@@ -1,10 +1,10 @@
 """Coverage of a project by its sources: the first and last hit of each source, and the days between without a hit."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from itertools import combinations, islice
+from itertools import islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,21 +14,17 @@ from warehouse.columns.sources import SOURCES
 from warehouse.control.policy import Periods, Policy
 from warehouse.control.policy import on as policy_on
 from warehouse.lake.delta_table import HITS_TABLE
-from warehouse.plural import counted
 from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot
 from warehouse.query.time_range import TimeRange
 from warehouse.report.cells import Cells, Scope
-from warehouse.report.sources import silence
+from warehouse.report.sources import silence, warnings
 from warehouse.report.sources.silence import Span
+from warehouse.report.sources.warnings import MISSING_DAYS_MAX, SourceWarning
 from warehouse.report.statements import Statements
 
-MISSING_DAYS_MAX = 1_000
-"""Maximum number of missing days that are listed for a source."""
 BEACON, LOGS = SOURCES[0], SOURCES[1:]
 """The source of the hits that pages send, and the sources of logs."""
-_COUNT_TWICE: Mapping[str, Collection[str]] = {BEACON: ["all"], **dict.fromkeys(LOGS, ("all", "log_only"))}
-"""Policies under which views of people of a source may be counted twice."""
 _FIRST_AND_LAST = """
 SELECT source, min(ts) AS first_hit, max(ts) AS last_hit FROM {rows} WHERE project_id = $project GROUP BY source
 """
@@ -60,7 +56,6 @@ class SourceCoverage:
 class Coverage:
     """The sources of a project in the order of SOURCES, today's policy by which they count, and warnings for its owner.
 
-    `counted_twice` are those of the warnings that name sources whose views count twice.
     `overlap_days` is the number of days on which pages and logs (`log` or `server`) both have views of people.
     `unbeaconed` is the number of views in logs that look like people and are not counted, because people count from
     beacons. `beaconed` is the number of them that beacons of the same days can have counted.
@@ -68,11 +63,15 @@ class Coverage:
 
     sources: tuple[SourceCoverage, ...]
     policy: Policy
-    warnings: tuple[str, ...]
-    counted_twice: tuple[str, ...] = ()
+    warnings: tuple[SourceWarning, ...]
     overlap_days: int = 0
     unbeaconed: int = 0
     beaconed: int = 0
+
+    @property
+    def counted_twice(self) -> tuple[SourceWarning, ...]:
+        """Return the warnings about sources whose views count twice."""
+        return tuple(each for each in self.warnings if each.kind == "counted_twice")
 
     @property
     def first_hits(self) -> dict[str, datetime]:
@@ -115,14 +114,12 @@ def summarize(
         for source in SOURCES
         if source in people
     ]
-    counted_twice = tuple(_counted_twice(people, policy))
     unbeaconed = _unbeaconed(people, people if counted_days is None else people_by_day(counted_days), policy)
     both = {day for name in LOGS for day in _with_people(people, BEACON) & _with_people(people, name)}
     return Coverage(
         tuple(sources),
         policy_on(policy, now.date()),
-        (*counted_twice, *_silent(sources, now), *_unlisted(sources)),
-        counted_twice,
+        tuple(_warnings(people, sources, policy, now)),
         len(both),
         sum(unbeaconed.values()),
         sum(min(views, people.get(BEACON, {}).get(day, 0)) for day, views in unbeaconed.items()),
@@ -164,31 +161,13 @@ def _source(source: str, days: Mapping[date, int], first_and_last: pa.Table, now
     return SourceCoverage(source, first_hit, last_hit, tuple(listed)[::-1], tuple(spans), missing)
 
 
-def _counted_twice(people: Mapping[str, Mapping[date, int]], policy: Periods) -> Iterator[str]:
-    """Yield a warning for each pair of sources that have human views on the same days and both count on them."""
-    days = {
-        source: {day for day in _with_people(people, source) if policy_on(policy, day) in _COUNT_TWICE[source]}
-        for source in SOURCES
-    }
-    for one, another in combinations(SOURCES, 2):
-        if both := days[one] & days[another]:
-            yield (
-                f"{one} and {another} both have views of people on {counted(len(both), 'day')}, the last of them "
-                f"{max(both)}: a view that both sources sent is counted twice"
-            )
-
-
-def _silent(sources: Sequence[SourceCoverage], now: datetime) -> Iterator[str]:
+def _warnings(
+    people: Mapping[str, Mapping[date, int]], sources: Sequence[SourceCoverage], policy: Periods, now: datetime
+) -> Iterator[SourceWarning]:
+    yield from warnings.counted_twice(people, policy)
     for each in sources:
         if each.silent_since:
-            days = (now - each.last_hit).days
-            yield f"{each.source} has had no hit for {counted(days, 'day')}, since {each.last_hit.date()}"
-
-
-def _unlisted(sources: Sequence[SourceCoverage]) -> Iterator[str]:
+            yield SourceWarning("silent", (each.source,), (now - each.last_hit).days, each.last_hit.date())
     for each in sources:
         if each.missing > MISSING_DAYS_MAX:
-            yield (
-                f"{each.source} had no hit on {counted(each.missing, 'day')} between its first and its last "
-                f"hit; only the last {MISSING_DAYS_MAX:,} of these days are listed"
-            )
+            yield SourceWarning("unlisted", (each.source,), each.missing)

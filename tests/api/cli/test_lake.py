@@ -67,7 +67,7 @@ def test_doctor_finds_no_fault_in_intact_data(imported: Imported) -> None:
     assert all(finding["invariant"] and finding["fault"] is None for finding in findings)
     old_lists = age_warning(shipped().values(), datetime.now(UTC))
     command = f"{COMMAND} --data {imported.data} ranges refresh"
-    assert findings[-1]["warning"] == (old_lists and f"{old_lists}; run {command}, and restart the service")
+    assert findings[-1]["warning"] == (old_lists and f"{old_lists.text()}; run {command}, and restart the service")
 
 
 @pytest.mark.long

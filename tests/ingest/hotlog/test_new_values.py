@@ -130,7 +130,7 @@ def test_warning_names_the_last_day_and_the_number_of_views(hot: HotConnection, 
         stored(hot, limit, *(view(f"/{each}") for each in [*range(3), "x", "x"]), now_s=NOW_S + number * DAY_S)
     stored(hot, limit, *(view("/0", utm=f"{each}") for each in range(4)))
     reached = "(READERSHIP_NEW_VALUES_PER_DAY) on 1 day, the last of them 2024-10-04:"
-    assert list(new_values.warnings(hot, "site")) == [
+    assert list(map(str, new_values.warnings(hot, "site"))) == [
         f"beacons reached the limit of new paths {reached} 2 views are counted under /(other)",
         f"beacons reached the limit of new utm_sources {reached} 1 view is counted under (other)",
     ]

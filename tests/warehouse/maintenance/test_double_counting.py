@@ -8,9 +8,10 @@ from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.control.policy import Period, Periods, Policy
 from warehouse.maintenance import double_counting
 from warehouse.maintenance.double_counting import SEARCHED_DAYS
+from warehouse.report.sources.warnings import SourceWarning
 
 
-def find(site: Site, policy: Periods = ()) -> dict[str, tuple[str, ...]]:
+def find(site: Site, policy: Periods = ()) -> dict[str, tuple[SourceWarning, ...]]:
     return double_counting.find(site.hot_log, site.root, site.spill, {"site": policy, "another": ()})
 
 
@@ -18,10 +19,10 @@ def test_people_of_two_sources_on_one_day_are_a_warning_in_the_words_of_the_cove
     site.post(view(source="beacon"), view(source="log"), view(source="log", project_id="another"))
     site.load()
     with_policy = site.reports()
-    (text,) = with_policy.source_coverage(with_policy.take(), "site").warnings[:1]
+    (warning,) = with_policy.source_coverage(with_policy.take(), "site").warnings[:1]
     with_policy.close()
-    assert "counted twice" in text
-    assert find(site) == {"site": (text,)}
+    assert "counted twice" in str(warning)
+    assert find(site) == {"site": (warning,)}
 
 
 @pytest.mark.parametrize(

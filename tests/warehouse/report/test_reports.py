@@ -243,7 +243,7 @@ def test_coverage_is_that_of_loaded_and_hot_rows_at_the_moment_of_the_snapshot(s
         ("beacon", NOON + 30 * DAY, NOON + 30 * DAY),
         ("log", NOON - 2 * DAY, NOON),
     ]
-    assert result.warnings == ("log has had no hit for 30 days, since 2026-09-15",)
+    assert tuple(map(str, result.warnings)) == ("log has had no hit for 30 days, since 2026-09-15",)
 
 
 def test_lost_table_is_a_fault_and_a_whole_one_is_not(site: Site, reports: Reports) -> None:

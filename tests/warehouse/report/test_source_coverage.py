@@ -17,7 +17,8 @@ from tests.warehouse.site import DAY, NOON, Row, view
 from warehouse.control.policy import Period, Periods, Policy
 from warehouse.query.snapshot import Snapshot
 from warehouse.report.coverage_report import source_coverage
-from warehouse.report.source_coverage import MISSING_DAYS_MAX, Coverage
+from warehouse.report.source_coverage import Coverage
+from warehouse.report.sources.warnings import MISSING_DAYS_MAX, SourceWarning
 
 BOT = {"traffic": "bot", "rule": "bot:empty"}
 
@@ -38,6 +39,10 @@ def human(source: str, ts: datetime = NOON) -> Row:
     return view(source=source, ts=ts)
 
 
+def texts(known: Coverage) -> tuple[str, ...]:
+    return tuple(map(str, known.warnings))
+
+
 def test_missing_days_are_those_without_a_hit_between_the_first_and_the_last(small_lake: SmallLake) -> None:
     last = datetime(2026, 9, 15, tzinfo=UTC)
     rows = [view(ts=NOON - 4 * DAY, **BOT), view(ts=NOON - 2 * DAY, project_id="another"), human("log", last)]
@@ -55,7 +60,7 @@ def test_only_the_last_of_many_missing_days_are_listed(small_lake: SmallLake) ->
     result = coverage(small_lake, [human("log", NOON - (count + 1) * DAY), human("log")])
     (source,) = result.sources
     assert source.missing_days == tuple(NOON.date() - number * DAY for number in range(MISSING_DAYS_MAX, 0, -1))
-    assert result.warnings == (
+    assert texts(result) == (
         "log had no hit on 1,005 days between its first and its last hit; only the last 1,000 of these days are listed",
     )
 
@@ -72,14 +77,15 @@ def test_missing_days_since_the_year_1_are_counted(small_lake: SmallLake) -> Non
     )
     assert list(source.missing_days) == sorted(source.missing_days)
     (warning,) = result.warnings
-    assert warning.startswith(f"log had no hit on {source.missing:,} days")
+    assert str(warning).startswith(f"log had no hit on {source.missing:,} days")
 
 
 def test_two_sources_with_views_of_people_on_one_day_are_a_warning(small_lake: SmallLake) -> None:
     days = [NOON - DAY, NOON]
     result = coverage(small_lake, [human(source, day) for source in ("beacon", "log") for day in days])
     (warning,) = result.warnings
-    assert warning == (
+    assert warning == SourceWarning("counted_twice", ("beacon", "log"), 2, NOON.date())
+    assert str(warning) == (
         "beacon and log both have views of people on 2 days, the last of them 2026-09-15: "
         "a view that both sources sent is counted twice"
     )
@@ -99,7 +105,7 @@ def test_warning_names_the_sources_that_both_count_people_under_the_policy(
 ) -> None:
     rows = [human(source) for source in ("beacon", "server", "log")]
     result = coverage(small_lake, rows, policy=(Period(date.min, policy),))
-    assert {warning.partition(" both ")[0] for warning in result.warnings} == pairs
+    assert {" and ".join(warning.sources) for warning in result.warnings} == pairs
     earlier = coverage(small_lake, rows, policy=(Period(NOON.date() + DAY, policy),))
     assert len(earlier.warnings) == 3  # the policy begins on the next day
 
@@ -130,7 +136,7 @@ def test_sources_on_different_days_or_with_machines_only_are_no_warning(small_la
 
 def test_source_that_is_silent_for_seven_days_is_a_warning(small_lake: SmallLake) -> None:
     assert coverage(small_lake, [human("beacon")], NOON + 7 * DAY - timedelta(microseconds=1)).warnings == ()
-    assert coverage(small_lake, [human("beacon")], NOON + 7 * DAY).warnings == (
+    assert texts(coverage(small_lake, [human("beacon")], NOON + 7 * DAY)) == (
         "beacon has had no hit for 7 days, since 2026-09-15",
     )
 

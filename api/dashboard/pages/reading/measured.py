@@ -269,7 +269,7 @@ def measured_in(view: View, *, has_policy: bool = True) -> Measured:
         view.filters.selected_traffic,
         selected,
         sources,
-        tuple(readable(coverage.warnings, view.visit.locale)),
+        readable(coverage.warnings, view.visit.locale),
         has_views=bool(coverage.sources),
         known=measured.Measured(spans, since, view.now),
         policies=_policies(view, view.period, periods),

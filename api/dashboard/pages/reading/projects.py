@@ -105,7 +105,7 @@ def _card(visit: Visit, project: Project, snapshot: Snapshot, line: Sparkline, l
     counted = [(people, "people"), (ai, "AI")]
     numbers = [f"{locale.number(count, visit.locale)} by {name}" for count, name in counted if count is not None]
     title = f"Views of {project.id} in the last 30 days: {' and '.join(numbers) or 'not counted'}"
-    warnings = tuple(readable(coverage.warnings, visit.locale))
+    warnings = readable(coverage.warnings, visit.locale)
     sees_ai = any(source.source in measured.SERVER_SOURCES for source in coverage.sources)
     return Card(project, sparkline.svg(days, title), people, ai, sees_ai, last_hit, warnings)
 

@@ -1,23 +1,16 @@
 """The warnings of the coverage as pages show them."""
 
-import re
-from collections.abc import Iterable, Iterator
-from datetime import date
+from collections.abc import Iterable
 
 from babel import Locale
 
 from api.dashboard.web import locale
 from api.dashboard.web.view import SOURCES
+from warehouse.report.sources.warnings import SourceWarning
 
-_NAMES = re.compile(rf"^({'|'.join(SOURCES)})(?: and ({'|'.join(SOURCES)}))?")
-_DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
+_NAMES = {source: f"“{name}”" for source, name in SOURCES.items()}
 
 
-def readable(warnings: Iterable[str], viewer: Locale) -> Iterator[str]:
-    """Yield the warnings of the coverage with the names of sources and the days as the viewer's pages show them."""
-    for warning in warnings:
-        named = _NAMES.sub(
-            lambda match: " and ".join(f"“{SOURCES[name]}”" for name in match.groups() if name), warning, count=1
-        )
-        dated = _DATE.sub(lambda match: locale.day(date.fromisoformat(match[0]), viewer), named)
-        yield dated.replace(" hit ", " view ") + "."
+def readable(warnings: Iterable[SourceWarning], viewer: Locale) -> tuple[str, ...]:
+    """Return the warnings as sentences, with the names of sources and the days as the viewer's pages show them."""
+    return tuple(f"{each.text(_NAMES, lambda day: locale.day(day, viewer), 'view')}." for each in warnings)

@@ -178,7 +178,7 @@ def _arrivals(visit: Visit, coverage: Coverage) -> dict[str, Any]:
     return {
         "sources": sources,
         "refused": visit.state.refused_origins.of(visit.project),
-        "warnings": list(readable(coverage.warnings, visit.locale)),
+        "warnings": readable(coverage.warnings, visit.locale),
         "test": test,
         "user_agent": header(visit.request, b"user-agent") or "",
         "waits": is_pending or len(coverage.sources) < len(SOURCES),

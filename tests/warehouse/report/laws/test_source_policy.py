@@ -116,7 +116,7 @@ def test_policy_is_applied_from_its_day_on(stored: Site) -> None:
 
 def coverage_of(reports: Reports) -> tuple[str, int, int, bool]:
     coverage = reports.source_coverage(reports.take(), "site")
-    is_twice = any("is counted twice" in warning for warning in coverage.warnings)
+    is_twice = bool(coverage.counted_twice)
     return coverage.policy, coverage.overlap_days, coverage.unbeaconed, is_twice
 
 

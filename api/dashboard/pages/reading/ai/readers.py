@@ -15,7 +15,6 @@ from api.dashboard.pages.reading.ai import operators, verdicts
 from api.dashboard.pages.reading.ai.operators import PAGES_DAYS, AiTable
 from api.dashboard.pages.reading.export import table_file
 from api.dashboard.pages.reading.timeline import timeline
-from api.dashboard.pages.reading.warnings import readable
 from api.dashboard.robots import rules, texts
 from api.dashboard.robots.rules import EVERY_AGENT, RobotsRules
 from api.dashboard.web import render
@@ -99,7 +98,7 @@ def ai_readers(visit: Visit) -> Response:
         robots_day=datetime.fromtimestamp(text.saved_s, view.zone).date() if text else None,
         obeying=_obeying(robots, table) if robots and view.filters.fields.keys() == {"traffic"} else [],
         pages_days=PAGES_DAYS if view.period.days is None or view.period.days > PAGES_DAYS else None,
-        old_lists=readable(filter(None, [age_warning(visit.state.verifier.lists(), view.now)]), visit.locale),
+        old_lists=age_warning(visit.state.verifier.lists(), view.now),
         **values,
     )
 

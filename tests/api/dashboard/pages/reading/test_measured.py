@@ -1,5 +1,7 @@
 """What the sources counted in a period: numbers, changes and shares that are unknown have a reason."""
 
+from datetime import date
+
 import pytest
 from babel import Locale
 
@@ -9,6 +11,7 @@ from tests.api.dashboard.pages.reading.measuring import day, measured, period
 from warehouse.control.policy import Policy
 from warehouse.report.results import Counts
 from warehouse.report.sources.silence import Span
+from warehouse.report.sources.warnings import SourceWarning
 
 SCRIPT_THEN_LOG = {"beacon": day(5), "log": day(10)}
 LOG_FELL_SILENT = {"log": 12}
@@ -160,9 +163,13 @@ def test_source_that_begins_in_a_range_is_listed() -> None:
 
 
 def test_warning_of_the_coverage_has_the_names_and_days_of_the_pages() -> None:
-    warning = "log has had no hit for 12 days, since 2026-09-18"
+    warning = SourceWarning("silent", ("log",), 12, date(2026, 9, 18))
     shown = [*readable([warning], Locale("en")), *readable([warning], Locale("de"))]
     assert shown == [
         "“Access logs” has had no view for 12 days, since Sep 18, 2026.",
         "“Access logs” has had no view for 12 days, since 18.09.2026.",
     ]
+    capped = SourceWarning("capped", ("beacon",), 1, date(2026, 9, 18), 2, "paths", "/(other)")
+    (text,) = readable([capped], Locale("en"))
+    assert text.startswith("“Website script” reached the limit of new paths (READERSHIP_NEW_VALUES_PER_DAY) on 1 day,")
+    assert text.endswith(" the last of them Sep 18, 2026: 2 views are counted under /(other).")
