@@ -10,12 +10,13 @@
 - `state`: the objects that all requests of one server process share.
 - `agent_worker`: the settings of a worker of agent jobs.
 - `http`: the stages of each request: key, parameters, body, media types, errors and the access log.
-- `keys`: API keys and their scopes.
+- `accounts`: users, sessions, API keys, one-time links and share links.
+- `client_address`: networks and keyed hashes of client addresses.
 - `cache`: the cache of keys, projects and source policies.
 - `routes`: the handlers, one module for each resource.
 - `reports`: the reports, one record each.
 - `reference`: the OpenAPI document and its HTML page.
-- `dashboard`: the pages of the dashboard, its users and their sessions.
+- `dashboard`: the pages of the dashboard.
 - `maintenance`: the thread that loads, compacts and vacuums the lake.
 - `metrics`: the metrics of the service.
 - `errors`: errors of this package.

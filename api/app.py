@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Lifespan
 
 from agent.worker.child_process import ChildProcess
 from api import agent_worker
+from api.accounts.keys import Keyring
 from api.cache import Cache
 from api.dashboard import pages_table
 from api.dashboard.web import assets, error_page
@@ -27,7 +28,6 @@ from api.http.cors import RefusedOrigins
 from api.http.middleware import CLIENT_CLOSED, RequestMiddleware
 from api.http.operation import Operation
 from api.http.rate_limit import WINDOW_US, RateLimit
-from api.keys import Keyring
 from api.maintenance import Maintenance
 from api.reference.reference import Reference
 from api.reports import records

@@ -6,10 +6,10 @@ from functools import partial
 from starlette.requests import Request
 
 from agent.worker.child_process import ChildProcess
+from api.accounts.keys import Keyring
 from api.cache import Cache
 from api.http.cors import RefusedOrigins
 from api.http.rate_limit import RateLimit
-from api.keys import Keyring
 from api.maintenance import Maintenance
 from api.reference.reference import Reference
 from api.settings import Settings

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import httpx
 
-from api import keys, settings
+from api import settings
+from api.accounts import keys
 from benchmarks import lake
 from benchmarks.batch import CLIENTS, HITS_A_REQUEST, body
 from benchmarks.data.traffic import LARGE

@@ -17,7 +17,7 @@ from random import Random
 import httpx
 
 from api import settings
-from api.dashboard.accounts import sessions, users
+from api.accounts import sessions, users
 from benchmarks import lake
 from benchmarks.lake import Lake, Shape
 from benchmarks.measure import RUNS, Measured, record

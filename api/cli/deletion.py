@@ -13,7 +13,8 @@ from functools import partial
 
 from agent.git import workspace
 from agent.jobs import store
-from api import cache, keys
+from api import cache
+from api.accounts import keys
 from api.settings import Settings
 from ingest.hotlog import deduplication, ledger_store
 from warehouse import disk

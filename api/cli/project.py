@@ -6,12 +6,13 @@ from datetime import UTC, date, datetime
 import click
 
 from agent.jobs import configuration
-from api import data_folder, keys
+from api import data_folder
+from api.accounts import keys
+from api.accounts.keys import Key, Scope
 from api.cli import agent, deletion
 from api.cli.options import policy_choices
 from api.cli.options.control_database import created, opened
 from api.cli.output import ERR, rows_format, show, show_rows, table
-from api.keys import Key, Scope
 from api.settings import Settings
 from ingest.errors import InvalidField
 from ingest.hits.url import normalize_filter

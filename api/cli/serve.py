@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from api import data_folder, logs
+from api.accounts import one_time_links
 from api.cli.options import network
-from api.dashboard.accounts import one_time_links
 from api.server import serve, service_lock, service_url
 from api.server.service_lock import ServiceLock
 from api.settings import Settings

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 
 import click
 
+from api.accounts import one_time_links, passwords, users
+from api.accounts.users import ROLES, Role, User
 from api.cli.options.control_database import created, opened
 from api.cli.output import ERR, rows_format, show, show_rows, table
-from api.dashboard.accounts import one_time_links, passwords, users
-from api.dashboard.accounts.users import ROLES, Role, User
 from api.server import service_url
 from api.settings import Settings
 from warehouse.database.pool import Pool

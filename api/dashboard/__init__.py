@@ -1,6 +1,5 @@
 """The dashboard: pages rendered on the server, which also work without JavaScript.
 
-- `accounts`: users, sessions, one-time links and share links.
 - `robots`: the robots.txt of a site, and what it allows AI agents.
 - `web`: parts that all pages share: rights, forms, addresses, formats and templates.
 - `charts`: charts as SVG, from numbers.

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from api.dashboard.accounts import passwords
+from api.accounts import passwords
 from api.dashboard.pages import reference
 from api.dashboard.pages.entry import account, sign_in, welcome
 from api.dashboard.pages.jobs import job_list, job_page

@@ -2,10 +2,10 @@
 
 from starlette.requests import Request
 
+from api.accounts.keys import BearerKey, Keyring, Scope, is_well_formed
 from api.errors import KeyNotFound
 from api.http.headers import header
 from api.http.problems import Problem
-from api.keys import BearerKey, Keyring, Scope, is_well_formed
 
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="readership"'}
 _REJECTED = {"WWW-Authenticate": 'Bearer realm="readership", error="invalid_token"'}

@@ -11,8 +11,6 @@ each other node may use its first beacons, and its last share just before that s
 after accepting n - 1 shares less than the limit, because each other node may not have used its last share.
 """
 
-import hashlib
-import ipaddress
 import math
 import sqlite3
 import time
@@ -20,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from api.client_address import hashed, hashed_address, network
 from ingest.errors import RETRY_AFTER_S, Overloaded
 from warehouse.database.postgresql import ServerError
 from warehouse.database_errors import is_temporary, status_of
@@ -126,9 +125,9 @@ class RateLimit:
         The uses of a second are counted as one row, at its end: a project may have many.
         """
         end_us = (math.floor(now_s) + 1) * 1_000_000
-        limits = [(_hashed(f"project {project}", self._secret), PROJECT_FACTOR)]
-        if ":" in (network := _network(address, 56)):
-            limits.insert(0, (_hashed(network, self._secret), NETWORK_FACTOR))
+        limits = [(hashed(f"project {project}", self._secret), PROJECT_FACTOR)]
+        if ":" in (household := network(address, 56)):
+            limits.insert(0, (hashed(household, self._secret), NETWORK_FACTOR))
         for who, factor in limits:
             retry_after_s = self._use_of(_USE, who, factor * self._limit, end_us)
             if retry_after_s is not None:
@@ -198,39 +197,3 @@ async def _retried(count: Callable[[], Result]) -> Result:
         except sqlite3.OperationalError as busy:
             error = busy
     raise Overloaded(f"beacons cannot be counted: {error}", RETRY_AFTER_S)
-
-
-def hashed_address(address: str, secret: bytes, bits: int = 64) -> bytes:
-    """Return the keyed hash of a client's address, or of its network if that is one client: see `_network`."""
-    return _hashed(_network(address, bits), secret)
-
-
-def _hashed(text: str, secret: bytes) -> bytes:
-    return hashlib.blake2b(text.encode(), digest_size=16, key=secret).digest()
-
-
-def unmapped(address: str) -> str:
-    """Return the IPv4 address in an IPv4-mapped one, such as `::ffff:192.0.2.1`; any other address as it is.
-
-    A socket that listens on `::` also accepts IPv4 connections, and has their addresses in this form.
-    """
-    if not address.lower().startswith("::ffff:"):
-        return address
-    try:
-        return str(ipaddress.IPv6Address(address).ipv4_mapped or address)
-    except ValueError:
-        return address
-
-
-def _network(address: str, bits: int) -> str:
-    """Return the network of an IPv6 address, or an IPv4 address as it is.
-
-    One machine can use all addresses of its /64 network, and one customer often a whole /56 network.
-    """
-    address = unmapped(address)
-    if ":" not in address:
-        return address
-    try:
-        return str(ipaddress.ip_network((address, bits), strict=False))
-    except ValueError:
-        return address

@@ -14,11 +14,11 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from api import metrics
+from api.accounts.keys import BearerKey
 from api.http import auth, body, cors, operation
 from api.http.headers import header, idempotency_key
 from api.http.operation import JSON, NDJSON, TEXT, Operation, Success
 from api.http.problems import Fault, Problem, pointer
-from api.keys import BearerKey
 from api.routes import beacon
 from api.state import State, state_of
 from ingest.hits import body as post

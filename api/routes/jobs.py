@@ -14,9 +14,9 @@ from agent.jobs.job import Job, Status, check_id
 from agent.jobs.job_json import AgentJob
 from agent.jobs.quota import USES_MAX, WINDOW_S, Quota
 from agent.jobs.store import Position
+from api.accounts.keys import Scope
 from api.http import auth, parameters
 from api.http.operation import JSON, HasMore, Operation, Parameter, Success, paging
-from api.keys import Scope
 from api.state import state_of
 from warehouse.database.pool import Pool
 

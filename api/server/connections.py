@@ -22,10 +22,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from api import metrics
+from api.client_address import unmapped
 from api.http import problems
 from api.http.middleware import RequestMiddleware
 from api.http.problems import RETRY_AFTER_S, Problem
-from api.http.rate_limit import unmapped
 from api.server.response_writer import ResponseWriter
 
 CLIENT_S = 30.0

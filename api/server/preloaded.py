@@ -11,7 +11,7 @@ from importlib import import_module
 ROOTS = (
     "agent.worker.child_process",
     "api.cli.main",
-    "api.dashboard.accounts.one_time_links",
+    "api.accounts.one_time_links",
     "api.http.auth",
     "api.http.parameters",
     "api.server.server_process",

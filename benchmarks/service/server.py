@@ -19,7 +19,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from api import app, data_folder, keys, settings
+from api import app, data_folder, settings
+from api.accounts import keys
 from api.server import http_server, memory, serve
 from warehouse.control import database, projects
 

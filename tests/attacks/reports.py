@@ -10,7 +10,7 @@ from multiprocessing.synchronize import Event
 
 import httpx
 
-from api.dashboard.accounts import share_links
+from api.accounts import share_links
 from api.settings import read
 from tests.attacks.target import attacked
 from tests.processes.running import PROJECT, Running

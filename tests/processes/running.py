@@ -18,7 +18,8 @@ from click.testing import CliRunner
 
 from agent.jobs import configuration, store
 from agent.jobs.configuration import Configuration
-from api import data_folder, keys, settings
+from api import data_folder, settings
+from api.accounts import keys
 from api.cli.main import main
 from tests.processes import forked
 from tests.processes.forked import Forked

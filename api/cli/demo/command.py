@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 import click
 
 from api import logs
+from api.accounts import one_time_links, users
+from api.accounts.users import User
 from api.cli import serve
 from api.cli.demo import sample_projects
 from api.cli.demo.sample_projects import DEMO
 from api.cli.output import ERR, OUT, table
-from api.dashboard.accounts import one_time_links, users
-from api.dashboard.accounts.users import User
 from api.errors import UserNotFound
 from api.server import serve as server
 from api.settings import Settings

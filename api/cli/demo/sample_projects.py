@@ -6,10 +6,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from agent.jobs import store
-from api import keys
+from api.accounts import keys, share_links
 from api.cli.demo import sample_jobs, sample_views
 from api.cli.log_import.reading import ledger_from_us
-from api.dashboard.accounts import share_links
 from api.dashboard.robots import texts
 from api.settings import Settings
 from ingest.imports.importer import Options, import_logs

@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from api.dashboard.accounts import sessions, share_links
-from api.dashboard.accounts.users import User
+from api.accounts import sessions, share_links
+from api.accounts.users import User
 from api.dashboard.web import cookies, csrf, forms, links
 from api.dashboard.web.forms import Form
 from api.dashboard.web.visit import Visit

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 from babel import Locale
 from starlette.requests import Request
 
-from api.dashboard.accounts.share_links import ShareLink
-from api.dashboard.accounts.users import User
+from api.accounts.share_links import ShareLink
+from api.accounts.users import User
 from api.dashboard.web import cookies, links, locale
 from api.dashboard.web.forms import Form
 from api.http.headers import header

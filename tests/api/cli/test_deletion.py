@@ -14,7 +14,8 @@ import pytest
 
 from agent.jobs import configuration, store
 from agent.jobs.configuration import Configuration
-from api import data_folder, keys, settings
+from api import data_folder, settings
+from api.accounts import keys
 from api.cli import deletion
 from api.settings import Settings
 from ingest.hotlog import deduplication

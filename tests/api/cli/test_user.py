@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from api.dashboard.accounts import one_time_links, sessions, users
-from api.dashboard.accounts.one_time_links import OneTimeLink
+from api.accounts import one_time_links, sessions, users
+from api.accounts.one_time_links import OneTimeLink
 from api.server import service_url
 from tests.api.cli.console import Done, call, complaint, result
 from tests.processes.running import Running

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page
 
-from api.dashboard.accounts import sessions, users
+from api.accounts import sessions, users
 from tests.processes.running import Running
 from warehouse.database.pool import Pool
 

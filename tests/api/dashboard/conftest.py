@@ -7,7 +7,7 @@ from argon2 import PasswordHasher
 from playwright.sync_api import Browser, sync_playwright
 
 from api import settings
-from api.dashboard.accounts import passwords
+from api.accounts import passwords
 from tests.api.dashboard.site import Dashboard, opened
 from tests.processes.chromium import NOT_AUTOMATED, launch
 from tests.processes.running import Running

@@ -11,8 +11,8 @@ import httpx
 from starlette.testclient import TestClient
 
 from api import app, settings
-from api.dashboard.accounts import sessions, users
-from api.dashboard.accounts.users import Role
+from api.accounts import sessions, users
+from api.accounts.users import Role
 from tests.processes.running import PROJECT, new_key
 from warehouse.control import database
 from warehouse.database.pool import Pool

@@ -7,8 +7,8 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
-from api.dashboard.accounts import passwords
-from api.dashboard.accounts.users import Role
+from api.accounts import passwords
+from api.accounts.users import Role
 from api.dashboard.pages.settings import robots
 from api.dashboard.pages_table import PAGES
 from api.dashboard.web.render import CSP

@@ -12,7 +12,8 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
-from api import keys, settings
+from api import settings
+from api.accounts import keys
 from tests.api.reports.client import problem
 from tests.processes.running import PROJECT, Running, new_key
 from tests.processes.waiting import until

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api.http.rate_limit import WINDOW_S, WINDOW_US, RateLimit, hashed_address
+from api.client_address import hashed_address
+from api.http.rate_limit import WINDOW_S, WINDOW_US, RateLimit
 from ingest.errors import Overloaded
 from ingest.hotlog import beacon_shares
 from ingest.hotlog.beacon_shares import BeaconShares, Share

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from api import keys
+from api.accounts import keys
 from tests.stores import sql
 from tests.stores.postgresql import new_database
 from tests.warehouse.site import ROOT

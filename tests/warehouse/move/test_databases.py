@@ -14,7 +14,7 @@ import pytest
 
 from agent.jobs import tables as jobs
 from api import app  # noqa: F401  # imports all modules that define tables of the control database
-from api.dashboard.accounts import attempts
+from api.accounts import attempts
 from ingest.hotlog import deduplication, ledger_store
 from tests.stores import sql
 from tests.stores.postgresql import new_database

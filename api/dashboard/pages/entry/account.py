@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 from starlette.responses import Response
 
-from api.dashboard.accounts import sessions, users
-from api.dashboard.accounts.users import User
+from api.accounts import sessions, users
+from api.accounts.users import User
 from api.dashboard.pages.entry import browser_session
 from api.dashboard.pages.entry.authentication import TooManyAttempts, authenticate
 from api.dashboard.pages.entry.welcome import new_password

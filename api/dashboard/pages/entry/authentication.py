@@ -3,9 +3,9 @@
 import logging
 from dataclasses import dataclass
 
-from api.dashboard.accounts import attempts, users
-from api.dashboard.accounts.attempts import Attempt, AttemptKey
-from api.dashboard.accounts.users import User
+from api.accounts import attempts, users
+from api.accounts.attempts import Attempt, AttemptKey
+from api.accounts.users import User
 from api.dashboard.web.visit import Visit
 from ingest.errors import Overloaded
 from warehouse.control.audit import Failure

@@ -2,7 +2,7 @@
 
 from starlette.responses import Response
 
-from api.dashboard.accounts import sessions
+from api.accounts import sessions
 from api.dashboard.web import cookies
 from api.dashboard.web.visit import Visit
 from warehouse.control.audit import Action

@@ -2,7 +2,7 @@
 
 from starlette.responses import RedirectResponse, Response
 
-from api.dashboard.accounts import users
+from api.accounts import users
 from api.dashboard.pages.entry import browser_session
 from api.dashboard.pages.entry.authentication import TooManyAttempts, authenticate
 from api.dashboard.pages.entry.own_path import PROJECTS, own_href

@@ -2,9 +2,9 @@
 
 from starlette.responses import RedirectResponse, Response
 
-from api.dashboard.accounts import attempts, one_time_links, passwords, users
-from api.dashboard.accounts.one_time_links import OneTimeLink
-from api.dashboard.accounts.users import User
+from api.accounts import attempts, one_time_links, passwords, users
+from api.accounts.one_time_links import OneTimeLink
+from api.accounts.users import User
 from api.dashboard.pages.entry import browser_session
 from api.dashboard.pages.entry.authentication import key_of
 from api.dashboard.pages.entry.own_path import PROJECTS, own_href

@@ -6,7 +6,8 @@ from typing import get_args
 
 from starlette.responses import Response
 
-from api import keys
+from api.accounts import keys
+from api.accounts.keys import Key, Scope
 from api.dashboard.pages.settings import recipes
 from api.dashboard.web import render
 from api.dashboard.web.forms import Form
@@ -14,7 +15,6 @@ from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.visit import Visit
 from api.errors import KeyExists
 from api.http.problems import Problem
-from api.keys import Key, Scope
 
 SCOPES: dict[Scope, tuple[str, str]] = {
     "read": ("Read", "Reads reports, classifications and agent jobs. For a program that shows or exports counts."),

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 from starlette.responses import Response
 
-from api.dashboard.accounts import share_links
-from api.dashboard.accounts.share_links import ShareLink
+from api.accounts import share_links
+from api.accounts.share_links import ShareLink
 from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.visit import Visit

@@ -12,11 +12,11 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from api import data_folder, keys, settings
+from api import data_folder, settings
+from api.accounts import keys, one_time_links
 from api.cli.demo import sample_views
 from api.cli.demo.command import show_demo
 from api.cli.main import main
-from api.dashboard.accounts import one_time_links
 from sample_data.generate_posts import OTHER_ADDRESSES
 from sample_data.traffic import READERS
 from tests.api.cli.console import DAY_S, EXPECTED, KEY, in_background

@@ -12,10 +12,10 @@ import pytest
 from agent.errors import NotConfigured
 from agent.jobs import configuration, journal, store
 from agent.jobs.job import Status
-from api import data_folder, keys, settings
+from api import data_folder, settings
+from api.accounts import keys, share_links
 from api.cli.demo import sample_projects
 from api.cli.demo.sample_jobs import SAMPLE
-from api.dashboard.accounts import share_links
 from api.dashboard.robots import texts
 from api.dashboard.robots.rules import parse
 from api.settings import Settings

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 import warehouse
-from api.dashboard.accounts import users
+from api.accounts import users
 from tests.processes import forked
 from tests.processes.running import PROJECT, Running, new_key, readership
 from tests.stores.postgresql import new_database

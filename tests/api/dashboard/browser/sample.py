@@ -11,8 +11,8 @@ import httpx
 from agent.jobs import configuration, journal, queue, store
 from agent.jobs.configuration import Configuration
 from agent.jobs.queue import Outcome
-from api import keys, settings
-from api.dashboard.accounts import one_time_links, sessions, share_links, users
+from api import settings
+from api.accounts import keys, one_time_links, sessions, share_links, users
 from api.dashboard.web.routes import Access, Page
 from tests.processes.running import PROJECT, Running
 from warehouse.control import database, projects

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from api.dashboard.accounts.attempts import FREE_FAILURES
+from api.accounts.attempts import FREE_FAILURES
 from tests.api.dashboard.browser.axe import violations
 from tests.api.dashboard.browser.page_server import page_server
 from tests.api.dashboard.browser.visiting import visiting

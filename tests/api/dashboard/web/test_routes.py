@@ -12,8 +12,8 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse, Response
 from starlette.testclient import TestClient
 
-from api.dashboard.accounts import sessions, share_links, users
-from api.dashboard.accounts.users import Role, User
+from api.accounts import sessions, share_links, users
+from api.accounts.users import Role, User
 from api.dashboard.web.routes import IS_PAGE, Access, Page, routes
 from api.dashboard.web.visit import Visit
 from api.http.problems import Problem

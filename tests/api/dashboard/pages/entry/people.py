@@ -6,8 +6,8 @@ import time
 import httpx
 from starlette.testclient import TestClient
 
-from api.dashboard.accounts import users
-from api.dashboard.accounts.users import Role, User
+from api.accounts import users
+from api.accounts.users import Role, User
 from tests.api.dashboard.site import Dashboard, post
 
 PASSWORD = "correct horse"

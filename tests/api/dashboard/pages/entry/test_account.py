@@ -5,8 +5,8 @@ import time
 import pytest
 from starlette.testclient import TestClient
 
-from api.dashboard.accounts import sessions, users
-from api.dashboard.accounts.users import Role, User
+from api.accounts import sessions, users
+from api.accounts.users import Role, User
 from tests.api.dashboard.pages.entry.people import (
     COOKIE,
     PASSWORD,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from api.dashboard.accounts import passwords, sessions, users
-from api.dashboard.accounts.attempts import FREE_FAILURES
+from api.accounts import passwords, sessions, users
+from api.accounts.attempts import FREE_FAILURES
 from tests.api.dashboard.pages.entry.people import COOKIE, PASSWORD, add_user, is_signed_in, sign_in, with_address
 from tests.api.dashboard.site import Dashboard, opened, post
 

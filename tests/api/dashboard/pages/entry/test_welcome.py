@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
-from api.dashboard.accounts import one_time_links, passwords, users
-from api.dashboard.accounts.one_time_links import TTL_S
+from api.accounts import one_time_links, passwords, users
+from api.accounts.one_time_links import TTL_S
 from ingest.errors import RETRY_AFTER_S
 from tests.api.dashboard.pages.entry.people import PASSWORD, add_user, is_signed_in, sign_in, with_address
 from tests.api.dashboard.site import Dashboard, opened, post

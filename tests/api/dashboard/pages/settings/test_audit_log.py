@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from api import keys
+from api.accounts import keys
 from api.dashboard.pages.settings.audit_log import PAGE_ENTRIES
 from tests.api.cli.console import KEY, call, result
 from tests.api.dashboard.html import Html

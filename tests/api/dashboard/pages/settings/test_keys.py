@@ -9,7 +9,7 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
-from api import keys
+from api.accounts import keys
 from tests.api.cli.console import KEY
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.site import Dashboard, post

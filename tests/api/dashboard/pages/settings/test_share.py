@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from api.dashboard.accounts import share_links
+from api.accounts import share_links
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.site import Dashboard, post
 from tests.processes.running import PROJECT, new_key

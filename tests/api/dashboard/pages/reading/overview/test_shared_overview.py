@@ -3,7 +3,7 @@
 import pytest
 from starlette.testclient import TestClient
 
-from api.dashboard.accounts import share_links
+from api.accounts import share_links
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.overview.overview_page import page_of
 from tests.api.dashboard.site import Dashboard

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from api.dashboard.accounts import users
-from api.dashboard.accounts.users import User
+from api.accounts import users
+from api.accounts.users import User
 from warehouse.control import database
 from warehouse.database.pool import Pool
 

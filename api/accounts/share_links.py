@@ -3,7 +3,7 @@
 import secrets
 from dataclasses import dataclass
 
-from api.dashboard.accounts import tokens
+from api.accounts import tokens
 from api.errors import ShareLinkNotFound
 from warehouse.control import audit, projects
 from warehouse.control.database import statements

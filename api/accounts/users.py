@@ -9,7 +9,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from api.dashboard.accounts import passwords
+from api.accounts import passwords
 from api.errors import InvalidName, InvalidRole, LastOwner, UserExists, UserNotFound
 from warehouse.control import audit
 from warehouse.control.audit import Failure

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from argon2 import PasswordHasher
 
-from api.dashboard.accounts import users
-from api.dashboard.accounts.users import User
+from api.accounts import users
+from api.accounts.users import User
 from api.errors import InvalidName, InvalidPassword, InvalidRole, LastOwner, UserExists, UserNotFound
-from tests.api.dashboard.accounts.conftest import NOW_S, PASSWORD
+from tests.api.accounts.conftest import NOW_S, PASSWORD
 from tests.stores import sql
 from warehouse.control import database
 from warehouse.database.pool import Pool

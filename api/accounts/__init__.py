@@ -1,4 +1,4 @@
-"""Users, and how they sign in: tables of the control database, without HTTP.
+"""Users and keys, and how they sign in: tables of the control database, without HTTP.
 
 - `tokens`: random tokens of links and sessions, of which only hashes are stored.
 - `passwords`: rules for passwords, and their argon2id hashes.
@@ -7,4 +7,5 @@
 - `sessions`: sessions of signed-in browsers.
 - `one_time_links`: links that create the first owner, set a password or sign in.
 - `share_links`: read-only links to a project's overview.
+- `keys`: API keys and their scopes.
 """

@@ -7,8 +7,8 @@ user's links end with the user's epoch. Links for the first owner end when a use
 from dataclasses import dataclass
 from typing import Literal
 
-from api.dashboard.accounts import tokens, users
-from api.dashboard.accounts.users import User
+from api.accounts import tokens, users
+from api.accounts.users import User
 from warehouse.control.database import statements
 from warehouse.database.pool import Pool
 from warehouse.database.statements import Connection

@@ -2,9 +2,9 @@
 
 import pytest
 
-from api.dashboard.accounts import share_links
+from api.accounts import share_links
 from api.errors import ShareLinkNotFound
-from tests.api.dashboard.accounts.conftest import NOW_S
+from tests.api.accounts.conftest import NOW_S
 from warehouse.control import projects
 from warehouse.database.pool import Pool
 from warehouse.errors import ProjectNotFound

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api import keys
+from api.accounts import keys
+from api.accounts.keys import BASE62, LAST_USE_EVERY_S, Keyring, is_well_formed
 from api.errors import KeyNotFound
-from api.keys import BASE62, LAST_USE_EVERY_S, Keyring, is_well_formed
 from tests.stores import sql
 from warehouse.control import database, projects, schema_migrations
 from warehouse.database.pool import Pool

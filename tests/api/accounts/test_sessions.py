@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from api.dashboard.accounts import sessions, users
-from api.dashboard.accounts.sessions import RENEW_EVERY_S, TTL_S
-from api.dashboard.accounts.users import User
+from api.accounts import sessions, users
+from api.accounts.sessions import RENEW_EVERY_S, TTL_S
+from api.accounts.users import User
 from api.errors import UserNotFound
-from tests.api.dashboard.accounts.conftest import NOW_S, PASSWORD
+from tests.api.accounts.conftest import NOW_S, PASSWORD
 from tests.stores import sql
 from warehouse.control import database
 from warehouse.database.pool import Pool

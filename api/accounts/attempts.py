@@ -22,8 +22,8 @@ import hashlib
 import math
 from dataclasses import asdict, dataclass
 
-from api.dashboard.accounts import users
-from api.http.rate_limit import hashed_address
+from api.accounts import users
+from api.client_address import hashed_address
 from warehouse.control.database import statements
 from warehouse.database.pool import Pool
 from warehouse.database.statements import Connection

@@ -4,11 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from api.dashboard.accounts import one_time_links, sessions, users
-from api.dashboard.accounts.one_time_links import TTL_S, OneTimeLink
-from api.dashboard.accounts.users import User
+from api.accounts import one_time_links, sessions, users
+from api.accounts.one_time_links import TTL_S, OneTimeLink
+from api.accounts.users import User
 from api.errors import UserNotFound
-from tests.api.dashboard.accounts.conftest import NOW_S, PASSWORD
+from tests.api.accounts.conftest import NOW_S, PASSWORD
 from tests.stores import sql
 from warehouse.database.pool import Pool
 

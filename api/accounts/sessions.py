@@ -6,8 +6,8 @@ everywhere, when the password is set, and when the user is removed.
 
 import logging
 
-from api.dashboard.accounts import tokens, users
-from api.dashboard.accounts.users import User
+from api.accounts import tokens, users
+from api.accounts.users import User
 from warehouse.control import audit
 from warehouse.control.audit import Action
 from warehouse.control.database import statements

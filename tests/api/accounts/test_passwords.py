@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 from argon2 import PasswordHasher
 
-from api.dashboard.accounts import passwords
+from api.accounts import passwords
 from api.errors import InvalidPassword
 from ingest.errors import Overloaded
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from api.dashboard.accounts import attempts
-from tests.api.dashboard.accounts.conftest import NOW_S
+from api.accounts import attempts
+from tests.api.accounts.conftest import NOW_S
 from tests.stores import sql
 from warehouse.control import database
 from warehouse.database.pool import Pool
