@@ -10,6 +10,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -26,6 +27,7 @@ from api.dashboard.web.visit import Visit
 from api.http import problems
 from api.http.cors import RefusedOrigins
 from api.http.middleware import CLIENT_CLOSED, RequestMiddleware
+from api.http.negotiation import Compression
 from api.http.operation import Operation
 from api.http.rate_limit import WINDOW_US, RateLimit
 from api.maintenance import Maintenance
@@ -90,6 +92,7 @@ def create(settings: Settings, routes: tuple[Route, ...] = ROUTES) -> ASGIApp:
     """
     app = Starlette(
         routes=list(routes),
+        middleware=[Middleware(Compression)],
         exception_handlers=dict.fromkeys(problems.TABLE, _handle),
         lifespan=_lifespan(settings),
     )

@@ -24,6 +24,7 @@ TESTED_BY = {
     "api/dashboard/web/visit.py": "api/dashboard/pages/reading/test_projects.py",
     "api/reports/documents.py": "api/reference/test_openapi.py",
     "api/reports/report.py": "api/reports/test_responses.py",
+    "api/reports/records.py": "api/reports/test_views.py",
     "ingest/formats/json_products.py": "ingest/formats/test_json_lines.py",
     "warehouse/batch/ray_workers.py": "nodes/test_ray.py",
     "warehouse/errors.py": "warehouse/lake/remote/test_filesystem.py",

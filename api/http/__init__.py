@@ -7,7 +7,7 @@
 - `rate_limit`: the limit on beacons per address and minute.
 - `parameters`: query parameters.
 - `body`: the request body, with its media type, limits and timeouts.
-- `negotiation`: the media type of the response.
+- `negotiation`: the media type and the coding of the response.
 - `problems`: errors as RFC 9457 problems.
 - `access_log`: the access log, one line per request.
 - `operation`: the record that describes an operation.

@@ -21,9 +21,9 @@ def header(request: Request, name: bytes) -> str | None:
 
 
 def matches_etag(request: Request, etag: str) -> bool:
-    """Return whether If-None-Match has the ETag, also in the weak form into which a compressing proxy changes it."""
+    """Return whether If-None-Match has the ETag, in its weak or strong form."""
     etags = [text.strip().removeprefix("W/") for text in (header(request, b"if-none-match") or "").split(",")]
-    return etag in etags or "*" in etags
+    return etag.removeprefix("W/") in etags or "*" in etags
 
 
 def accepts_gzip(request: Request) -> bool:

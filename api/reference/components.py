@@ -14,7 +14,7 @@ HEADERS: dict[str, tuple[str, Json]] = {
     "X-Request-Id": ("Id of the request in the log.", {"pattern": f"^{REQUEST_ID.pattern}$"}),
     "WWW-Authenticate": ("The fault of the key.", {"pattern": "^Bearer "}),
     "Retry-After": ("Seconds to wait.", {"type": "integer", "minimum": 1}),
-    "ETag": ("Changes if the response changes.", {"pattern": '^"[0-9a-f]+"$'}),
+    "ETag": ("Changes if the response changes.", {"pattern": '^W/"[0-9a-f]+"$'}),
     "X-As-Of": ("Moment of the counts, for the parameter `asOf`.", {"pattern": "^[0-9TZ:._-]+$"}),
     "Cache-Control": ("Which caches may store the response, and for how long.", _TEXT),
     "Allow": ("The methods of the path.", {"const": "POST, OPTIONS"}),

@@ -119,11 +119,26 @@ class ErrorRow(msgspec.Struct, frozen=True, rename="camel"):
     last_seen: Annotated[datetime, msgspec.Meta(description="Time of the last of these requests.")]
 
 
+class PathErrors(msgspec.Struct, frozen=True, rename="camel"):
+    """Requests of one path that were answered with an error."""
+
+    path: Annotated[str | None, msgspec.Meta(description="The path; null for all paths that are not stored.")]
+    requests: Annotated[int, msgspec.Meta(description="Number of requests in the time range.")]
+    agents: Annotated[int, msgspec.Meta(description="Number of AI agents and bots with a name.")]
+    statuses: Annotated[tuple[int, ...], msgspec.Meta(description="HTTP statuses of the responses, in order.")]
+    first_seen: Annotated[datetime, msgspec.Meta(description="Time of the first of these requests.")]
+    last_seen: Annotated[datetime, msgspec.Meta(description="Time of the last of these requests.")]
+
+
 class Errors(msgspec.Struct, frozen=True, rename="camel"):
     """One page of the errors in a time range."""
 
     errors: Annotated[list[ErrorRow], msgspec.Meta(description="One page of the errors, most requests first.")]
     has_more: HasMore
+    paths: Annotated[
+        list[PathErrors] | msgspec.UnsetType,
+        msgspec.Meta(description="With `by=path`, one page of the paths; `errors` is then empty."),
+    ] = msgspec.UNSET
 
 
 class SourceCoverage(msgspec.Struct, frozen=True, rename="camel"):

@@ -95,7 +95,7 @@ def _csv_cells(column: pa.Array) -> list[Any]:
     cells: list[Any] = column.to_pylist()
     if pa.types.is_timestamp(column.type):
         return [cell.isoformat() for cell in cells]
-    return [" ".join(cell) for cell in cells] if pa.types.is_list(column.type) else cells
+    return [" ".join(map(str, cell)) for cell in cells] if pa.types.is_list(column.type) else cells
 
 
 def _ndjson(schema: pa.Schema, batches: Batches) -> Chunks:

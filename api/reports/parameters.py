@@ -74,6 +74,7 @@ ERROR_FILTERS = {
 ERRORS = (
     Parameter("dateFrom", "First UTC day of the range.", _DAY, example="2026-09-01"),
     Parameter("dateTo", "UTC day before which the range ends.", _DAY, example="2026-10-01"),
+    Parameter("by", "List the paths, each with all of its agents and statuses.", {"enum": ["path"]}),
     *ERROR_FILTERS.values(),
     *paging("Errors"),
     *MOMENT,

@@ -13,6 +13,7 @@ from api.reports.documents import (
     Errors,
     IntervalViews,
     MeasuredTimes,
+    PathErrors,
     PathViews,
     Series,
     SourceCoverage,
@@ -24,6 +25,7 @@ from api.reports.report import Report, Run
 from warehouse.report.results import Counts, ReportPage
 
 Batches = Callable[[], Iterable[pa.RecordBatch]]
+ALL_ROWS = 1 << 40
 _TEXT, _COUNT, _TIME = pa.string(), pa.int64(), pa.timestamp("us", tz="UTC")
 _COUNTS = dict.fromkeys(("human", "ai", "bot", "total"), _COUNT)
 
@@ -104,14 +106,29 @@ BREAKDOWN = Report(
 def _errors(run: Run) -> Errors:
     selection = run.selection
     page = ReportPage.of(Counts(), _error_rows(run), selection.offset, selection.limit)
+    if selection.by:
+        return Errors([], page.has_more, [PathErrors(*row.values()) for row in page.rows.to_pylist()])
     return Errors([ErrorRow(*row.values()) for row in page.rows.to_pylist()], page.has_more)
 
 
 def _error_rows(run: Run) -> pa.Table:
+    if run.selection.by:
+        groups = run.reports.error_groups(run.selection.errors, run.snapshot.moment, "path", 0, ALL_ROWS)
+        names = ["path", "requests", "agents", "statuses", "first_seen", "last_seen"]
+        return groups.select(names).rename_columns(PATH_ERRORS.names).cast(PATH_ERRORS)
     rows = run.reports.errors(run.selection.errors, run.snapshot.moment)
     return rows.rename_columns(ERRORS.columns.names).cast(ERRORS.columns)
 
 
+PATH_ERRORS = pa.schema(
+    {
+        "path": _TEXT,
+        "requests": _COUNT,
+        "agents": _COUNT,
+        "statuses": pa.list_(pa.int16()),
+        **dict.fromkeys(("firstSeen", "lastSeen"), _TIME),
+    }
+)
 ERRORS = Report(
     "errors",
     "getErrors",
@@ -128,6 +145,7 @@ ERRORS = Report(
     _errors,
     lambda run: _error_rows(run).to_batches,
     "The errors.",
+    PATH_ERRORS,
 )
 
 

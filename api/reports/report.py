@@ -57,7 +57,8 @@ class Table(NamedTuple):
 class Report:
     """A report. `rows` returns all of its rows, and `document` one page of them as `body`.
 
-    The first column of a breakdown, `value`, has the name of the dimension in CSV and Parquet.
+    The first column of a breakdown, `value`, has the name of the dimension in CSV and Parquet. `grouped` are the
+    columns of a report that is not a breakdown and has the parameter `by`.
     """
 
     name: str
@@ -68,10 +69,13 @@ class Report:
     document: Callable[[Run], msgspec.Struct]
     rows: Callable[[Run], Callable[[], Iterable[pa.RecordBatch]]]
     success: str = "The counts."
+    grouped: pa.Schema | None = None
 
     def table(self, run: Run, media_type: str) -> Table:
         """Return all rows as a table."""
         columns, batches, by = self.columns, self.rows(run), run.selection.by
+        if by and self.grouped:
+            return Table(self.grouped, batches)
         if not by or media_type == NDJSON:
             return Table(columns, batches)
         titled = columns.set(0, columns.field(0).with_name(by))
@@ -107,6 +111,6 @@ class Report:
         if media_type == JSON:
             return responses.document(request, moment, self.document(run))
         has_range = any(each.name == RANGE for each in self.parameters)
-        name = selection.by or self.name
+        name = self.name if self.grouped else selection.by or self.name
         stem = file_stem_of(run.query, name) if has_range else f"{selection.project}-{name}"
         return responses.table(request, moment, media_type, stem, *self.table(run, media_type))

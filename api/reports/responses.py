@@ -54,12 +54,15 @@ def table(
 
 
 def _headers(moment: Moment, content: Iterable[bytes]) -> dict[str, str]:
-    """Return the headers of a response. Its ETag is a hash of the content, and equal in all processes."""
+    """Return the headers of a response. Its ETag is a hash of the numbers, and equal in all processes.
+
+    The ETag is weak, because the response may be compressed.
+    """
     digest = hashlib.blake2b(digest_size=16)
     for chunk in content:
         digest.update(chunk)
     return {
-        "ETag": f'"{digest.hexdigest()}"',
+        "ETag": f'W/"{digest.hexdigest()}"',
         "Cache-Control": "private, no-cache",
         "Vary": "Accept, Authorization",
         AS_OF: str(moment),

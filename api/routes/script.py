@@ -1,22 +1,19 @@
 """The script that a site's pages load to send beacons."""
 
-import gzip
 import hashlib
 from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.http.headers import accepts_gzip, matches_etag
+from api.http.headers import matches_etag
 from api.http.operation import IF_NONE_MATCH, NOT_MODIFIED, Operation, Success
 
 _SCRIPT = (Path(__file__).parent / "beacon.js").read_bytes()
-_GZIPPED = gzip.compress(_SCRIPT, mtime=0)
 _HEADERS = {
     "Cache-Control": "public, max-age=86400",
     "Cross-Origin-Resource-Policy": "cross-origin",
-    "ETag": f'"{hashlib.blake2b(_SCRIPT, digest_size=8).hexdigest()}"',
-    "Vary": "Accept-Encoding",
+    "ETag": f'W/"{hashlib.blake2b(_SCRIPT, digest_size=8).hexdigest()}"',
     "X-Content-Type-Options": "nosniff",
 }
 
@@ -25,8 +22,6 @@ async def script(request: Request) -> Response:
     """Respond to GET /beacon.js."""
     if matches_etag(request, _HEADERS["ETag"]):
         return Response(status_code=304, headers=_HEADERS)
-    if accepts_gzip(request):
-        return Response(_GZIPPED, 200, {**_HEADERS, "Content-Encoding": "gzip"}, "text/javascript")
     return Response(_SCRIPT, 200, _HEADERS, "text/javascript")
 
 

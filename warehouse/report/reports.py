@@ -23,7 +23,7 @@ from warehouse.query.time_range import FIRST, TimeRange
 from warehouse.report import coverage_report, open_end, pages, series
 from warehouse.report.audience import activity, agents, errors, user_agents, verdicts, visits_sent
 from warehouse.report.audience.activity import Sparkline
-from warehouse.report.audience.errors import ErrorQuery
+from warehouse.report.audience.errors import ErrorQuery, GroupBy
 from warehouse.report.audience.last_days import last_days
 from warehouse.report.audience.verdicts import Verdicts
 from warehouse.report.cells import Scope
@@ -139,8 +139,8 @@ class Reports:
         rows = series.series(parts, counts)
         return Counts.of(rows), rows
 
-    def series_by_purpose(self, snapshot: Snapshot, query: Query, interval: str) -> dict[str, pa.Table]:
-        """Return the series of each purpose of AI agents that has a view, by UTC days, weeks or months.
+    def series_by_operator(self, snapshot: Snapshot, query: Query, interval: str) -> dict[str, pa.Table]:
+        """Return the series of each operator of AI agents that has a view, by UTC days, weeks or months.
 
         Raises:
             TooManyBuckets: see `time_buckets.buckets`.
@@ -148,8 +148,8 @@ class Reports:
         assert interval != "hour", "the list of agents is by day"
         parts = self._buckets(snapshot, query, interval, UTC_ZONE)
         counts = self._statements.counts(snapshot, self._scope(snapshot, query), *agents.COLUMNS, "day")
-        purposes = (name for name in counts["purpose"].unique().to_pylist() if name is not None)
-        return {name: series.series(parts, counts.filter(pc.field("purpose") == name)) for name in purposes}
+        operators = (name for name in counts["operator"].unique().to_pylist() if name is not None)
+        return {name: series.series(parts, counts.filter(pc.field("operator") == name)) for name in operators}
 
     def agents(self, snapshot: Snapshot, query: Query) -> pa.Table:
         """Return the AI agents and other bots: agent, operator, purpose, traffic, views and last_day.
@@ -217,11 +217,11 @@ class Reports:
         """
         return errors.rows(self._statements.fast, self._reader.take(moment, DAILY_ERRORS_TABLE), query)
 
-    def error_trends(self, query: ErrorQuery, offset: int, limit: int) -> pa.Table:
-        """Return some of the newest `errors` with two more columns: days, the UTC days with requests, and
-        requests_of_days."""
-        snapshot = self._reader.take(spec=DAILY_ERRORS_TABLE)
-        return errors.trends(self._statements.fast, snapshot, query, offset, limit)
+    def error_groups(self, query: ErrorQuery, moment: Moment, by: GroupBy, offset: int, limit: int) -> pa.Table:
+        """Return path or agent, requests, first_seen, last_seen, the number of agents or paths, statuses, has_ai, days
+        and requests_of_days: most requests first, unknown ones last. `days` are UTC days, and repeat."""
+        snapshot = self._reader.take(moment, DAILY_ERRORS_TABLE)
+        return errors.groups(self._statements.fast, snapshot, query, by, offset, limit)
 
     def source_coverage(self, snapshot: Snapshot, project: str) -> Coverage:
         """Return the first and last hit of each source of a project, its days without a hit, and warnings."""

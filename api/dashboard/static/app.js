@@ -35,6 +35,12 @@
     button.textContent = "Copied";
     setTimeout(() => { button.textContent = label; }, 2000);
   });
+  // D, W, M, Y and the arrow keys open another period, as in Plausible.
+  document.addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, .scroll")) return;
+    const link = document.querySelector(`[aria-keyshortcuts="${CSS.escape(event.key.length > 1 ? event.key : event.key.toUpperCase())}"]`);
+    if (link) link.click();
+  });
   document.addEventListener("change", async (event) => {
     const filled = event.target.type === "file" && event.target.closest("[data-fill]");
     if (filled && event.target.files.length) document.getElementById(filled.dataset.fill).value = await event.target.files[0].text();

@@ -1,10 +1,5 @@
-"""Static files, with a hash of their content in their address, so that browsers can cache them for ever.
+"""Static files, with a hash of their content in their address, so that browsers can cache them for ever."""
 
-The files are compressed once. Pages are not compressed: a page can have a secret beside a text that a stranger chose,
-and the size of the compressed page would reveal the secret (https://breachattack.com).
-"""
-
-import gzip
 import hashlib
 import mimetypes
 from dataclasses import dataclass
@@ -15,7 +10,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from api.http.headers import accepts_gzip
 from api.http.problems import Problem
 
 FOLDER = Path(__file__).parents[1] / "static"
@@ -23,7 +17,6 @@ PATH = "/static/"
 _DIGITS = 12
 _HEADERS = {
     "Cache-Control": "public, max-age=31536000, immutable",
-    "Vary": "Accept-Encoding",
     "X-Content-Type-Options": "nosniff",
 }
 
@@ -34,7 +27,6 @@ class Asset:
 
     address: str
     content: bytes
-    gzipped: bytes
     media_type: str
 
 
@@ -54,8 +46,7 @@ def _asset(path: Path) -> Asset:
     content = path.read_bytes()
     digest = hashlib.sha256(content).hexdigest()[:_DIGITS]
     name = path.relative_to(FOLDER).with_suffix(f".{digest}{path.suffix}").as_posix()
-    gzipped = gzip.compress(content, mtime=0)
-    return Asset(PATH + name, content, gzipped, mimetypes.guess_type(path.name)[0] or "application/octet-stream")
+    return Asset(PATH + name, content, mimetypes.guess_type(path.name)[0] or "application/octet-stream")
 
 
 async def serve(request: Request) -> Response:
@@ -63,8 +54,6 @@ async def serve(request: Request) -> Response:
     asset = _by_address().get(PATH + request.path_params["name"])
     if asset is None:
         raise Problem("not-found", "there is no static file at this path")
-    if accepts_gzip(request):
-        return Response(asset.gzipped, 200, {**_HEADERS, "Content-Encoding": "gzip"}, asset.media_type)
     return Response(asset.content, 200, _HEADERS, asset.media_type)
 
 

@@ -36,9 +36,14 @@ class Form:
             self.fault(name, f"Choose one of: {', '.join(allowed)}.")
         return value
 
-    def fault(self, name: str, message: str) -> None:
-        """Record the fault of a field, unless the field has one."""
-        self.faults.setdefault(name, message)
+    def fault(self, name: str, message: str | Exception) -> None:
+        """Record the fault of a field as a sentence, unless the field has one."""
+        self.faults.setdefault(name, sentence(str(message)))
+
+
+def sentence(text: str) -> str:
+    """Return a text, such as the detail of an error, as a sentence."""
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}"
 
 
 async def read(request: Request, bytes_max: int = BODY_BYTES_MAX, chunk_s: float = body.CHUNK_S) -> Form:

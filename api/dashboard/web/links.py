@@ -3,14 +3,11 @@
 import re
 import unicodedata
 from collections.abc import Mapping
-from functools import lru_cache
 from urllib.parse import quote, unquote_to_bytes, urlencode, urlsplit
 
 from markupsafe import Markup, escape
 from starlette.requests import Request
 
-CACHED_CHARACTERS_MAX = 128
-"""Maximum length of the paths and the values of parameters whose encoded form is cached."""
 _ESCAPES = re.compile("(?:%[89A-F][0-9A-F])+")
 """Escapes of characters that are not ASCII. Escapes of ASCII characters stay, because they have another meaning than
 the characters: `%2F` does not separate the parts of a path, and `%25` does not begin an escape."""
@@ -27,36 +24,10 @@ def href(base_url: str, path: str, parameters: Mapping[str, str | None]) -> str:
 
     `path` is not encoded yet. A parameter with the value None is left out.
     """
-    query = "&".join(_parameter(name, value) for name, value in parameters.items() if value is not None)
-    return prefix(base_url) + _quoted(path) + (f"?{query}" if query else "")
+    query = urlencode({name: value for name, value in parameters.items() if value is not None})
+    return prefix(base_url) + quote(path, safe="/:@!$&'()*+,;=-._~") + (f"?{query}" if query else "")
 
 
-# A page of counts has 150 links or more, which have most parameters in common. A link takes 1 µs with the caches, and
-# 9 µs without. Longer texts are not cached, because the caches count entries and a visitor chooses the texts.
-def _quoted(path: str) -> str:
-    return _cached_path(path) if len(path) <= CACHED_CHARACTERS_MAX else _quote(path)
-
-
-def _parameter(name: str, value: object) -> str:
-    text = str(value)
-    return _cached_parameter(name, text) if len(text) <= CACHED_CHARACTERS_MAX else urlencode({name: text})
-
-
-def _quote(path: str) -> str:
-    return quote(path, safe="/:@!$&'()*+,;=-._~")
-
-
-@lru_cache(maxsize=1_024)
-def _cached_path(path: str) -> str:
-    return _quote(path)
-
-
-@lru_cache(maxsize=4_096)
-def _cached_parameter(name: str, value: str) -> str:
-    return urlencode({name: value})
-
-
-@lru_cache(maxsize=16)
 def prefix(base_url: str) -> str:
     """Return the path of `base_url` without a slash at its end. The path is empty unless a proxy adds a prefix."""
     return urlsplit(base_url).path.rstrip("/")

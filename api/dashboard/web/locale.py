@@ -83,6 +83,11 @@ def day(value: date, locale: Locale) -> str:
     return dates.format_date(value, "medium", locale=locale)
 
 
+def month(value: date, locale: Locale) -> str:
+    """Return the month of a day: September 2026."""
+    return dates.format_skeleton("yMMMM", datetime(value.year, value.month, 1, 12), locale=locale)  # noqa: DTZ001  # a day
+
+
 def moment(value: datetime, zone: tzinfo, locale: Locale) -> str:
     """Return a day with its time in a zone: Sep 1, 2026, 12:30 PM."""
     return dates.format_datetime(value.astimezone(zone), "medium", locale=locale)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
+from typing import Literal
 from zoneinfo import ZoneInfo
 
 from warehouse.query.time_range import FIRST
@@ -11,6 +12,9 @@ from warehouse.report.time_buckets import INTERVALS
 PRESETS = {
     "today": "Today",
     "yesterday": "Yesterday",
+    "week": "This week",
+    "month": "This month",
+    "year": "This year",
     "7d": "Last 7 days",
     "30d": "Last 30 days",
     "90d": "Last 90 days",
@@ -18,6 +22,10 @@ PRESETS = {
     "all": "All time",
 }
 """Names of the periods in addresses, and as the pages show them."""
+KEYS = {"today": "D", "week": "W", "month": "M", "year": "Y"}
+"""Keys that open a period, as in Plausible."""
+CALENDAR = ("day", "week", "month", "year")
+"""Names of the periods that contain the parameter `date`, which is today by default."""
 CUSTOM, DEFAULT, YEAR = "custom", "30d", "12mo"
 DAYS = {"today": 1, "7d": 7, "30d": 30, "90d": 90}
 """Numbers of days of the presets that end today."""
@@ -55,9 +63,23 @@ class Period:
         """Return the intervals that the chart of this period can have."""
         return tuple(name for name in INTERVALS if (self.days or 3_650) <= INTERVAL_DAYS_MAX[name])
 
+    def step(self, direction: Literal[-1, 1]) -> dict[str, str] | None:
+        """Return the parameters of the period directly before or after this one; None if there is none."""
+        if self.first is None or (direction > 0 and self.end is None):
+            return None
+        day = self.first - _DAY if direction < 0 else self.last + _DAY
+        if not FIRST_DAY <= day <= LAST_DAY:
+            return None
+        if self.name in CALENDAR or self.first == self.last:
+            return {"period": self.name if self.name in CALENDAR else "day", "date": day.isoformat()}
+        other = max(day + direction * (self.last - self.first), FIRST_DAY)
+        first, last = sorted((day, other))
+        return {"period": CUSTOM, "from": first.isoformat(), "to": last.isoformat()}
+
     def previous(self, now: datetime) -> "Period | None":
-        """Return the period with which this period is compared: the period of the same length directly before it, or
-        for the last 12 months the one that begins a year earlier. Return None for all time.
+        """Return the period with which this period is compared: the period of the same length directly before it, the
+        calendar month or year before it, or for the last 12 months the period that begins a year earlier. Return None
+        for all time.
 
         If this period ends now, the previous one ends at the same time of its last day.
 
@@ -67,11 +89,15 @@ class Period:
         length = self.days
         if self.first is None or length is None:
             return None
+        if self.name in CALENDAR:
+            length = (self.first - _calendar(self.name, self.first - _DAY)[0]).days
         # Of the last 12 months, a chart compares each month with the same month a year earlier.
         days = length if self.name != YEAR else (self.first - self.first.replace(year=self.first.year - 1)).days
         if self.interval == "week":
             days = max(days - days % 7, length + -length % 7)
         first, last = self.first - days * _DAY, self.last - days * _DAY
+        if self.name in CALENDAR:
+            last = self.first - _DAY if self.end is not None else min(last, self.first - _DAY)
         end = _midnight(last + _DAY, self.zone) if self.end is not None else _shifted(now, days, self.zone)
         return replace(self, first=first, last=last, start=_midnight(first, self.zone), end=min(end, self.start))
 
@@ -86,6 +112,9 @@ def parse(values: Mapping[str, str], zone: ZoneInfo, now: datetime, faults: list
     days: tuple[date | None, date] | None = None
     if name == CUSTOM:
         days = _custom(values, today, faults)
+    elif name in CALENDAR:
+        day = _day(values, "date", today, faults)
+        days = _past(_calendar(name, day), today, faults) if day else None
     elif name in PRESETS:
         days = _preset(name, today)
     else:
@@ -117,10 +146,27 @@ def _custom(values: Mapping[str, str], today: date, faults: list[str]) -> tuple[
     if first > last:
         faults.append(f"The first day, {first}, is after the last day, {last}; these are the last 30 days.")
         return None
+    return _past((first, last), today, faults)
+
+
+def _past(days: tuple[date, date], today: date, faults: list[str]) -> tuple[date, date] | None:
+    """Return the first and last day without days in the future. Add a fault if all of them are in the future."""
+    first, last = days
     if first > today:
         faults.append(f"The first day, {first}, is in the future; these are the last 30 days.")
         return None
     return first, min(last, today)
+
+
+def _calendar(name: str, day: date) -> tuple[date, date]:
+    """Return the first and last day of the period of CALENDAR that contains a day. A week begins on Monday."""
+    if name == "year":
+        return date(day.year, 1, 1), date(day.year, 12, 31)
+    if name == "month":
+        first = day.replace(day=1)
+        return first, (first + 31 * _DAY).replace(day=1) - _DAY
+    monday = day - day.weekday() * _DAY
+    return (monday, monday + 6 * _DAY) if name == "week" else (day, day)
 
 
 def _day(values: Mapping[str, str], name: str, default: date, faults: list[str]) -> date | None:

@@ -1,18 +1,17 @@
 """Pages as HTML: templates with escaped values, and the headers that every page has."""
 
-import re
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jinja2
-import jinja2.ext
 from starlette.responses import RedirectResponse, Response
 
 from api.dashboard.web import links, locale
 from api.dashboard.web.assets import assets
-from api.dashboard.web.period import PRESETS
-from api.dashboard.web.view import View
+from api.dashboard.web.forms import sentence
+from api.dashboard.web.period import KEYS, PRESETS
+from api.dashboard.web.view import TRAFFIC, View
 from api.dashboard.web.visit import Visit
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
@@ -30,7 +29,6 @@ HEADERS = {
     "Vary": "Accept-Language, Cookie, HX-Request",
 }
 """Headers of every page. `no-store`: the numbers change, and another user of the browser must not see the page."""
-_INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
 NOTICE = "notice"
 """Query parameter with the name of the notice that a page shows after a form."""
 
@@ -46,7 +44,7 @@ def counts_page(
     view: View, template: str, *, title: str, tab: str, headers: dict[str, str] | None = None, **values: Any
 ) -> Response:
     """Return a page of counts, with the status 400 if a parameter is invalid."""
-    shared = {"tab": tab, "zone_name": view.zone.key, "view": view, "presets": PRESETS}
+    shared = {"tab": tab, "zone_name": view.zone.key, "view": view, "presets": PRESETS, "period_keys": KEYS}
     return page(view.visit, template, title=title, status=view.status, headers=headers, **shared, **values)
 
 
@@ -64,23 +62,11 @@ def redirect(visit: Visit, path: str, **parameters: str | None) -> Response:
     return RedirectResponse(target, 303)
 
 
-class _Unindented(jinja2.ext.Extension):
-    """Extension that removes the indentation of the lines of HTML templates: 10 % of the size of a page with a long
-    table.
-
-    Values are not changed, and neither are the templates of recipes, which are shown as text.
-    """
-
-    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
-        return _INDENTATION.sub("", source) if name and name.endswith(".html") else source
-
-
 @cache
 def environment() -> jinja2.Environment:
     """Return the environment of all templates. A misspelled name is an error."""
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
-        extensions=[_Unindented],
         autoescape=jinja2.select_autoescape(["html"]),  # a recipe is a text, which its page escapes
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -106,4 +92,6 @@ def _globals(visit: Visit) -> dict[str, Any]:
         "clock": lambda value: locale.clock(value, visit.zone, visit.locale),
         "ago": lambda value: locale.ago(value, visit.now),
         "duration": locale.duration,
+        "kind_names": TRAFFIC,
+        "sentence": sentence,
     }

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Literal
+from typing import Literal, cast
 
 from anyio import CapacityLimiter
 from starlette.concurrency import run_in_threadpool
@@ -13,10 +13,11 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from api.accounts import sessions, share_links
+from api.accounts.share_links import ShareLink
 from api.accounts.users import User
 from api.dashboard.web import cookies, csrf, forms, links
 from api.dashboard.web.forms import Form
-from api.dashboard.web.visit import Visit
+from api.dashboard.web.visit import ProjectVisit, Visit
 from api.http.problems import Problem
 from api.reports import threads
 from api.state import state_of
@@ -48,12 +49,13 @@ class Access(Enum):
 class Page:
     """A page, or a form that a page posts, with the function that responds to it in a thread.
 
+    The function gets a `ProjectVisit` if the path has a project or a share link.
     `body_bytes_max` is the maximum size of the form. `limit` is the limit on the number of pages that run at once.
     """
 
     method: Literal["GET", "POST"]
     path: str
-    respond: Callable[[Visit], Response]
+    respond: Callable[[ProjectVisit], Response]
     access: Access
     body_bytes_max: int = forms.BODY_BYTES_MAX
     limit: CapacityLimiter | None = None
@@ -84,7 +86,7 @@ def _endpoint(pages: Mapping[str, Page]) -> Callable[[Request], object]:
                 # Checked before the body is read, so that a stranger cannot send a large one, and again after it.
                 await run_in_threadpool(lambda: authorise(_visit(request), page.access))
                 form = await forms.read(request, page.body_bytes_max)
-            visit = await run_in_threadpool(lambda: authorise(_visit(request, form), page.access))
+            visit = cast("ProjectVisit", await run_in_threadpool(lambda: authorise(_visit(request, form), page.access)))
             if page.limit is None:
                 response = await run_in_threadpool(page.respond, visit)
             else:
@@ -119,9 +121,9 @@ def authorise(visit: Visit, access: Access) -> Visit:
         raise SignInRequired
     if access is Access.OWNER and user.role != "owner":
         raise Problem("forbidden", f"{user.name} may look at everything; only an owner may change something")
+    visit = replace(visit, user=user)
     id = visit.request.path_params.get("project")
-    project = None if id is None else projects.find(visit.state.control, id)
-    return replace(visit, user=user, project=project)
+    return visit if id is None else _of_project(visit, id)
 
 
 def user_of(visit: Visit) -> User | None:
@@ -134,7 +136,14 @@ def _shared(visit: Visit) -> Visit:
     share = share_links.find(visit.state.control, visit.path_parameter("share"))
     if share is None:
         raise Problem("not-found", "this link was revoked, or it is incomplete: ask for a new one")
-    return replace(visit, share=share, project=projects.find(visit.state.control, share.project))
+    return _of_project(visit, share.project, share)
+
+
+def _of_project(visit: Visit, id: str, share: ShareLink | None = None) -> ProjectVisit:
+    project = projects.find(visit.state.control, id)
+    return ProjectVisit(
+        visit.request, visit.state, visit.now, visit.user, form=visit.form, project=project, share=share
+    )
 
 
 def _to_sign_in(visit: Visit) -> Response:

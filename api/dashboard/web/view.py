@@ -7,9 +7,10 @@ from functools import cached_property
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from api.dashboard.web import locale
 from api.dashboard.web import period as periods
 from api.dashboard.web.period import Period
-from api.dashboard.web.visit import Visit
+from api.dashboard.web.visit import ProjectVisit
 from api.http.parameters import Values
 from api.http.problems import Problem
 from api.reports import parameters
@@ -54,13 +55,12 @@ VALUE_NAMES: Mapping[str, Mapping[str, str]] = {
     },
 }
 """Names of values by dimension. Another value is shown as it is stored."""
-_RANGE = ("period", "from", "to", "compare", "interval", "zone")
+_PERIOD = ("period", "date", "from", "to", "interval")
+_RANGE = (*_PERIOD, "compare", "zone")
 _PLACE = ("page", "sort")
 """Parameters for the place in a table, which a link to other counts leaves out."""
 ERRORS = "/errors"
 """End of the path of the page of errors."""
-PAGES_MAX = 100_000
-"""Maximum number of a page of a table."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -76,8 +76,7 @@ class Chip:
 class View:
     """The counts that a page shows. All of them are of one moment."""
 
-    def __init__(self, visit: Visit) -> None:
-        assert visit.project is not None
+    def __init__(self, visit: ProjectVisit) -> None:
         self.visit, self.project = visit, visit.project
         self.faults: list[str] = []
         """Sentences about invalid parameters. The page shows them, with the status 400."""
@@ -147,6 +146,11 @@ class View:
         own = self.visit.request.url.path.removeprefix(self._prefix)
         return self.visit.href(own if path is None else path, **(known | changed))
 
+    def in_period(self, name: str | Mapping[str, str], path: str | None = None, /, **changes: str | None) -> str:
+        """Return the address of a page in another period: the name of one, or its parameters."""
+        other = {"period": name} if isinstance(name, str) else name
+        return self.link(path, **{**dict.fromkeys(_PERIOD), **other, **changes})
+
     def tab(self, path: str) -> str:
         """Return the address of another page of counts, with the period, comparison and filters of this address.
 
@@ -166,11 +170,8 @@ class View:
 
     def page_number(self) -> int:
         """Return the number of a table's page, from 1, by the parameter `page`. Add an invalid number to the faults."""
-        text = self.values.get("page", "1")
-        number = int(text) if text.isascii() and text.isdigit() and len(text) < 8 else 0
-        if not 1 <= number <= PAGES_MAX:
-            self.faults.append(f"There is no page “{text[:40]}” of the table; this is the first one.")
-            return 1
+        number, fault = self.visit.page_of()
+        self.faults += [fault] if fault else []
         return number
 
     def hidden(self, *without: str) -> dict[str, str]:
@@ -187,6 +188,20 @@ class View:
             for name, value in self.filters.fields.items()
             if name not in self._fixed
         ]
+
+    @property
+    def period_name(self) -> str:
+        """Return the name of the period, or its days: Last 30 days, or November 2026."""
+        period, viewer = self.period, self.visit.locale
+        if period.name in periods.PRESETS and "date" not in self.values:
+            return periods.PRESETS[period.name]
+        assert period.first is not None
+        if period.name == "year":
+            return str(period.first.year)
+        if period.name == "month":
+            return locale.month(period.first, viewer)
+        days = dict.fromkeys((locale.day(period.first, viewer), locale.day(period.last, viewer)))
+        return " \N{EN DASH} ".join(days)
 
     @property
     def no_filters(self) -> dict[str, None]:

@@ -18,6 +18,8 @@ from api.state import State
 from warehouse.control.projects import Project
 
 UTC = ZoneInfo("UTC")
+PAGES_MAX = 40_000
+"""Maximum number of a page of a list: its first row is within the API's maximum offset."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Visit:
     """A request to a page. `form` is empty for a GET.
 
     `routes.authorise` sets the other fields after it has checked the rights: `user` is None without a valid session and
-    on shared pages, `project` is that of the path or of the share link, and `share` is the share link of a shared page.
+    on shared pages.
     """
 
     request: Request
@@ -33,7 +35,6 @@ class Visit:
     now: datetime
     user: User | None = None
     project: Project | None = None
-    share: ShareLink | None = None
     form: Form = field(default_factory=Form)
 
     @property
@@ -53,7 +54,8 @@ class Visit:
 
     @property
     def is_shared(self) -> bool:
-        return self.share is not None
+        """Return whether the page is open to everybody who has a share link."""
+        return False
 
     @property
     def is_htmx(self) -> bool:
@@ -75,13 +77,11 @@ class Visit:
         """Return the query parameters. Of a repeated one the last value counts."""
         return dict(self.request.query_params)
 
-    def page_of(self, pages: int) -> tuple[int, str | None]:
+    def page_of(self, pages: int = PAGES_MAX) -> tuple[int, str | None]:
         """Return the number of the page of a list that the address names; 1 and a sentence if there is no such page."""
         text = self.parameters.get("page", "1")
-        number = int(text) if text.isascii() and text.isdigit() and len(text) < 8 else 0
-        if 1 <= number <= pages:
-            return number, None
-        return 1, f"There is no page “{text[:40]}”; this is the first one."
+        number = number_of(text, pages)
+        return (1, f"There is no page “{text[:40]}”; this is the first one.") if number is None else (number, None)
 
     def path_parameter(self, name: str) -> str:
         """Return a part of the path, decoded."""
@@ -96,3 +96,21 @@ class Visit:
     def public_url(self) -> str:
         """Return the address of the service for visitors, without a slash at its end."""
         return links.public_url(self.request, self.base_url)
+
+
+@dataclass(frozen=True)
+class ProjectVisit(Visit):
+    """A request to a page of a project: the project of the path, or of the share link `share` of a shared page."""
+
+    project: Project = field(kw_only=True)
+    share: ShareLink | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        return self.share is not None
+
+
+def number_of(text: str, maximum: int) -> int | None:
+    """Return the number from 1 to `maximum` that a text is; None for another text."""
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 8 else 0
+    return number if 1 <= number <= maximum else None

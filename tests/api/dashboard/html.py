@@ -16,12 +16,16 @@ class Html(HTMLParser):
         self.texts: list[str] = []
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self._heading, self._in_heading, self._in_cell = "", False, False
+        self._outside: list[str] = []
+        """The headings before the open `<details>`."""
         self.feed(text)
         self.close()
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attributes)))
-        if tag in ("h1", "h2", "summary") and not self._in_cell:
+        if tag == "details":
+            self._outside.append(self._heading)
+        elif tag in ("h1", "h2", "summary") and not self._in_cell:
             self._heading, self._in_heading = "", True
         elif tag == "tr":
             self.tables.setdefault(self._heading.strip(), []).append([])
@@ -31,7 +35,9 @@ class Html(HTMLParser):
             self._in_cell = True
 
     def handle_endtag(self, tag: str) -> None:
-        if tag in ("h1", "h2", "summary"):
+        if tag == "details":
+            self._heading = self._outside.pop()
+        elif tag in ("h1", "h2", "summary"):
             self._in_heading = False
         elif tag in ("td", "th", "table"):
             self._in_cell = False

@@ -27,7 +27,7 @@ def test_error_page_under_a_project_has_its_tabs_for_users(dashboard: Dashboard)
     ):
         response = dashboard.visitor(role).get(path, headers=BROWSER)
         assert response.status_code == 404
-        assert (f'href="/projects/{PROJECT}/jobs"' in response.text) is has_tabs, path
+        assert (f'href="/projects/{PROJECT}/setup"' in response.text) is has_tabs, path
         assert (f'href="/projects/{PROJECT}"' in response.text) is has_tabs, path
 
 
@@ -47,9 +47,9 @@ def test_static_file_is_cached_for_ever_and_an_unknown_one_is_not_found(dashboar
         assert dashboard.client.get(other).status_code == 404
 
 
-def test_static_file_is_compressed_if_the_browser_accepts_it_and_a_page_is_not(dashboard: Dashboard) -> None:
+def test_page_and_static_file_are_compressed_if_the_browser_accepts_it(dashboard: Dashboard) -> None:
     page = dashboard.client.get("/nowhere", headers=BROWSER | {"Accept-Encoding": "gzip"})
-    assert "content-encoding" not in page.headers
+    assert page.headers["content-encoding"] == "gzip"
     address = "/static/" + page.text.split("/static/", 2)[2].split('"')[0]
     with dashboard.client.stream("GET", address, headers={"Accept-Encoding": "gzip"}) as response:
         packed = b"".join(response.iter_raw())

@@ -33,7 +33,8 @@ def test_first_of_two_values_is_returned() -> None:
     ],
 )
 def test_etag_matches_strong_and_weak(if_none_match: str, expected: bool) -> None:
-    assert matches_etag(request((b"if-none-match", if_none_match.encode())), ETAG) is expected
+    for etag in (ETAG, f"W/{ETAG}"):
+        assert matches_etag(request((b"if-none-match", if_none_match.encode())), etag) is expected
 
 
 def test_request_without_if_none_match_matches_no_etag() -> None:

@@ -1,9 +1,18 @@
-"""The media type of a response by its quality in the Accept header."""
+"""The media type of a response by its quality in the Accept header, and its coding by Accept-Encoding."""
+
+import asyncio
+import zlib
 
 import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from starlette.testclient import TestClient
+from starlette.types import Message, Receive, Scope, Send
 
-from api.http.negotiation import accepted
+from api.http.negotiation import Compression, accepted
 from api.http.problems import Problem
 
 JSON, CSV, PARQUET = "application/json", "text/csv", "application/vnd.apache.parquet"
@@ -46,3 +55,75 @@ def test_unavailable_media_type_is_rejected_with_the_available_ones(accept: str)
         media_type(accept)
     assert raised.value.kind == "not-acceptable"
     assert raised.value.detail == f"the report is available as {JSON}, {CSV} or {PARQUET}"
+
+
+TEXT = b"a line of a table\n" * 400
+
+
+async def respond(request: Request) -> Response:
+    """Return TEXT in the media type of the path, in two chunks for a path that ends with a slash."""
+    kind = request.path_params["kind"]
+    headers = {"Vary": "Cookie", "ETag": 'W/"1"'}
+    if kind.endswith("/"):
+        return StreamingResponse(iter([TEXT, TEXT]), 200, headers, kind[:-1])
+    return Response(TEXT if kind != "text/short" else b"short", 200, headers, kind)
+
+
+@pytest.fixture(scope="module")
+def client() -> TestClient:
+    route = Route("/{kind:path}", respond, methods=["GET", "POST"])
+    return TestClient(Starlette(routes=[route], middleware=[Middleware(Compression)]))
+
+
+def sent(client: TestClient, method: str, path: str, accept: str) -> tuple[str | None, int]:
+    """Return the coding and the number of bytes of a response."""
+    with client.stream(method, path, headers={"Accept-Encoding": accept}) as response:
+        return response.headers.get("content-encoding"), len(b"".join(response.iter_raw()))
+
+
+@pytest.mark.parametrize("path", ["/text/html", "/application/json", "/text/csv/"])
+def test_large_response_to_get_is_compressed_if_the_client_accepts_gzip(client: TestClient, path: str) -> None:
+    coding, size = sent(client, "GET", path, "gzip, br")
+    assert (coding, size < len(TEXT) / 10) == ("gzip", True)
+    for accept in ("", "br", "gzip;q=0"):
+        assert sent(client, "GET", path, accept) == (None, len(TEXT) * (2 if path.endswith("/") else 1))
+    for accept in ("gzip", "identity"):
+        headers = client.get(path, headers={"Accept-Encoding": accept}).headers
+        assert (headers["vary"], headers["etag"]) == ("Cookie, Accept-Encoding", 'W/"1"')
+    assert client.head("/text/html").headers["content-length"] == client.get("/text/html").headers["content-length"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/text/html"),  # may show a new key
+        ("GET", "/text/short"),
+        ("GET", "/application/vnd.apache.parquet/"),
+        ("GET", "/text/event-stream/"),
+    ],
+)
+def test_response_that_stays_as_it_is(client: TestClient, method: str, path: str) -> None:
+    assert sent(client, method, path, "gzip")[0] is None
+
+
+def test_each_chunk_is_sent_before_the_next_is_computed() -> None:
+    computed: list[bytes] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/csv")]})
+        for number in range(3):
+            await send({"type": "http.response.body", "body": TEXT, "more_body": number < 2})
+            computed.append(decoder.decompress(b"".join(body)))
+            body.clear()
+
+    async def send(message: Message) -> None:
+        body.append(message.get("body", b""))
+
+    async def receive() -> Message:
+        raise NotImplementedError
+
+    body: list[bytes] = []
+    decoder = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    scope = {"type": "http", "method": "GET", "headers": [(b"accept-encoding", b"gzip")]}
+    asyncio.run(Compression(app)(scope, receive, send))
+    assert computed == [TEXT] * 3

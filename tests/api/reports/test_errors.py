@@ -144,3 +144,24 @@ def test_range_that_ends_before_it_begins_is_refused(site: httpx.Client) -> None
 def test_project_without_errors_has_an_empty_list(site: httpx.Client) -> None:
     assert site.get("errors").json() == {"errors": [], "hasMore": False}
     assert site.get("errors", headers={"Accept": CSV}).text.count("\n") == 1
+
+
+def test_errors_by_path_have_one_row_for_each_path(errors: httpx.Client) -> None:
+    page = errors.get("errors?by=path&limit=2").json()
+    assert (page["errors"], page["hasMore"]) == ([], True)
+    assert page["paths"][0] == {
+        "path": "/old",
+        "requests": 3,
+        "agents": 2,
+        "statuses": [404, 410],
+        "firstSeen": "2026-09-02T10:00:00Z",
+        "lastSeen": "2026-09-04T10:00:00Z",
+    }
+    table = errors.get("errors?by=path", headers={"Accept": CSV})
+    assert [line.split(",")[:4] for line in table.text.splitlines()] == [
+        ["path", "requests", "agents", "statuses"],
+        ["/old", "3", "2", "404 410"],
+        ["/older", "2", "1", "404 503"],
+        ["", "1", "0", "404"],
+    ]
+    problem(errors.get("errors?by=agent"), 400)

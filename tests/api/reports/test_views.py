@@ -371,7 +371,7 @@ def test_etag_changes_when_a_hit_arrives(site: httpx.Client, kind: str) -> None:
 
     tag = export().headers["etag"]
     assert export().headers["etag"] == tag
-    for etag in (tag, f"W/{tag}", f'"other", {tag}', "*"):
+    for etag in (tag, tag.removeprefix("W/"), f'"other", {tag}', "*"):
         response = export(etag)
         assert (response.status_code, response.content, response.headers["etag"]) == (304, b"", tag)
     assert export('"other"').status_code == 200

@@ -26,7 +26,7 @@ def test_script_is_small_and_any_page_may_load_it(service: Running) -> None:
 def test_script_that_the_browser_has_is_not_sent_again(service: Running) -> None:
     url = f"{service.url}/beacon.js"
     tag = httpx.get(url).headers["etag"]
-    for etag in (tag, f"W/{tag}", f'"other", {tag}', "*"):
+    for etag in (tag, tag.removeprefix("W/"), f'"other", {tag}', "*"):
         response = httpx.get(url, headers={"If-None-Match": etag})
         assert (response.status_code, response.content, response.headers["etag"]) == (304, b"", tag)
     assert httpx.get(url, headers={"If-None-Match": '"other"'}).status_code == 200

@@ -187,18 +187,20 @@ def test_series_of_a_project_without_a_hit_begins_at_the_start_of_the_range(repo
 
 
 @pytest.mark.parametrize("interval", ["day", "week", "month"])
-def test_series_by_purpose_are_those_with_a_filter_by_the_purpose(site: Site, reports: Reports, interval: str) -> None:
-    purposes = ("training", "search", None)
-    site.post(*(view(ts=NOON - number * 7 * DAY / 2, **AI, purpose=purposes[number % 3]) for number in range(12)))
+def test_series_by_operator_are_those_with_a_filter_by_the_operator(
+    site: Site, reports: Reports, interval: str
+) -> None:
+    operators = ("OpenAI", "Meta", None)
+    site.post(*(view(ts=NOON - number * 7 * DAY / 2, **AI, operator=operators[number % 3]) for number in range(12)))
     site.load()
-    site.post(view(ts=NOON, **AI, purpose="search"), view(ts=NOON))
+    site.post(view(ts=NOON, **AI, operator="Meta"), view(ts=NOON))
     query, snapshot = replace(EVERYTHING, start=NOON - 30 * DAY, end=NOON + DAY), reports.take()
-    by_purpose = reports.series_by_purpose(snapshot, query, interval)
-    assert by_purpose.keys() == {"training", "search"}
-    for purpose, rows in by_purpose.items():
-        filtered = replace(query, filters=Filters(purpose=purpose))
+    by_operator = reports.series_by_operator(snapshot, query, interval)
+    assert by_operator.keys() == {"OpenAI", "Meta"}
+    for operator, rows in by_operator.items():
+        filtered = replace(query, filters=Filters(operator=operator))
         assert rows.equals(reports.series(snapshot, filtered, interval, ZoneInfo("UTC"))[1])
-        assert sum(rows["ai"].to_pylist()) == {"training": 3, "search": 4}[purpose]
+        assert sum(rows["ai"].to_pylist()) == {"OpenAI": 3, "Meta": 4}[operator]
 
 
 def test_totals_of_a_series_are_those_of_the_views(site: Site, reports: Reports) -> None:

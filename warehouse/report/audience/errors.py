@@ -7,7 +7,7 @@ the table has no shorter time. The source policy of a project does not apply: th
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, Literal
 
 import duckdb
 import pyarrow as pa
@@ -19,6 +19,7 @@ from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot
 
 FIRST_DAY, LAST_DAY = date(1, 1, 1), date(9999, 12, 31)
+GroupBy = Literal["path", "agent"]
 _COLUMNS = "project_id, date, path, traffic, agent, status, requests, first_seen, last_seen"
 _CHOSEN = f"""
 WITH counted AS (SELECT {_COLUMNS} FROM {{files}} UNION ALL SELECT {_COLUMNS} FROM hot),
@@ -26,12 +27,16 @@ chosen AS (FROM counted WHERE project_id = $project AND date >= $first AND date 
 """
 _ADDED_UP = "sum(requests)::BIGINT AS requests, min(first_seen) AS first_seen, max(last_seen) AS last_seen"
 _ROWS = f"""
-SELECT path, agent, traffic, status, {_ADDED_UP} {{more}}
-FROM {{rows}} GROUP BY path, agent, traffic, status
+SELECT path, agent, traffic, status, {_ADDED_UP}
+FROM chosen GROUP BY path, agent, traffic, status
 ORDER BY requests DESC, path NULLS LAST, agent NULLS LAST, status, traffic
 """
-_BY_DAY = f"(SELECT path, agent, traffic, status, date, {_ADDED_UP} FROM chosen GROUP BY ALL)"
-_DAYS = ", list(date) AS days, list(requests) AS requests_of_days"
+_GROUPS = f"""
+SELECT {{by}}, {_ADDED_UP}, count(DISTINCT {{other}}) AS {{other}}s, list_sort(list(DISTINCT status)) AS statuses,
+  bool_or(traffic = 'ai') AS has_ai, list(date) AS days, list(requests) AS requests_of_days
+FROM chosen GROUP BY {{by}} ORDER BY {{by}} IS NULL, requests DESC, {{by}} LIMIT $limit OFFSET $offset
+"""
+_OTHER = {"path": "agent", "agent": "path"}
 _FILTERS = {
     "traffic": "traffic = $traffic",
     "agent": "agent = $agent",
@@ -65,14 +70,14 @@ class ErrorQuery:
 
 def rows(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, query: ErrorQuery) -> pa.Table:
     """Return the rows of `Reports.errors`. `snapshot` is of `daily_errors`."""
-    return _counted(database, snapshot, query, _ROWS.format(more="", rows="chosen"))
+    return _counted(database, snapshot, query, _ROWS)
 
 
-def trends(
-    database: duckdb.DuckDBPyConnection, snapshot: Snapshot, query: ErrorQuery, offset: int, limit: int
+def groups(
+    database: duckdb.DuckDBPyConnection, snapshot: Snapshot, query: ErrorQuery, by: GroupBy, offset: int, limit: int
 ) -> pa.Table:
-    """Return the rows of `Reports.error_trends`."""
-    sql = f"{_ROWS.format(more=_DAYS, rows=_BY_DAY)} LIMIT $limit OFFSET $offset"
+    """Return the rows of `Reports.error_groups`."""
+    sql = _GROUPS.format(by=by, other=_OTHER[by])
     return _counted(database, snapshot, query, sql, offset=offset, limit=limit)
 
 

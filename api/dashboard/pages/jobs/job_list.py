@@ -11,22 +11,20 @@ from api.dashboard.pages.jobs.prompt_form import Refusal
 from api.dashboard.pages.jobs.readiness import readiness
 from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
-from api.dashboard.web.visit import Visit
+from api.dashboard.web.visit import ProjectVisit
 
 PATH = "/projects/{project}/jobs"
 PAGE_JOBS = 25
-PAGES_MAX = 40_000
-"""Maximum page number: its first row is within the API's maximum offset."""
 
 
-def job_list(visit: Visit) -> Response:
+def job_list(visit: ProjectVisit) -> Response:
     """Respond with the jobs of a project, newest first."""
     return _page(visit, 200, {})
 
 
-def start(visit: Visit) -> Response:
+def start(visit: ProjectVisit) -> Response:
     """Start a job with the posted prompt, and redirect to the page of the job."""
-    project = _project(visit)
+    project = visit.project.id
 
     def enqueue(prompt: str, key: str, now_us: int) -> QueuedPrompt:
         return store.create(visit.state.control, project, prompt, key, now_us)
@@ -37,9 +35,9 @@ def start(visit: Visit) -> Response:
     return render.redirect(visit, f"/projects/{project}/jobs/{outcome.id}")
 
 
-def _page(visit: Visit, status: int, headers: dict[str, str]) -> Response:
+def _page(visit: ProjectVisit, status: int, headers: dict[str, str]) -> Response:
     chosen = _status(visit.parameters.get("status", ""))
-    number = page_number(visit.parameters.get("page"))
+    number, _ = visit.page_of()
     jobs, has_more = _jobs(visit, chosen, number)
     return render.page(
         visit,
@@ -60,27 +58,15 @@ def _page(visit: Visit, status: int, headers: dict[str, str]) -> Response:
     )
 
 
-def _jobs(visit: Visit, status: Status | None, number: int) -> tuple[list[JobView], bool]:
+def _jobs(visit: ProjectVisit, status: Status | None, number: int) -> tuple[list[JobView], bool]:
     engine = visit.state.control
-    jobs, has_more = store.list_page(engine, _project(visit), status, PAGE_JOBS, (number - 1) * PAGE_JOBS)
+    jobs, has_more = store.list_page(engine, visit.project.id, status, PAGE_JOBS, (number - 1) * PAGE_JOBS)
     summaries = journal.summaries(engine, [job.id for job in jobs], prompt_form.now_us(visit))
     return [job_view(job, summary_of(summaries, job.id)) for job in jobs], has_more
 
 
-def page_number(text: str | None) -> int:
-    """Return the number of a page from its address; 1 if it is missing or invalid."""
-    if text is None or not (text.isascii() and text.isdecimal() and len(text) <= len(str(PAGES_MAX))):
-        return 1
-    return max(1, min(int(text), PAGES_MAX))
-
-
 def _status(text: str) -> Status | None:
     return Status(text) if text in tuple(Status) else None
-
-
-def _project(visit: Visit) -> str:
-    assert visit.project is not None
-    return visit.project.id
 
 
 PAGES = (Page("GET", PATH, job_list, Access.PROJECT), Page("POST", PATH, start, Access.OWNER))

@@ -11,13 +11,12 @@ from agent.jobs.job import Job, check_id
 from agent.jobs.store import QueuedPrompt
 from api.dashboard.pages.jobs import prompt_form
 from api.dashboard.pages.jobs.job_list import PATH as LIST
-from api.dashboard.pages.jobs.job_list import page_number
-from api.dashboard.pages.jobs.job_view import JobView, job_view, sentence, summary_of, turn_view, whole_turn_view
+from api.dashboard.pages.jobs.job_view import JobView, job_view, summary_of, turn_view
 from api.dashboard.pages.jobs.prompt_form import Refusal
 from api.dashboard.pages.jobs.readiness import readiness
 from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
-from api.dashboard.web.visit import Visit
+from api.dashboard.web.visit import PAGES_MAX, ProjectVisit, number_of
 from api.http import problems
 from api.http.problems import KINDS, Problem
 
@@ -38,7 +37,7 @@ class _Place:
         return (self.page - 1) * PAGE_TURNS
 
 
-def job_page(visit: Visit) -> Response:
+def job_page(visit: ProjectVisit) -> Response:
     """Respond with a job; for htmx, with the part that changes while the job is active."""
     job = _find(visit)
     if visit.is_htmx:
@@ -46,19 +45,19 @@ def job_page(visit: Visit) -> Response:
     return _page(visit, job, 200, {})
 
 
-def turn_page(visit: Visit) -> Response:
+def turn_page(visit: ProjectVisit) -> Response:
     """Respond with the whole prompt and log of a turn."""
     job = _find(visit)
-    number = page_number(visit.path_parameter("turn"))
-    turns = journal.turns(visit.state.control, job.id, 1, number - 1)
+    number = number_of(visit.path_parameter("turn"), PAGES_MAX)
+    turns = journal.turns(visit.state.control, job.id, 1, number - 1) if number else []
     if not turns:
-        raise Problem("not-found", f"the job has no prompt {number}")
-    turn = whole_turn_view(turns[0], visit.now)
+        raise Problem("not-found", "the job has no prompt with this number")
+    turn = turn_view(turns[0], visit.now, is_whole=True)
     title = f"Prompt {number}"
     return render.page(visit, "jobs/turn.html", title=title, tab="Agent jobs", job=_view(visit, job), turn=turn)
 
 
-def follow_up(visit: Visit) -> Response:
+def follow_up(visit: ProjectVisit) -> Response:
     """Send the posted prompt to the job."""
     job = _find(visit)
 
@@ -71,7 +70,7 @@ def follow_up(visit: Visit) -> Response:
     return _to_job(visit, job)
 
 
-def cancel(visit: Visit) -> Response:
+def cancel(visit: ProjectVisit) -> Response:
     """Cancel an active job."""
     job = _find(visit)
     try:
@@ -81,7 +80,7 @@ def cancel(visit: Visit) -> Response:
     return _to_job(visit, job)
 
 
-def archive(visit: Visit) -> Response:
+def archive(visit: ProjectVisit) -> Response:
     """Archive a job that is not active."""
     job = _find(visit)
     try:
@@ -91,23 +90,22 @@ def archive(visit: Visit) -> Response:
     return _to_job(visit, job)
 
 
-def _find(visit: Visit) -> Job:
-    assert visit.project is not None
+def _find(visit: ProjectVisit) -> Job:
     return store.find(visit.state.control, visit.project.id, check_id(visit.path_parameter("job")))
 
 
-def _to_job(visit: Visit, job: Job) -> Response:
+def _to_job(visit: ProjectVisit, job: Job) -> Response:
     return render.redirect(visit, f"/projects/{job.project}/jobs/{job.id}")
 
 
-def _refused(visit: Visit, error: JobNotActive | JobStillActive) -> Response:
+def _refused(visit: ProjectVisit, error: JobNotActive | JobStillActive) -> Response:
     """Respond with the job, and with the reason beside its buttons."""
     problem = problems.of(visit.request, error)
-    visit.form.fault("action", sentence(problem.detail))
+    visit.form.fault("action", problem.detail)
     return _page(visit, _find(visit), KINDS[problem.kind].status, {})
 
 
-def _page(visit: Visit, job: Job, status: int, headers: dict[str, str]) -> Response:
+def _page(visit: ProjectVisit, job: Job, status: int, headers: dict[str, str]) -> Response:
     values = _live(visit, job)
     return render.page(
         visit,
@@ -124,7 +122,7 @@ def _page(visit: Visit, job: Job, status: int, headers: dict[str, str]) -> Respo
     )
 
 
-def _live(visit: Visit, job: Job) -> dict[str, Any]:
+def _live(visit: ProjectVisit, job: Job) -> dict[str, Any]:
     """Return the values of the part of the page that changes while the job is active."""
     view = _view(visit, job)
     place = _place(visit, view.turns)
@@ -138,16 +136,15 @@ def _live(visit: Visit, job: Job) -> dict[str, Any]:
     }
 
 
-def _view(visit: Visit, job: Job) -> JobView:
+def _view(visit: ProjectVisit, job: Job) -> JobView:
     summaries = journal.summaries(visit.state.control, [job.id], prompt_form.now_us(visit))
     return job_view(job, summary_of(summaries, job.id))
 
 
-def _place(visit: Visit, turns: int) -> _Place:
+def _place(visit: ProjectVisit, turns: int) -> _Place:
     """Return the page that the address names, by default the last one."""
     pages = max(1, -(-turns // PAGE_TURNS))
-    named = visit.parameters.get("page")
-    return _Place(pages if named is None else min(page_number(named), pages), pages)
+    return _Place(number_of(visit.parameters.get("page", ""), pages) or pages, pages)
 
 
 PAGES = (

@@ -6,7 +6,8 @@ from urllib.parse import urlsplit
 
 from agent.jobs import journal, store
 from agent.jobs.job import Job, Status
-from agent.jobs.journal import Entry, EntryKind, Summary, Turn
+from agent.jobs.journal import EntryKind, Summary, Turn
+from api.dashboard.web.forms import sentence
 
 PROMPT_CHARACTERS = 2_000
 """Maximum length of a prompt on the page of a job; the page of the turn has all of it."""
@@ -105,24 +106,16 @@ def job_view(job: Job, summary: Summary) -> JobView:
     )
 
 
-def sentence(detail: str) -> str:
-    """Return the detail of an error as a sentence."""
-    return f"{detail[:1].upper()}{detail[1:]}{'' if detail.endswith(('.', '!', '?')) else '.'}"
-
-
-def turn_view(turn: Turn, now: datetime) -> TurnView:
-    """Return the view of a turn with the beginning of its prompt, and the ends of its log and output."""
-    prompt = turn.prompt[:PROMPT_CHARACTERS]
-    entries = [_entry_view(entry, _end(entry.text)) for entry in turn.entries[-ENTRIES:]]
-    lengths = [len(entry.text) for entry in turn.entries]
-    is_shortened = prompt != turn.prompt or len(lengths) > ENTRIES or max(lengths, default=0) > OUTPUT_CHARACTERS
-    return _turn_view(turn, now, prompt, entries, is_shortened=is_shortened)
-
-
-def whole_turn_view(turn: Turn, now: datetime) -> TurnView:
-    """Return the view of a turn with its whole prompt and log."""
-    entries = [_entry_view(entry, entry.text) for entry in turn.entries]
-    return _turn_view(turn, now, turn.prompt, entries, is_shortened=False)
+def turn_view(turn: Turn, now: datetime, *, is_whole: bool = False) -> TurnView:
+    """Return the view of a turn: the beginning of its prompt, and the ends of its log and output, or all of them."""
+    prompt = turn.prompt if is_whole else turn.prompt[:PROMPT_CHARACTERS]
+    entries = turn.entries if is_whole else turn.entries[-ENTRIES:]
+    shown = [EntryView(moment(each.at_us), each.kind, each.text if is_whole else _end(each.text)) for each in entries]
+    is_shortened = prompt != turn.prompt or [each.text for each in shown] != [each.text for each in turn.entries]
+    ended = now if turn.ended_us is None else moment(turn.ended_us)
+    worked_s = None if turn.started_us is None else (ended - moment(turn.started_us)).total_seconds()
+    state = StateTag(_TURN_STATES[turn.state])
+    return TurnView(turn.number, state, moment(turn.created_us), worked_s, prompt, is_shortened, shown)
 
 
 def pull_request(url: str) -> PullRequest:
@@ -142,23 +135,12 @@ def moment(us: int) -> datetime:
     return datetime.fromtimestamp(us / 1_000_000, UTC)
 
 
-def _turn_view(turn: Turn, now: datetime, prompt: str, entries: list[EntryView], *, is_shortened: bool) -> TurnView:
-    ended = now if turn.ended_us is None else moment(turn.ended_us)
-    worked_s = None if turn.started_us is None else (ended - moment(turn.started_us)).total_seconds()
-    state = StateTag(_TURN_STATES[turn.state])
-    return TurnView(turn.number, state, moment(turn.created_us), worked_s, prompt, is_shortened, entries)
-
-
 def _state(job: Job, summary: Summary) -> StateTag:
     if job.status is Status.ACTIVE:
         return StateTag("Working" if summary.is_running else "Waiting")
     if job.status is Status.FAILED and job.reason == store.CANCELLED:
         return StateTag("Cancelled")
     return StateTag(STATES[job.status])
-
-
-def _entry_view(entry: Entry, text: str) -> EntryView:
-    return EntryView(moment(entry.at_us), entry.kind, text)
 
 
 def _end(text: str) -> str:

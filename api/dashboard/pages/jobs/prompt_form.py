@@ -11,8 +11,7 @@ from agent.jobs import quota
 from agent.jobs.job import PROMPT_BYTES_MAX, Job, prompt_fault
 from agent.jobs.quota import USES_MAX, Quota
 from agent.jobs.store import QueuedPrompt
-from api.dashboard.pages.jobs.job_view import sentence
-from api.dashboard.web.visit import Visit
+from api.dashboard.web.visit import ProjectVisit
 from api.http import problems
 from api.http.problems import KINDS, Problem
 from api.routes import prompts
@@ -49,15 +48,14 @@ def new_key() -> str:
     return secrets.token_urlsafe(16)
 
 
-def remaining(visit: Visit) -> RemainingPrompts:
+def remaining(visit: ProjectVisit) -> RemainingPrompts:
     """Return the prompts that the project of a visit may still send."""
-    assert visit.project is not None
     jobs, messages = quota.quotas(visit.state.control, visit.project.id, now_us(visit))
     next_job_at, next_message_at = _free_at(visit, jobs), _free_at(visit, messages)
     return RemainingPrompts(jobs.remaining, messages.remaining, USES_MAX, next_job_at, next_message_at)
 
 
-def submit(visit: Visit, enqueue: Callable[[str, str, int], QueuedPrompt]) -> Job | Refusal:
+def submit(visit: ProjectVisit, enqueue: Callable[[str, str, int], QueuedPrompt]) -> Job | Refusal:
     """Queue the posted prompt, and return its job. `enqueue` has the parameters prompt, Idempotency-Key and time.
 
     Raises:
@@ -75,24 +73,24 @@ def submit(visit: Visit, enqueue: Callable[[str, str, int], QueuedPrompt]) -> Jo
         return _refusal(problems.of(visit.request, error), visit, _REPEATED)
     except (JobArchived, NotConfigured) as error:
         problem = problems.of(visit.request, error)
-        return _refusal(problem, visit, sentence(problem.detail))
+        return _refusal(problem, visit, problem.detail)
     visit.state.agents.wake()
     return queued.job
 
 
-def now_us(visit: Visit) -> int:
+def now_us(visit: ProjectVisit) -> int:
     """Return the time of the visit in microseconds since 1970."""
     return round(visit.now.timestamp() * 1_000_000)
 
 
-def _key(visit: Visit) -> str:
+def _key(visit: ProjectVisit) -> str:
     key = visit.form.values.get("key", "")
     if _KEY.fullmatch(key) is None:
         raise Problem("invalid-body", "the form is incomplete: open the page again")
     return key
 
 
-def _prompt(visit: Visit) -> str:
+def _prompt(visit: ProjectVisit) -> str:
     """Return the prompt with the line ends of the API: browsers send CRLF."""
     visit.form.values["prompt"] = visit.form.values.get("prompt", "").replace("\r\n", "\n")
     prompt = visit.form.text("prompt", PROMPT_BYTES_MAX)
@@ -102,16 +100,16 @@ def _prompt(visit: Visit) -> str:
     return prompt
 
 
-def _free_at(visit: Visit, each: Quota) -> datetime | None:
+def _free_at(visit: ProjectVisit, each: Quota) -> datetime | None:
     return visit.now + timedelta(seconds=each.reset_s) if each.remaining < USES_MAX else None
 
 
-def _exhausted(error: QuotaExceeded, visit: Visit) -> str:
+def _exhausted(error: QuotaExceeded, visit: ProjectVisit) -> str:
     what = "new jobs" if error.operation == "create" else "messages"
     minutes = -(-error.reset_s // 60)
     return f"All {USES_MAX} {what} of this hour are used up. Try again in {minutes} min."
 
 
-def _refusal(problem: Problem, visit: Visit, reason: str) -> Refusal:
+def _refusal(problem: Problem, visit: ProjectVisit, reason: str) -> Refusal:
     visit.form.fault("prompt", reason)
     return Refusal(KINDS[problem.kind].status, dict(problem.headers))

@@ -9,7 +9,7 @@ from agent.errors import NotConfigured
 from agent.jobs import configuration
 from agent.jobs.configuration import Configuration
 from api.dashboard.web import locale
-from api.dashboard.web.visit import Visit
+from api.dashboard.web.visit import ProjectVisit
 
 _SECRETS = {
     "git_token": "Git token",
@@ -48,9 +48,8 @@ class Readiness:
     publishes_prompts: bool = True
 
 
-def readiness(visit: Visit) -> Readiness:
+def readiness(visit: ProjectVisit) -> Readiness:
     """Return the settings of the project's jobs, with the first requirement that is not met."""
-    assert visit.project is not None
     command = f"{visit.state.settings.command} project agent {visit.project.id}"
     config = _configuration(visit, visit.project.id)
     if config is None:
@@ -58,7 +57,7 @@ def readiness(visit: Visit) -> Readiness:
     return Readiness(_missing(visit, config, command), _settings(config), command, config.publish_prompts)
 
 
-def _configuration(visit: Visit, project: str) -> Configuration | None:
+def _configuration(visit: ProjectVisit, project: str) -> Configuration | None:
     try:
         with visit.state.control.connect() as connection:
             return configuration.load(connection, project)
@@ -75,7 +74,7 @@ def _no_repository(command: str) -> Missing:
     )
 
 
-def _missing(visit: Visit, config: Configuration, command: str) -> Missing | None:
+def _missing(visit: ProjectVisit, config: Configuration, command: str) -> Missing | None:
     if config.preset != COMMAND and not config.model:
         return Missing(
             f"No model is set for {config.preset}, the coding agent of this project.", f"{command} --model MODEL"

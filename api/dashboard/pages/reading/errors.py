@@ -1,5 +1,9 @@
-"""The errors that AI agents and bots got, such as missing pages that they ask for. The days are of UTC."""
+"""The errors that AI agents and bots got, such as missing pages that they ask for: by page, and for one page by agent.
 
+The days are of UTC.
+"""
+
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
@@ -14,13 +18,13 @@ from api.dashboard.pages.reading.measured import SERVER_SOURCES
 from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import View
-from api.dashboard.web.visit import Visit
+from api.dashboard.web.visit import ProjectVisit
 from api.http.operation import CSV
 from api.reports.parameters import ERROR_FILTERS, ERROR_STATUSES
 from api.reports.records import ERRORS
 from api.reports.report import Run
 from warehouse.columns.dimensions import FILTERS
-from warehouse.report.audience.errors import FIRST_DAY
+from warehouse.report.audience.errors import FIRST_DAY, GroupBy
 from warehouse.report.results import Counts
 
 ROWS = 50
@@ -32,31 +36,32 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class ErrorRow:
-    """Requests of one path by one agent, answered with one status. The path and the agent may be unknown."""
+    """Requests for one path by `others` agents, or by one agent for `others` paths. `value` may be unknown."""
 
-    path: str | None
-    agent: str | None
-    traffic: str
-    status: int
+    value: str | None
+    others: int
+    statuses: tuple[int, ...]
+    has_ai: bool
     requests: int
-    first_seen: datetime
     last_seen: datetime
     trend: Markup
 
 
-def error_list(visit: Visit) -> Response:
+def error_list(visit: ProjectVisit) -> Response:
     """Respond to GET /projects/{project}/errors."""
     view = _view(visit)
     query, number = _run(view).selection.errors, view.page_number()
-    trends = visit.state.reports.error_trends(query, (number - 1) * ROWS, ROWS + 1).to_pylist()
+    by, moment = _by(view), view.snapshot.moment
+    groups = visit.state.reports.error_groups(query, moment, by, (number - 1) * ROWS, ROWS + 1).to_pylist()
     measured_now = measured.measured_in(view, has_policy=False)
     return render.counts_page(
         view,
         "reading/errors.html",
         title=f"Errors of {view.project.id}",
         tab="Errors",
-        rows=_rows(view, trends[:ROWS]),
-        has_more=len(trends) > ROWS,
+        by=by,
+        rows=_rows(view, by, groups[:ROWS]),
+        has_more=len(groups) > ROWS,
         number_of_page=number,
         first=(number - 1) * ROWS + 1,
         measured=measured_now,
@@ -66,14 +71,14 @@ def error_list(visit: Visit) -> Response:
     )
 
 
-def export(visit: Visit) -> Response:
+def export(visit: ProjectVisit) -> Response:
     """Respond to GET /projects/{project}/errors.csv."""
     view = _view(visit)
     view.require_valid()
     return table_file(view, CSV, "errors", ERRORS.table(_run(view), CSV))
 
 
-def _view(visit: Visit) -> View:
+def _view(visit: ProjectVisit) -> View:
     """Return the view, without the filters that errors do not have."""
     view = View(visit)
     view.fix(**dict.fromkeys({*FILTERS} - {*ERROR_FILTERS}))
@@ -95,25 +100,36 @@ def _run(view: View) -> Run:
     return view.run(replace(view.query(), start=start, end=end))
 
 
-def _rows(view: View, rows: list[dict[str, Any]]) -> list[ErrorRow]:
+def _by(view: View) -> GroupBy:
+    """Return what the rows are: agents if the page names a path or asks for agents, else paths."""
+    path = view.filters.path
+    return "agent" if view.values.get("by") == "agent" or (path and "*" not in path) else "path"
+
+
+def _rows(view: View, by: GroupBy, rows: list[dict[str, Any]]) -> list[ErrorRow]:
     days = [day for row in rows for day in row["days"]]
     first = view.period.first or min(days, default=view.period.last)
     last = max(view.period.last, *days) if days else view.period.last
     return [
         ErrorRow(
-            **{name: value for name, value in row.items() if name not in {"days", "requests_of_days"}},
-            trend=_trend(dict(zip(row["days"], row["requests_of_days"], strict=True)), first, last),
+            row[by],
+            row["agents" if by == "path" else "paths"],
+            tuple(row["statuses"]),
+            row["has_ai"],
+            row["requests"],
+            row["last_seen"],
+            _trend(zip(row["days"], row["requests_of_days"], strict=True), first, last),
         )
         for row in rows
     ]
 
 
-def _trend(requests: dict[date, int], first: date, last: date) -> Markup:
+def _trend(requests: Iterable[tuple[date, int]], first: date, last: date) -> Markup:
     """Return the requests from the first to the last UTC day as a sparkline."""
     days = (last - first).days + 1
     days_of_bar = -(-days // BARS_MAX)
     bars = [0] * -(-days // days_of_bar)
-    for day, count in requests.items():
+    for day, count in requests:
         bars[(day - first).days // days_of_bar] += count
     unit = "day" if days_of_bar == 1 else f"{days_of_bar} days"
     return sparkline.svg([Counts(ai=count) for count in bars], f"Requests by {unit}, at most {max(bars):,}")

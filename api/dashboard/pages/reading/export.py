@@ -8,7 +8,7 @@ from api.dashboard.pages.reading import tables
 from api.dashboard.pages.reading.overview import SHARED_HEADERS
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import View
-from api.dashboard.web.visit import Visit
+from api.dashboard.web.visit import ProjectVisit
 from api.http.cors import AS_OF
 from api.http.operation import CSV, PARQUET
 from api.reports import threads
@@ -21,17 +21,17 @@ REPORTS = (TIME, PAGES_REPORT, *tables.DIMENSIONS)
 """Names of the reports in addresses."""
 
 
-def export_csv(visit: Visit) -> Response:
+def export_csv(visit: ProjectVisit) -> Response:
     """Respond to GET /projects/{project}/export.csv."""
     return _respond(visit, CSV)
 
 
-def export_parquet(visit: Visit) -> Response:
+def export_parquet(visit: ProjectVisit) -> Response:
     """Respond to GET /projects/{project}/export.parquet."""
     return _respond(visit, PARQUET)
 
 
-def _respond(visit: Visit, media_type: str) -> Response:
+def _respond(visit: ProjectVisit, media_type: str) -> Response:
     view = View(visit)
     name = view.values.get("report", PAGES_REPORT)
     if name not in REPORTS:

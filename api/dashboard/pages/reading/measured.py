@@ -19,8 +19,7 @@ from warehouse.control.policy import Periods, Policy
 from warehouse.report.results import Counts
 from warehouse.report.source_coverage import SourceCoverage
 from warehouse.report.sources import measured
-from warehouse.report.sources.measured import SEEING, clipped, merged
-from warehouse.report.sources.silence import Span
+from warehouse.report.sources.measured import SEEING
 
 FILTERED, NOT_SET_UP, NOT_COUNTED = "not part of this filter", "not set up", "not counted in this period"
 LEFT_OUT = "left out by the source policy"
@@ -129,7 +128,7 @@ class Measured:
         """
         limits = {kind: self._limit(kind, self.period) for kind in kinds if kind in self.traffic}
         for limit, limited in _grouped(limits):
-            what = subject or _capitalized(_joined([_SUBJECTS[kind] for kind in limited]))
+            what = subject or _capitalized(joined([_SUBJECTS[kind] for kind in limited]))
             if all(self.extent(kind) == "none" for kind in limited):
                 yield f"{what} were not counted in this period. {_capitalized(limit)}."
             elif not limit.startswith(_BEGAN):
@@ -141,7 +140,7 @@ class Measured:
         """Yield a sentence for readers who were counted in the period, and cannot be compared with the previous one."""
         obstacles = {kind: self._obstacle(kind) for kind in self.traffic if self.extent(kind) != "none"}
         for obstacle, kinds in _grouped(obstacles):
-            yield f"No change is shown for {_joined([READERS[kind] for kind in kinds])}: {obstacle}."
+            yield f"No change is shown for {joined([READERS[kind] for kind in kinds])}: {obstacle}."
 
     def _obstacle(self, kind: str) -> str | None:
         """Return the reason why a kind of readers cannot be compared with the previous period; None if it can."""
@@ -171,23 +170,10 @@ class Measured:
             for source in self.sources
             if source.source in SEEING[kind] and any(span.end == ends[-1] for span in source.spans)
         ]
-        return f"{_joined(silent)} sent no view after {last}" if silent else f"the source policy ends with {last}"
+        return f"{joined(silent)} sent no view after {last}" if silent else f"the source policy ends with {last}"
 
     def _since(self, kind: str) -> datetime:
         return self.known.spans[kind][0].start
-
-    def both(self) -> Span | None:
-        """Return the last part of the period in which people and AI were both counted; None if there is none."""
-        people, ai = self._parts("human"), self._parts("ai")
-        *_, part = (None, *(common for each in people for common in clipped(ai, each)))
-        return part
-
-    def either(self) -> tuple[Span, ...]:
-        """Return the parts of the period in which people or AI were counted."""
-        return merged([*self._parts("human"), *self._parts("ai")])
-
-    def _parts(self, kind: str) -> tuple[Span, ...]:
-        return clipped(self.known.spans[kind], self.known.within(self.period.start, self.period.end))
 
     def is_counted_alike(self, kind: str) -> bool:
         """Return whether all policies of the period and of the previous one count a kind from the same sources."""
@@ -246,7 +232,8 @@ def _capitalized(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def _joined(names: Sequence[str]) -> str:
+def joined(names: Sequence[str]) -> str:
+    """Return names as a list: OpenAI, Anthropic and Perplexity."""
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 

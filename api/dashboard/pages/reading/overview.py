@@ -3,20 +3,21 @@
 A share link shows the same page without the links to other pages.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from starlette.responses import RedirectResponse, Response
 
 from api.dashboard.pages.reading import measured, tables
-from api.dashboard.pages.reading.measured import Measured, Shown
+from api.dashboard.pages.reading.ai import operators
+from api.dashboard.pages.reading.measured import FILTERED, Measured, Shown
 from api.dashboard.pages.reading.timeline import timeline
-from api.dashboard.web import locale, render
+from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import TRAFFIC, View
-from api.dashboard.web.visit import Visit
+from api.dashboard.web.visit import ProjectVisit
 from warehouse.report.results import Counts, Query
 
 LIVE_MINUTES = 30
@@ -37,7 +38,8 @@ DOWNLOADS = {"time": "Chart", "pages": "Pages"} | {name: each.title for name, ea
 class Total:
     """A total of the period, and of the previous period; None where nothing was measured, because of `reason`.
 
-    `link` is the address of the page with these readers as a filter, or without this filter if it is on.
+    `link` is the address of the page with these readers as a filter, or without this filter if it is on. The total of
+    the visits leads to the AI readers.
     """
 
     name: str
@@ -48,21 +50,7 @@ class Total:
     link: str
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """The share of AI in the views by people and AI; None without such views. `change` is in percentage points.
-
-    The share covers the days from `since` to `until` if people and AI were not both counted on other days.
-    """
-
-    now: float | None
-    before: float | None
-    change: str
-    since: date | None = None
-    until: date | None = None
-
-
-def overview(visit: Visit) -> Response:
+def overview(visit: ProjectVisit) -> Response:
     """Respond to GET /projects/{project} and GET /shared/{share}."""
     view = View(visit)
     if SEARCH in view.values:
@@ -83,7 +71,7 @@ def overview(visit: Visit) -> Response:
     )
 
 
-def live(visit: Visit) -> Response:
+def live(visit: ProjectVisit) -> Response:
     """Respond to GET /projects/{project}/live: the count of the last minutes, for htmx."""
     view = View(visit)
     headers = SHARED_HEADERS if visit.is_shared else None
@@ -91,9 +79,8 @@ def live(visit: Visit) -> Response:
     return render.fragment(visit, "reading/live.html", headers=headers, **values, **_live(view))
 
 
-def base(visit: Visit) -> str:
+def base(visit: ProjectVisit) -> str:
     """Return the path of the overview, below which its parts are."""
-    assert visit.project is not None
     return f"/shared/{visit.path_parameter('share')}" if visit.is_shared else f"/projects/{visit.project.id}"
 
 
@@ -102,12 +89,12 @@ def _numbers(view: View, measurement: Measured) -> dict[str, Any]:
     chart = timeline(view, measurement)
     counts = chart.totals if chart else _totals(view, view.query())
     shown = measurement.shown(counts, view.period.start, view.period.end)
-    totals = _all_totals(view, measurement, shown)
+    visits = operators.visits_sent(view)
     return {
         "chart": chart,
-        "totals": totals,
+        "totals": [*_all_totals(view, measurement, shown), _visits(view, measurement, visits)],
         "shown": shown,
-        "share": _share(view, measurement, totals),
+        "visits": visits or {},
         "paths": tables.paths(view, measurement),
         "tables": {name: tables.by_dimension(view, name, measurement) for name in TABLES},
         "sources": tables.sources(view, measurement),
@@ -131,25 +118,13 @@ def _all_totals(view: View, measurement: Measured, now: Shown) -> list[Total]:
     ]
 
 
-def _share(view: View, measurement: Measured, totals: Sequence[Total]) -> Share:
-    people, ai = totals[:2]
-    now, before = _ratio(ai.now, people.now), _ratio(ai.before, people.before)
-    points = 0 if now is None or before is None else round(100 * (now - before), 1)
-    sign = "+" if points > 0 else "\N{MINUS SIGN}" if points < 0 else ""
-    share = Share(now, before, f"{sign}{locale.number(abs(points), view.visit.locale)} points")
-    part, counted = measurement.both(), measurement.either()
-    if now is None or part is None or counted == (part,):
-        return share if part else replace(share, now=None)
-    counts = _totals(view, replace(view.query(), start=part.start, end=part.end))
-    since = part.start.astimezone(view.zone).date() if part.start > counted[0].start else None
-    until = (part.end - timedelta.resolution).date() if part.end and part.end != counted[-1].end else None
-    return replace(share, now=_ratio(counts.ai, counts.human), since=since, until=until)
-
-
-def _ratio(ai: int | None, people: int | None) -> float | None:
-    if ai is None or people is None or ai + people == 0:
-        return None
-    return ai / (ai + people)
+def _visits(view: View, measurement: Measured, visits: Mapping[str, int] | None) -> Total:
+    """Return the visits by people from all AI products."""
+    reason = FILTERED if visits is None else measurement.reason("human")
+    before = operators.visits_sent(view, measurement.previous) if measurement.compares("human") else None
+    link = view.link(f"/projects/{view.project.id}/ai")
+    now = None if visits is None or reason else sum(visits.values())
+    return Total("Visits from AI", "visits", now, None if before is None else sum(before.values()), reason, link)
 
 
 def _totals(view: View, query: Query) -> Counts:

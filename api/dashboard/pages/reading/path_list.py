@@ -2,24 +2,20 @@
 AI reads, and that AI read for the first time."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from markupsafe import Markup
 from starlette.responses import Response
 
-from api.dashboard.charts import bar
 from api.dashboard.pages.reading import measured, tables
 from api.dashboard.pages.reading.export import table_file
 from api.dashboard.pages.reading.measured import Measured
 from api.dashboard.pages.reading.overview import SEARCH, to_pages
 from api.dashboard.web import render
-from api.dashboard.web.period import DEFAULT
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import View
-from api.dashboard.web.visit import Visit
+from api.dashboard.web.visit import ProjectVisit
 from api.http.operation import CSV
 from api.reports.records import VIEWS
 from api.reports.report import Table
@@ -35,33 +31,14 @@ FIRST_READ = "first"
 """Order of the table by the day of the first view by AI, the newest first."""
 TABS: dict[str, Audience] = {"all": "all", "ai-only": "ai_only", NOT_AI: "people_only", NEW: "all"}
 """Audience of the paths of each tab. The tab NEW has the paths that AI read for the first time in the period."""
-PERIODS = {
-    "today": " today",
-    "yesterday": " yesterday",
-    "7d": " in 7 days",
-    "30d": " in 30 days",
-    "90d": " in 90 days",
-    "12mo": " in 12 months",
-    "all": "",
-}
-"""Ends of the name of the list of pages that AI did not read, by the name of the period."""
+TAB_NAMES = {"all": "All pages", "ai-only": "Read by AI only", NOT_AI: "Not read by AI", NEW: "New to AI"}
 WITH_BOTS = VIEWS.columns.insert(3, pa.field("bot", pa.int64()))
 FIRST_READ_COLUMN = "first_read_by_ai"
 WITH_FIRST_READ = VIEWS.columns.append(pa.field(FIRST_READ_COLUMN, pa.date32()))
 """Columns of the list as CSV in the order FIRST_READ. A page that AI never read has no day."""
 
 
-@dataclass(frozen=True, slots=True)
-class PathRow:
-    """A path with its views. `first_ai_day` is the UTC day of the first view by AI of all time; None without one."""
-
-    path: str
-    counts: Counts
-    bar: Markup
-    first_ai_day: date | None
-
-
-def path_list(visit: Visit) -> Response:
+def path_list(visit: ProjectVisit) -> Response:
     """Respond to GET /projects/{project}/pages."""
     view = View(visit)
     view.fix(traffic=None)
@@ -77,21 +54,23 @@ def path_list(visit: Visit) -> Response:
         title=f"Pages of {view.project.id}",
         tab="Pages",
         measured=measurement,
-        tabs=_tab_names(view),
-        default_period=DEFAULT,
+        tabs=TAB_NAMES,
         sorted_max=PATHS_MAX,
         chosen=tab,
         sort=sort,
         number_of_page=number,
         first=(number - 1) * ROWS + 1,
-        rows=_rows(view, shown) if shown else [],
+        rows=tables.rows_of(view, shown, "path") if shown else [],
+        first_days=view.reports.first_ai_days(view.snapshot, view.query(), shown.rows["path"].to_pylist())
+        if shown
+        else {},
         is_known=is_known,
         has_more=shown is not None and shown.has_more,
         known=measurement.shown(Counts(), view.period.start, view.period.end),
     )
 
 
-def export(visit: Visit) -> Response:
+def export(visit: ProjectVisit) -> Response:
     """Respond to GET /projects/{project}/pages.csv."""
     view = View(visit)
     view.fix(traffic=None)
@@ -122,16 +101,6 @@ def _tab(view: View) -> str:
 def _order(view: View) -> str:
     """Return the name of the order of the paths: a key of `tables.SORTS`, or FIRST_READ."""
     return FIRST_READ if view.values.get("sort") == FIRST_READ else tables.order(view)
-
-
-def _tab_names(view: View) -> dict[str, str]:
-    """Return the names of the tabs. One of the names contains the period."""
-    return {
-        "all": "All pages",
-        "ai-only": "Read by AI only",
-        NOT_AI: f"Never read by AI{PERIODS.get(view.period.name, ' in these days')}",
-        NEW: "New to AI",
-    }
 
 
 def _page(view: View, tab: str, sort: str, offset: int, limit: int = ROWS) -> ReportPage:
@@ -178,14 +147,6 @@ def _read_before(view: View) -> pa.Array:
     query = Query(view.project.id, FIRST, view.period.start, filters, view.now)
     _, batches = view.reports.all_views(view.snapshot, query)
     return pa.concat_arrays([pa.array([], pa.string()), *(batch["path"].cast(pa.string()) for batch in batches)])
-
-
-def _rows(view: View, page: ReportPage) -> list[PathRow]:
-    rows = page.rows.to_pylist()
-    first = view.reports.first_ai_days(view.snapshot, view.query(), [row["path"] for row in rows])
-    largest = max((row["total"] for row in rows), default=0)
-    counts = [(row["path"], Counts(row["human"], row["ai"])) for row in rows]
-    return [PathRow(path, each, bar.svg(each, largest), first.get(path)) for path, each in counts]
 
 
 PAGES = (

@@ -3,18 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
-from types import MappingProxyType
 from typing import Any
 
 from starlette.responses import Response
 
 from api.dashboard.pages.reading import measured, tables
 from api.dashboard.pages.reading.measured import Measured, Shown, shown
+from api.dashboard.pages.reading.tables import Row
 from api.dashboard.pages.reading.timeline import timeline
 from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
-from api.dashboard.web.view import View, value_name
-from api.dashboard.web.visit import Visit
+from api.dashboard.web.view import View
+from api.dashboard.web.visit import ProjectVisit
 from warehouse.columns.sources import TRAFFIC
 from warehouse.report.results import Counts
 
@@ -23,24 +23,14 @@ ROWS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class ValueRow:
-    """Views with one value of a dimension. `name` is the value as the page shows it; `link` adds it as a filter."""
-
-    value: str | None
-    name: str
-    link: str | None
-    counts: Counts | Shown
-
-
-@dataclass(frozen=True, slots=True)
 class ValueTable:
     """The values with most views, and whether there are more values."""
 
-    rows: list[ValueRow]
+    rows: list[Row]
     has_more: bool
 
 
-def path_page(visit: Visit) -> Response:
+def path_page(visit: ProjectVisit) -> Response:
     """Respond to GET /projects/{project}/page."""
     view = View(visit)
     path = view.filters.path
@@ -60,21 +50,11 @@ def path_page(visit: Visit) -> Response:
     )
 
 
-def values(
-    view: View, by: str, traffic: str | None = None, names: Mapping[str, str] = MappingProxyType({})
-) -> ValueTable:
+def values(view: View, by: str, traffic: str | None = None, names: Mapping[str, str] = tables.NO_NAMES) -> ValueTable:
     """Return the views that a page counts, by a dimension of the API. `names` are other names of values."""
     query = view.query(traffic=traffic) if traffic else view.query()
     page = view.reports.breakdown(view.snapshot, query, by, 0, ROWS)
-    rows = [
-        ValueRow(
-            row["value"],
-            "Unknown" if row["value"] is None else names.get(row["value"]) or value_name(by, row["value"]),
-            None if row["value"] is None else view.link(**{"path": view.filters.path, by: row["value"]}),
-            Counts(row["human"], row["ai"], row["bot"]),
-        )
-        for row in page.rows.to_pylist()
-    ]
+    rows = tables.rows_of(view, page, by, names=names, path=view.filters.path)
     return ValueTable(rows, page.has_more)
 
 
@@ -102,7 +82,7 @@ def _sources(view: View, measurement: Measured) -> ValueTable:
     return replace(table, rows=[replace(row, counts=_shown(row, measurement)) for row in table.rows])
 
 
-def _shown(row: ValueRow, measurement: Measured) -> Shown:
+def _shown(row: Row, measurement: Measured) -> Shown:
     counts, source = Counts(*(getattr(row.counts, kind) or 0 for kind in TRAFFIC)), row.value or ""
     return shown(counts, [kind for kind in TRAFFIC if measurement.is_shown(source, kind)])
 

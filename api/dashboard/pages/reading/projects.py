@@ -57,9 +57,9 @@ def create(visit: Visit) -> Response:
             origin = ANY_ORIGIN if address in ("", ANY_ORIGIN) else projects.origin_of(address)
             projects.create(visit.state.control, id, (origin,), int(visit.now.timestamp()))
         except ProjectExists as error:
-            form.fault("id", _sentence(error))
+            form.fault("id", error)
         except InvalidProject as error:
-            form.fault("id" if projects.ID.fullmatch(id) is None else "origin", _sentence(error))
+            form.fault("id" if projects.ID.fullmatch(id) is None else "origin", error)
     if form.faults:
         return _page(visit, status=422)
     return render.redirect(visit, f"/projects/{id}/setup")
@@ -108,11 +108,6 @@ def _card(visit: Visit, project: Project, snapshot: Snapshot, line: Sparkline, l
     warnings = readable(coverage.warnings, visit.locale)
     sees_ai = any(source.source in measured.SERVER_SOURCES for source in coverage.sources)
     return Card(project, sparkline.svg(days, title), people, ai, sees_ai, last_hit, warnings)
-
-
-def _sentence(error: Exception) -> str:
-    text = str(error)
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 PAGES = (

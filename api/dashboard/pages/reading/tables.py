@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -25,6 +27,7 @@ ROWS = 8
 """Number of rows of the other tables, which have no pages."""
 ALL_ROWS = 1 << 40
 """Number of rows that is larger than that of any breakdown."""
+NO_NAMES: Mapping[str, str] = MappingProxyType({})
 BOTH = ("human", "ai")
 """Kinds of readers in the total of a page."""
 SORTS: Mapping[str, Order] = {"views": "total", "people": "human", "ai": "ai", "path": "path"}
@@ -53,7 +56,7 @@ CAMPAIGNS = Dimension(
     "Campaigns",
     "utmSource",
     "human",
-    empty="No address that people opened in this period has the parameter utm_source.",
+    empty="No visit came from a link with utm_source.",
 )
 DIMENSIONS = {
     "operators": Dimension("AI operators", "operator", "ai"),
@@ -79,7 +82,7 @@ class Row:
 
     value: str | None
     name: str
-    counts: Counts
+    counts: Counts | Shown
     bar: Markup
     link: str | None
     before: int | None = None
@@ -132,7 +135,7 @@ def paths(view: View, measurement: Measured) -> PathTable:
     """Return the pages of a view by the parameters `sort` and `page`. Add an invalid one to the faults of the view."""
     sort, number = order(view), view.page_number()
     page = view.reports.views(view.snapshot, view.query(), (number - 1) * PAGE_ROWS, PAGE_ROWS, SORTS[sort])
-    rows = _rows(view, page, "path", None)
+    rows = rows_of(view, page, "path")
     counted = [kind for kind in BOTH if measurement.reason(kind) is None]
     if rows and view.previous and measurement.compares(*counted):
         listed = [row.value for row in rows if row.value is not None]
@@ -165,7 +168,7 @@ def by_dimension(view: View, name: str, measurement: Measured) -> Table:
     hidden = _hidden(view, dimension)
     page = view.reports.breakdown(view.snapshot, query(view, dimension), dimension.by, 0, ROWS + len(hidden))
     shown = without(page, hidden)
-    rows = _rows(view, replace(shown, rows=shown.rows.slice(0, ROWS)), "value", dimension)
+    rows = rows_of(view, replace(shown, rows=shown.rows.slice(0, ROWS)), dimension.by, dimension.unknown)
     has_more = shown.has_more or shown.rows.num_rows > ROWS
     if reason and not rows:
         return nothing
@@ -230,25 +233,32 @@ def query(view: View, dimension: Dimension) -> Query:
     return view.query(traffic=view.filters["traffic"] or dimension.traffic)
 
 
-def _rows(view: View, page: ReportPage, column: str, dimension: Dimension | None) -> list[Row]:
-    by = dimension.by if dimension else "path"
+def rows_of(
+    view: View,
+    page: ReportPage,
+    by: str,
+    unknown: str = "Unknown",
+    names: Mapping[str, str] = NO_NAMES,
+    **carry: str | None,
+) -> list[Row]:
+    """Return the rows of a page of a breakdown, or of views, whose rows are paths without other bots.
+
+    `names` are other names of values, and `carry` is in links.
+    """
+    column = "path" if "path" in page.rows.column_names else "value"
+    name = links.readable if by == "path" else partial(value_name, by)
     counts = [
-        (row[column], Counts(row["human"], row["ai"], row["bot"] if dimension else 0)) for row in page.rows.to_pylist()
+        (row[column], Counts(row["human"], row["ai"], row["bot"] if column == "value" else 0))
+        for row in page.rows.to_pylist()
     ]
     largest = max((each.human + each.ai + each.bot for _, each in counts), default=0)
     return [
         Row(
             value,
-            _name(value, dimension),
+            unknown if value is None else names.get(value) or name(value),
             each,
             bar.svg(each, largest),
-            None if value is None else view.link(**{by: value}),
+            None if value is None else view.link(**(carry | {by: value})),
         )
         for value, each in counts
     ]
-
-
-def _name(value: str | None, dimension: Dimension | None) -> str:
-    if value is None:
-        return dimension.unknown if dimension else "Unknown"
-    return value_name(dimension.by, value) if dimension else links.readable(value)

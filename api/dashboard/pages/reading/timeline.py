@@ -1,21 +1,19 @@
-"""The chart of a page of counts: views over time, the previous period, and the beginnings of the sources."""
+"""The chart of a page of counts: views over time, the previous period, and the days on which sources began."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
 
-from babel import Locale
 from markupsafe import Markup
 
 from api.dashboard.charts import time_chart
-from api.dashboard.charts.time_chart import Interval, Mark, TimeChart
+from api.dashboard.charts.time_chart import Band, Interval, TimeChart
 from api.dashboard.charts.time_labels import labels
 from api.dashboard.pages.reading.measured import READERS, Measured, Shown
 from api.dashboard.web import locale
 from api.dashboard.web.period import Period
-from api.dashboard.web.view import SOURCES, View
-from warehouse.columns.sources import TRAFFIC
+from api.dashboard.web.view import SOURCES, TRAFFIC, View
+from warehouse.columns.sources import TRAFFIC as KINDS
 from warehouse.errors import TooManyBuckets
 from warehouse.report.results import Counts, Query
 from warehouse.report.time_buckets import instant
@@ -24,46 +22,29 @@ SLOTS_MIN = 7
 """Minimum number of intervals for which a chart has space, so that a single bar is not as wide as the chart."""
 HOURS_OF_A_DAY = 24
 UNCOUNTED = Shown(None, None, None)
-UNKNOWN = "\N{EN DASH}"
+CSS = {"human": "people", "ai": "ai", "bot": "bot"}
+"""Class of the bars of each kind of readers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
     """A chart as SVG, the rows of its table, and the totals of the whole period.
 
-    `before` are the totals of the previous period; None for readers that cannot be compared. Each row of `rows` is the
-    name of an interval, its counts, and the total of the previous period or None. `compared` has the names of the
-    readers in this total.
+    `kinds` are the kinds of readers in the chart. `before` are the totals of the previous period; None for readers that
+    cannot be compared. Each row of `rows` is the name of an interval, and for each kind its count, and if the page
+    compares, the count in the previous period. `marks` are the texts of the numbered marks.
     """
 
     svg: Markup
     width: int
-    rows: list[tuple[str, Shown, int | None]]
+    kinds: tuple[str, ...]
+    rows: list[tuple[str, list[int | None]]]
     totals: Counts
     before: Shown
-    compared: str
+    marks: list[str]
     has_previous: bool
-    locale: Locale
-
-    @property
-    def has_line(self) -> bool:
-        """Return whether the chart has a line of the previous period, which needs two adjacent intervals."""
-        return any(before is not None is not after for (_, _, before), (_, _, after) in pairwise(self.rows))
-
-    def body(self, kinds: Sequence[str]) -> Markup:
-        """Return the rows as HTML, with a column for each kind of readers.
-
-        The rows have no end tags, line breaks or scope of the row's head, which HTML does not need: a chart can have
-        800 rows. A `<th>` before cells is the head of its row: https://html.spec.whatwg.org/#attr-th-scope.
-        """
-        return Markup().join(
-            Markup("<td>").join([Markup("<tr><th>{}").format(label), *self._cells(shown, before, kinds)])
-            for label, shown, before in self.rows
-        )
-
-    def _cells(self, shown: Shown, before: int | None, kinds: Sequence[str]) -> list[str]:
-        numbers = [getattr(shown, kind) for kind in kinds] + ([before] if self.has_previous else [])
-        return [UNKNOWN if each is None else locale.number(each, self.locale) for each in numbers]
+    has_partial: bool
+    has_unmeasured: bool
 
 
 def timeline(view: View, measured: Measured) -> Timeline | None:
@@ -86,27 +67,37 @@ def _timeline(view: View, measured: Measured) -> Timeline:
         measured.shown(each, max(begin, view.period.start), end)
         for each, begin, end in zip(counts, begins, ends, strict=True)
     ]
-    incomplete = _incomplete(measured, shown)
-    previous, totals_before, compared = _previous(view, measured)
+    # Other bots are drawn alone: there can be many more of them than of all other readers.
+    kinds = tuple(kind for kind in measured.traffic if kind != "bot") or measured.traffic
+    previous, totals_before = _previous(view, measured, kinds, len(starts))
     names = labels(starts, view.period.interval, view.visit.locale)
     partial = _partial(view.period, begins)
+    marks = _marks(view, measured, begins)
     chart = TimeChart(
-        id="views",
-        title="Views over time",
-        description=_description(view, measured, totals, len(starts)),
-        intervals=[
-            Interval(name.label, name.tick, _drawn(each), index in partial, index in incomplete)
-            for index, (name, each) in enumerate(zip(names, shown, strict=True))
+        description=_description(view, totals, kinds, len(starts)),
+        intervals=[Interval(name.tick, index in partial) for index, name in enumerate(names)],
+        bands=[
+            Band(TRAFFIC[kind], CSS[kind], [getattr(each, kind) for each in shown], previous[kind]) for kind in kinds
         ],
-        previous=previous,
-        marks=_marks(view, measured, begins),
+        marks=[position for position, _ in marks],
         slots=HOURS_OF_A_DAY if (view.period.days, view.period.interval) == (1, "hour") else SLOTS_MIN,
     )
-    before = [*previous[: len(names)], *[None] * (len(names) - len(previous))]
-    rows = [(name.label, each, total) for name, each, total in zip(names, shown, before, strict=True)]
-    svg = time_chart.svg(chart, lambda value: locale.compact(value, view.visit.locale))
-    has_previous = view.previous is not None
-    return Timeline(svg, chart.width, rows, totals, totals_before, compared, has_previous, view.visit.locale)
+    has_previous = any(each is not None for band in chart.bands for each in band.previous)
+    columns = [
+        each for band in chart.bands for each in ((band.counts, band.previous) if has_previous else (band.counts,))
+    ]
+    return Timeline(
+        time_chart.svg(chart, lambda value: locale.compact(value, view.visit.locale)),
+        chart.width,
+        kinds,
+        [(name.label, list(row)) for name, *row in zip(names, *columns, strict=True)],
+        totals,
+        totals_before,
+        [text for _, text in marks],
+        has_previous=has_previous,
+        has_partial=bool(partial),
+        has_unmeasured=any(None in band.counts for band in chart.bands),
+    )
 
 
 def _series(view: View, query: Query, interval: str) -> tuple[Counts, list[str], list[Counts]]:
@@ -115,42 +106,31 @@ def _series(view: View, query: Query, interval: str) -> tuple[Counts, list[str],
     return totals, rows["start"].to_pylist(), [Counts(*each) for each in zip(*columns, strict=True)]
 
 
-def _previous(view: View, measured: Measured) -> tuple[list[int | None], Shown, str]:
-    """Return the totals of the previous period by interval and of the whole period, and the names of their readers.
+def _previous(
+    view: View, measured: Measured, kinds: Sequence[str], length: int
+) -> tuple[dict[str, list[int | None]], Shown]:
+    """Return the counts of the previous period by kind and interval, and those of the whole period.
 
-    The intervals have the readers that were counted in both periods, from the same sources.
+    A count is None if the kind was not counted in both periods, or not from the same sources. There are `length` counts
+    of each kind.
     """
     if view.previous is None:
-        return [], UNCOUNTED, ""
+        return {kind: [] for kind in kinds}, UNCOUNTED
     totals, starts, counts = _series(view, view.query(view.previous), view.period.interval)
     begins = [instant(start, view.zone) for start in starts]
-    drawn = [kind for kind in measured.traffic if kind != "bot"] or list(measured.traffic)
-    kinds = [
-        kind
-        for kind in drawn
-        if measured.is_counted_alike(kind)
-        and "none" not in (measured.extent(kind), measured.extent(kind, view.previous))
-    ]
-    by_interval = [
-        sum(getattr(each, kind) for kind in kinds)
-        if kinds and all(measured.known.counts(kind, max(begin, view.previous.start), end) for kind in kinds)
-        else None
-        for each, begin, end in zip(counts, begins, [*begins[1:], view.previous.end], strict=True)
-    ]
-    complete = [kind for kind in TRAFFIC if measured.compares(kind)]
-    before = Shown(*(getattr(totals, kind) if kind in complete else None for kind in TRAFFIC))
-    return by_interval, before, " and ".join(READERS[kind] for kind in kinds)
-
-
-def _drawn(shown: Shown) -> Counts | None:
-    """Return the counts of a stack; None if no kind of readers was counted."""
-    return None if shown == UNCOUNTED else Counts(*(each or 0 for each in shown))
-
-
-def _incomplete(measured: Measured, shown: Sequence[Shown]) -> set[int]:
-    """Return the indexes of the intervals in which people or AI were not counted, but were at another time."""
-    known = [kind for kind in ("human", "ai") if kind in measured.traffic and measured.known.spans[kind]]
-    return {index for index, each in enumerate(shown) if any(getattr(each, kind) is None for kind in known)}
+    spans = list(zip(counts, begins, [*begins[1:], view.previous.end], strict=True))
+    by_kind: dict[str, list[int | None]] = {}
+    for kind in kinds:
+        is_alike = measured.is_counted_alike(kind) and measured.extent(kind) != "none"
+        values = [
+            getattr(each, kind)
+            if is_alike and measured.known.counts(kind, max(begin, view.previous.start), end)
+            else None
+            for each, begin, end in spans
+        ]
+        by_kind[kind] = [*values[:length], *[None] * (length - len(values))]
+    before = Shown(*(getattr(totals, kind) if measured.compares(kind) else None for kind in KINDS))
+    return by_kind, before
 
 
 def _partial(period: Period, begins: Sequence[datetime]) -> set[int]:
@@ -159,8 +139,8 @@ def _partial(period: Period, begins: Sequence[datetime]) -> set[int]:
     return partial | {0} if begins and begins[0] < period.start else partial
 
 
-def _marks(view: View, measured: Measured, begins: Sequence[datetime]) -> list[Mark]:
-    """Return a mark for each source that began in the period."""
+def _marks(view: View, measured: Measured, begins: Sequence[datetime]) -> list[tuple[int, str]]:
+    """Return the position and the text of a mark for each source that began in the period."""
     if not begins:
         return []
     start = max(view.period.start, begins[0])
@@ -168,15 +148,13 @@ def _marks(view: View, measured: Measured, begins: Sequence[datetime]) -> list[M
     for source in measured.began_in(start, view.period.end or view.now):
         position = sum(begin <= source.first_hit for begin in begins) - 1
         day = locale.day(source.first_hit.astimezone(view.zone).date(), view.visit.locale)
-        result.append(Mark(position, f"{SOURCES[source.source]} began on {day}"))
+        result.append((position, f"{SOURCES[source.source]} began on {day}"))
     return result
 
 
-def _description(view: View, measured: Measured, totals: Counts, intervals: int) -> str:
-    number = {kind: locale.number(getattr(totals, kind), view.visit.locale) for kind in measured.traffic}
-    names = {"human": "people", "ai": "AI", "bot": "other bots"}
-    parts = [f"{number[kind]} by {name}" for kind, name in names.items() if kind in number]
+def _description(view: View, totals: Counts, kinds: Sequence[str], intervals: int) -> str:
+    numbers = [f"{locale.number(getattr(totals, kind), view.visit.locale)} by {READERS[kind]}" for kind in kinds]
     return (
-        f"Stacked bars of views for each {view.period.interval}, {intervals} in all: {', '.join(parts)}. The table "
+        f"Bars of views for each {view.period.interval}, {intervals} in all: {', '.join(numbers)}. The table "
         "below the chart has the numbers."
     )

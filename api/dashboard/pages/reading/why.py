@@ -9,7 +9,7 @@ from starlette.responses import Response
 from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import PURPOSES, TRAFFIC
-from api.dashboard.web.visit import Visit
+from api.dashboard.web.visit import ProjectVisit
 from ingest.classification import agents
 from ingest.classification.agents import Agent
 from ingest.classification.classifier import AFTER_ACCEPT, Traffic, classify
@@ -48,9 +48,8 @@ class Explanation:
         return self.steps[-1]
 
 
-def why(visit: Visit) -> Response:
+def why(visit: ProjectVisit) -> Response:
     """Show the form, the explanation of its request, and the most frequent user agents of each class."""
-    assert visit.project is not None
     user_agent = visit.parameters.get("userAgent")
     accept = visit.parameters.get("accept", "").strip()
     is_too_long = user_agent is not None and len(user_agent) > USER_AGENT_CHARACTERS_MAX
@@ -122,7 +121,7 @@ def _known(query: str) -> list[Agent]:
     ][:AGENTS_SHOWN]
 
 
-def _frequent(visit: Visit, project: str) -> dict[str, list[dict[str, object]]]:
+def _frequent(visit: ProjectVisit, project: str) -> dict[str, list[dict[str, object]]]:
     """Return the user agents with most views in the last days, for each class."""
     reports = visit.state.reports
     snapshot = reports.take()

@@ -12,7 +12,7 @@ from api.dashboard.pages.settings import recipes
 from api.dashboard.web import render
 from api.dashboard.web.forms import Form
 from api.dashboard.web.routes import Access, Page
-from api.dashboard.web.visit import Visit
+from api.dashboard.web.visit import ProjectVisit
 from api.errors import KeyExists
 from api.http.problems import Problem
 
@@ -30,14 +30,13 @@ YEARS_MAX = 100
 _ID = re.compile(r"[0-9a-f]{12}")
 
 
-def list_keys(visit: Visit) -> Response:
+def list_keys(visit: ProjectVisit) -> Response:
     """Show the keys of the project."""
     return _page(visit, Form())
 
 
-def create_key(visit: Visit) -> Response:
+def create_key(visit: ProjectVisit) -> Response:
     """Create a key and show its token, once. The same form posted again creates no second key."""
-    assert visit.project is not None
     form = visit.form
     name = form.text("name", NAME_CHARACTERS_MAX)
     scope = form.choice("scope", get_args(Scope))
@@ -58,9 +57,8 @@ def create_key(visit: Visit) -> Response:
     return _page(visit, Form(), created=key, token=token)
 
 
-def revoke_key(visit: Visit) -> Response:
+def revoke_key(visit: ProjectVisit) -> Response:
     """Revoke a key of the project for good."""
-    assert visit.project is not None
     id = visit.path_parameter("key")
     if id not in [key.id for key in keys.list_all(visit.state.control, visit.project.id)]:
         raise Problem("not-found", f"the project {visit.project.id} has no key with the id {id[:40]}")
@@ -72,7 +70,7 @@ def _scope(text: str) -> Scope:
     return next(scope for scope in SCOPES if scope == text)
 
 
-def _expires_s(visit: Visit, form: Form) -> int | None:
+def _expires_s(visit: ProjectVisit, form: Form) -> int | None:
     """Return the time at which the key expires, in seconds since 1970; None for never.
 
     A key with a last day is valid until the end of that day in the viewer's time zone. A key for a number of days
@@ -94,9 +92,12 @@ def _expires_s(visit: Visit, form: Form) -> int | None:
 
 
 def _page(
-    visit: Visit, form: Form, created: Key | None = None, token: str | None = None, repeated_id: str | None = None
+    visit: ProjectVisit,
+    form: Form,
+    created: Key | None = None,
+    token: str | None = None,
+    repeated_id: str | None = None,
 ) -> Response:
-    assert visit.project is not None
     listed = keys.list_all(visit.state.control, visit.project.id)
     now_s = visit.now.timestamp()
     return render.page(

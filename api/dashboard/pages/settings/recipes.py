@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from api.dashboard.web import render
-from api.dashboard.web.visit import Visit
+from api.dashboard.web.visit import ProjectVisit
 from api.http.operation import ADDRESS
 from api.reference.reference import PLAIN_ADDRESS
 from ingest.formats.page_filter import NOT_PAGES
@@ -38,12 +38,11 @@ class Recipes:
         return f'<script defer src="{self.address}/beacon.js" data-project="{self.project}"></script>'
 
 
-def of(visit: Visit) -> Recipes:
+def of(visit: ProjectVisit) -> Recipes:
     """Return the recipes of the project of a visit.
 
     A recipe contains the address without quotes: an unusual `Host` of the request is replaced by that of the reference.
     """
-    assert visit.project is not None
     address, settings = visit.public_url, visit.state.settings
     plain = address if PLAIN_ADDRESS.fullmatch(address) else ADDRESS
     return Recipes(visit.project.id, plain, settings.command, _owner(settings.data))

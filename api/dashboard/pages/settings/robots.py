@@ -12,7 +12,7 @@ from api.dashboard.robots import rules, texts
 from api.dashboard.robots.rules import RobotsRules, State
 from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
-from api.dashboard.web.visit import Visit
+from api.dashboard.web.visit import ProjectVisit
 from ingest.classification.agents import BY_NAME
 
 FIELD = "robots"
@@ -31,14 +31,13 @@ class AgentState:
     group: str | None
 
 
-def show(visit: Visit) -> Response:
+def show(visit: ProjectVisit) -> Response:
     """Respond to GET /projects/{project}/ai/robots."""
     return _page(visit)
 
 
-def save(visit: Visit) -> Response:
+def save(visit: ProjectVisit) -> Response:
     """Respond to POST /projects/{project}/ai/robots."""
-    assert visit.project is not None
     content = visit.form.values.get(FIELD, "")
     if fault := _fault(content):
         visit.form.fault(FIELD, fault)
@@ -47,9 +46,8 @@ def save(visit: Visit) -> Response:
     return render.redirect(visit, f"/projects/{visit.project.id}/ai/robots", notice="saved")
 
 
-def remove(visit: Visit) -> Response:
+def remove(visit: ProjectVisit) -> Response:
     """Respond to POST /projects/{project}/ai/robots/remove."""
-    assert visit.project is not None
     texts.remove(visit.state.control, visit.project.id)
     return render.redirect(visit, f"/projects/{visit.project.id}/ai/robots", notice="removed")
 
@@ -73,8 +71,7 @@ def _fault(content: str) -> str | None:
     return None
 
 
-def _page(visit: Visit, status: int = 200) -> Response:
-    assert visit.project is not None
+def _page(visit: ProjectVisit, status: int = 200) -> Response:
     text = texts.find(visit.state.control, visit.project.id)
     *agents, others = _agents(text.content if text else "")
     return render.page(
@@ -82,7 +79,7 @@ def _page(visit: Visit, status: int = 200) -> Response:
         "settings/robots.html",
         title=f"robots.txt of {visit.project.id}",
         status=status,
-        tab="AI readers",
+        tab="robots.txt",
         text=text,
         saved=datetime.fromtimestamp(text.saved_s, visit.zone) if text else None,
         agents=agents,

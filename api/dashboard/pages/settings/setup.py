@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from starlette.responses import Response
@@ -14,7 +14,7 @@ from api.dashboard.web import render
 from api.dashboard.web.forms import Form
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import SOURCES
-from api.dashboard.web.visit import Visit
+from api.dashboard.web.visit import ProjectVisit
 from api.http.headers import header
 from api.routes import beacon
 from ingest.hits.hit import BeaconHit
@@ -23,7 +23,7 @@ from warehouse.columns.filters import Filters
 from warehouse.control import projects
 from warehouse.errors import InvalidProject
 from warehouse.report.results import Query
-from warehouse.report.source_coverage import Coverage, SourceCoverage
+from warehouse.report.source_coverage import Coverage
 
 TEST_PATH = "/readership-test"
 """Path of a test view."""
@@ -34,21 +34,6 @@ ORIGIN_CHARACTERS_MAX = 300
 MISSING_DAYS_SHOWN = 60
 HOW: Mapping[str, str] = {"beacon": "script", "server": "server", "log": "logs"}
 """Anchor of the part of the page that describes how to set up each source."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShownSource:
-    """A source as the page shows it. `coverage` is None if the source has never sent a view."""
-
-    name: str
-    how: str
-    coverage: SourceCoverage | None
-    is_silent: bool
-
-    @property
-    def missing_days(self) -> tuple[date, ...]:
-        """Return the last days without a view, newest first."""
-        return () if self.coverage is None else self.coverage.missing_days[: -MISSING_DAYS_SHOWN - 1 : -1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +56,18 @@ class SiteCheck:
     is_allowed: bool
 
 
-def setup(visit: Visit) -> Response:
+def setup(visit: ProjectVisit) -> Response:
     """Show how to set up the sources."""
     return _page(visit, Form())
 
 
-def arrivals(visit: Visit) -> Response:
+def arrivals(visit: ProjectVisit) -> Response:
     """Show only what has arrived, for a page that waits."""
     return render.fragment(visit, "setup_arrivals.html", **_arrivals(visit, _coverage(visit)))
 
 
-def send_test_view(visit: Visit) -> Response:
+def send_test_view(visit: ProjectVisit) -> Response:
     """Store a view of the owner's own browser, as a beacon does, and show what has arrived."""
-    assert visit.project is not None
     view = beacon.count(visit.request, visit.project, BeaconHit(path=TEST_PATH))
     asyncio.run_coroutine_threadsafe(view, visit.state.hotlog.loop).result()
     sent_ms = int(visit.now.timestamp() * 1_000)
@@ -92,9 +76,8 @@ def send_test_view(visit: Visit) -> Response:
     return response
 
 
-def set_origins(visit: Visit) -> Response:
+def set_origins(visit: ProjectVisit) -> Response:
     """Replace the origins of the project, or add the origin in the form's field `allowed`."""
-    assert visit.project is not None
     form, control, id = visit.form, visit.state.control, visit.project.id
     allowed = form.values.get("allowed")
     origins = (*visit.project.origins, allowed) if allowed else tuple(form.values.get("origins", "").split())
@@ -109,7 +92,7 @@ def set_origins(visit: Visit) -> Response:
             else:
                 projects.set_origins(control, id, origins, visit.user_name)
         except InvalidProject as error:
-            form.fault("origins", f"{str(error)[0].upper()}{str(error)[1:]}.")
+            form.fault("origins", error)
     if form.faults:
         return _page(visit, form)
     response = render.redirect(visit, f"/projects/{id}/setup", notice="origins")
@@ -117,9 +100,8 @@ def set_origins(visit: Visit) -> Response:
     return response
 
 
-def set_policy(visit: Visit) -> Response:
+def set_policy(visit: ProjectVisit) -> Response:
     """Set the source policy of the project from a day on."""
-    assert visit.project is not None
     if not source_policy.save(visit):
         return _page(visit, visit.form)
     response = render.redirect(visit, f"/projects/{visit.project.id}/setup", notice="policy")
@@ -127,7 +109,7 @@ def set_policy(visit: Visit) -> Response:
     return response
 
 
-def _page(visit: Visit, form: Form) -> Response:
+def _page(visit: ProjectVisit, form: Form) -> Response:
     coverage, notice = _coverage(visit), None if form.faults else visit.parameters.get(render.NOTICE)
     return render.page(
         visit,
@@ -148,9 +130,8 @@ def _page(visit: Visit, form: Form) -> Response:
     )
 
 
-def _site_check(visit: Visit) -> SiteCheck | None:
+def _site_check(visit: ProjectVisit) -> SiteCheck | None:
     """Return whether the pages at an address may send views; None without an address."""
-    assert visit.project is not None
     address = visit.parameters.get("site", "").strip()[:URL_CHARACTERS_MAX]
     if not address:
         return None
@@ -161,22 +142,21 @@ def _site_check(visit: Visit) -> SiteCheck | None:
     return SiteCheck(address, origin, visit.project.allows(origin))
 
 
-def _coverage(visit: Visit) -> Coverage:
-    assert visit.project is not None
+def _coverage(visit: ProjectVisit) -> Coverage:
     reports = visit.state.reports
     return reports.source_coverage(reports.take(), visit.project.id)
 
 
-def _arrivals(visit: Visit, coverage: Coverage) -> dict[str, Any]:
+def _arrivals(visit: ProjectVisit, coverage: Coverage) -> dict[str, Any]:
     """Return the values of the part of the page that shows what has arrived."""
-    assert visit.project is not None
     by_name = {source.source: source for source in coverage.sources}
-    sources = [_shown_source(name, by_name.get(name)) for name in SOURCES]
+    sources = [{"name": title, "how": HOW[name], "coverage": by_name.get(name)} for name, title in SOURCES.items()]
     sent = _sent(visit)
     test = None if sent is None else TestView(sent, _arrived_rule(visit, sent))
     is_pending = test is not None and test.rule is None
     return {
         "sources": sources,
+        "missing_days_max": MISSING_DAYS_SHOWN,
         "refused": visit.state.refused_origins.of(visit.project),
         "warnings": readable(coverage.warnings, visit.locale),
         "test": test,
@@ -185,12 +165,7 @@ def _arrivals(visit: Visit, coverage: Coverage) -> dict[str, Any]:
     }
 
 
-def _shown_source(name: str, coverage: SourceCoverage | None) -> ShownSource:
-    is_silent = coverage is not None and coverage.silent_since is not None
-    return ShownSource(SOURCES[name], HOW[name], coverage, is_silent)
-
-
-def _sent(visit: Visit) -> datetime | None:
+def _sent(visit: ProjectVisit) -> datetime | None:
     """Return the time at which the test view was sent for which the page waits; None without a test view."""
     text = visit.parameters.get("test", "")
     if not (text.isascii() and text.isdigit() and len(text) < 14):
@@ -199,9 +174,8 @@ def _sent(visit: Visit) -> datetime | None:
     return sent if visit.now - TEST_SHOWN < sent <= visit.now + TEST_SHOWN else None
 
 
-def _arrived_rule(visit: Visit, sent: datetime) -> str | None:
+def _arrived_rule(visit: ProjectVisit, sent: datetime) -> str | None:
     """Return the rule of a view of TEST_PATH since `sent`; None if no such view has arrived."""
-    assert visit.project is not None
     reports = visit.state.reports
     query = Query(visit.project.id, sent - timedelta(milliseconds=1), None, Filters(path=TEST_PATH), visit.now)
     rows = reports.breakdown(reports.take(), query, "rule", 0, 1).rows.to_pylist()

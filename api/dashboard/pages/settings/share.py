@@ -1,6 +1,5 @@
 """Share links: read-only links to the overview of a project, for people without an account."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from starlette.responses import Response
@@ -9,28 +8,18 @@ from api.accounts import share_links
 from api.accounts.share_links import ShareLink
 from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
-from api.dashboard.web.visit import Visit
+from api.dashboard.web.visit import ProjectVisit
 from api.http.problems import Problem
-from warehouse.control.projects import Project
 
 NAME_CHARACTERS_MAX = 100
 
 
-@dataclass(frozen=True, slots=True)
-class ListedLink:
-    """A share link that is not revoked."""
-
-    id: str
-    name: str
-    created: datetime
-
-
-def list_links(visit: Visit) -> Response:
+def list_links(visit: ProjectVisit) -> Response:
     """Respond to GET /projects/{project}/share."""
     return _page(visit)
 
 
-def create(visit: Visit) -> Response:
+def create(visit: ProjectVisit) -> Response:
     """Respond to POST /projects/{project}/share: create a link, and show its address once.
 
     A name that another link has is refused: a browser that loads the page again posts the form again.
@@ -43,46 +32,38 @@ def create(visit: Visit) -> Response:
     if visit.form.faults:
         return _page(visit, status=422)
     control, now_s = visit.state.control, int(visit.now.timestamp())
-    created = share_links.create(control, _project(visit).id, name, now_s, visit.user_name)
+    created = share_links.create(control, visit.project.id, name, now_s, visit.user_name)
     visit.form.values.clear()
     return _page(visit, created=created)
 
 
-def revoke(visit: Visit) -> Response:
+def revoke(visit: ProjectVisit) -> Response:
     """Respond to POST /projects/{project}/share/{link}/revoke."""
-    project, id = _project(visit).id, visit.path_parameter("link")
+    project, id = visit.project.id, visit.path_parameter("link")
     if id not in [link.id for link in share_links.list_all(visit.state.control, project)]:
         raise Problem("not-found", f"the project {project!r} has no share link with this id")
     share_links.revoke(visit.state.control, id, int(visit.now.timestamp()), visit.user_name)
     return render.redirect(visit, f"/projects/{project}/share")
 
 
-def _page(visit: Visit, status: int = 200, created: tuple[ShareLink, str] | None = None) -> Response:
+def _page(visit: ProjectVisit, status: int = 200, created: tuple[ShareLink, str] | None = None) -> Response:
     return render.page(
         visit,
         "settings/share.html",
-        title=f"Share {_project(visit).id}",
+        title=f"Share {visit.project.id}",
         status=status,
         tab="Share",
-        links=[_shown(link) for link in reversed(_valid(visit))],
+        links=_valid(visit)[::-1],
+        time_of=lambda seconds: datetime.fromtimestamp(seconds, UTC),
         created=created[0] if created else None,
         address=f"{visit.public_url}/shared/{created[1]}" if created else None,
     )
 
 
-def _valid(visit: Visit) -> list[ShareLink]:
+def _valid(visit: ProjectVisit) -> list[ShareLink]:
     """Return the links that are not revoked, the oldest first."""
-    links = share_links.list_all(visit.state.control, _project(visit).id)
+    links = share_links.list_all(visit.state.control, visit.project.id)
     return [link for link in links if link.revoked_s is None]
-
-
-def _shown(link: ShareLink) -> ListedLink:
-    return ListedLink(link.id, link.name, datetime.fromtimestamp(link.created_s, UTC))
-
-
-def _project(visit: Visit) -> Project:
-    assert visit.project is not None
-    return visit.project
 
 
 PAGES = (

@@ -7,7 +7,7 @@ from typing import cast
 
 from api.dashboard.web.forms import Form
 from api.dashboard.web.period import FIRST_DAY, LAST_DAY
-from api.dashboard.web.visit import Visit
+from api.dashboard.web.visit import ProjectVisit
 from warehouse.control import policy, source_policies
 from warehouse.control.policy import POLICIES, Period, Policy
 from warehouse.report.source_coverage import Coverage
@@ -26,7 +26,7 @@ TEXTS: Mapping[Policy, str] = {
     "beacon_only": "Counts the views of the website script, which few AI readers and bots run.",
     "log_only": "Counts the views that your server and access logs have, and none of the website script.",
     "beacon_people_log_machines": "Counts people from the website script, and AI, other bots and all Markdown from "
-    "your server and access logs. A script with the user agent of a browser is in the logs only, and is not counted.",
+    "your server and access logs. Programs that pretend to be browsers are in logs only, so they do not count.",
 }
 """Descriptions of the policies as the pages show them."""
 
@@ -51,9 +51,8 @@ class SourcePolicy:
         return self.present == "all" and self.coverage.overlap_days > 0
 
 
-def policy_of(visit: Visit, coverage: Coverage) -> SourcePolicy:
+def policy_of(visit: ProjectVisit, coverage: Coverage) -> SourcePolicy:
     """Return the policies of the project of a visit. `coverage` is that of the same project."""
-    assert visit.project is not None
     stored = source_policies.periods(visit.state.control, visit.project.id)
     today = visit.now.date()
     if not stored or stored[0].from_date > date.min:
@@ -64,9 +63,8 @@ def policy_of(visit: Visit, coverage: Coverage) -> SourcePolicy:
     return SourcePolicy(periods, policy.on(stored, today), _shown(since), coverage, first_days)
 
 
-def save(visit: Visit) -> bool:
+def save(visit: ProjectVisit) -> bool:
     """Store the policy of the visit's form and return True, or record the faults of the form and return False."""
-    assert visit.project is not None
     chosen = cast("Policy", visit.form.choice(POLICY, POLICIES))
     from_date = _from_date(visit.form)
     if visit.form.faults:

@@ -16,7 +16,8 @@ from tests.api.dashboard.browser.test_wrong_input import TESTED
 from tests.api.dashboard.browser.visiting import Visit, visiting
 from tests.processes.running import PROJECT
 
-PAGE_BYTES_MAX = 150_000
+PAGE_BYTES_MAX = 250_000
+"""Maximum size of a page with its assets, without compression."""
 WINDOW = ViewportSize(width=1_280, height=800)
 TABS_MAX = 400
 FRAGMENTS = ("/live", "/setup/arrivals")

@@ -119,7 +119,8 @@ def view(browser: Browser, url: str) -> None:
 
 
 def assert_key_works_until_it_is_revoked(page: Page, running: Running) -> None:
-    page.get_by_role("link", name="API keys").click()
+    page.get_by_role("link", name="Settings").click()
+    page.get_by_role("link", name="API keys").first.click()
     page.get_by_label("Name").fill("report")
     page.get_by_label("Read", exact=False).first.check()
     page.get_by_role("button", name="Create the key").click()

@@ -5,27 +5,29 @@ from xml.etree import ElementTree as ET
 from api.dashboard.charts import sparkline
 from warehouse.report.results import Counts
 
+Rects = list[tuple[str | None, ...]]
 
-def paths(*intervals: Counts | None) -> dict[str, str]:
-    root = ET.fromstring(str(sparkline.svg(intervals, "Views")))
-    return {path.attrib["class"]: path.attrib["d"] for path in root.iter("path")}
+
+def rects(*intervals: Counts | None) -> Rects:
+    """Return the class, x, y and height of each rectangle but the baseline."""
+    _, *drawn = ET.fromstring(str(sparkline.svg(intervals, "Views"))).iter("rect")
+    return [tuple(map(each.get, ("class", "x", "y", "height"))) for each in drawn]
 
 
 def test_ai_is_above_people_and_bots_are_left_out() -> None:
-    assert paths(Counts(3, 1, 50), None, Counts(0, 2)) == {
-        "baseline": "M0 32H3",
-        "people": "M0.1 32V8h.8V32z",
-        "ai": "M0.1 8V0h.8V8zM2.1 32V16h.8V32z",
-    }
+    assert rects(Counts(3, 1, 50), None, Counts(0, 2)) == [
+        ("people", "0.1", "8", "24"),
+        ("ai", "0.1", "0", "8"),
+        ("ai", "2.1", "16", "16"),
+    ]
 
 
 def test_zeros_and_unmeasured_days_draw_the_baseline_only() -> None:
-    assert paths(Counts(), None) == {"baseline": "M0 32H2"}
-    assert paths() == {"baseline": "M0 32H1"}
+    assert rects(Counts(), None) == rects() == []
 
 
 def test_huge_counts_are_drawn() -> None:
-    assert paths(Counts(2**62, 2**62))["ai"] == "M0.1 16V0h.8V16z"
+    assert rects(Counts(2**62, 2**62))[1] == ("ai", "0.1", "0", "16")
 
 
 def test_title_is_escaped() -> None:

@@ -1,17 +1,24 @@
 """Geometry and markup of time charts, with expected values computed by hand."""
 
+from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from api.dashboard.charts.time_chart import HEIGHT, Interval, Mark, TimeChart, svg
-from warehouse.report.results import Counts
+from api.dashboard.charts.time_chart import Band, Interval, TimeChart, svg
+
+Counts = Sequence[int | None]
 
 
-def drawing(*counts: Counts | None, **more: object) -> ET.Element:
-    """Return the parsed chart of intervals named a, b, c ..."""
-    intervals = [Interval(f"Interval {chr(97 + n)}", chr(97 + n), each) for n, each in enumerate(counts)]
-    return parsed(TimeChart("main", "Title", "Description", **{"intervals": intervals, **more}))  # type: ignore[arg-type]
+def people(*counts: int | None, **more: object) -> ET.Element:
+    """Return the parsed chart of views by people in intervals named a, b, c ..."""
+    previous = more.pop("previous", ())
+    return drawing(Band("People", "people", counts, previous), **more)  # type: ignore[arg-type]
+
+
+def drawing(*bands: Band, **more: object) -> ET.Element:
+    intervals = [Interval(chr(97 + n)) for n, _ in enumerate(bands[0].counts)]
+    return parsed(TimeChart("Description", **{"intervals": intervals, "bands": bands, **more}))  # type: ignore[arg-type]
 
 
 def parsed(chart: TimeChart) -> ET.Element:
@@ -20,8 +27,13 @@ def parsed(chart: TimeChart) -> ET.Element:
     return ET.fromstring(text)
 
 
-def paths(root: ET.Element) -> dict[str, str]:
-    return {path.attrib["class"]: path.attrib["d"] for path in root.iter("path")}
+def rects(root: ET.Element, name: str) -> list[tuple[str, str, str, str]]:
+    """Return x, width, y and height of each rectangle of a class."""
+    return [
+        (each.attrib["x"], each.attrib["width"], each.attrib["y"], each.attrib["height"])
+        for each in root.iter("rect")
+        if each.attrib["class"] == name
+    ]
 
 
 def texts(root: ET.Element, name: str) -> list[tuple[str, str | None]]:
@@ -29,147 +41,100 @@ def texts(root: ET.Element, name: str) -> list[tuple[str, str | None]]:
     return [(each.attrib["x"], each.text) for each in root.iter("text") if name in each.attrib["class"].split()]
 
 
-def test_two_stacks() -> None:
-    root = drawing(Counts(20, 10, 10), Counts(0, 5, 0))
-
+def test_bars_of_one_band() -> None:
+    root = people(40, 10)
     # The axis ends at 40; 10 views are 60 pixels.
     assert [(each.attrib["y"], each.text) for each in root.iter("text") if each.attrib["class"] == "count"] == [
-        ("240", "0"),
-        ("180", "10"),
-        ("120", "20"),
-        ("60", "30"),
-        ("0", "40"),
+        ("240.0", "0"),
+        ("180.0", "10"),
+        ("120.0", "20"),
+        ("60.0", "30"),
+        ("0.0", "40"),
     ]
-    assert paths(root) == {
-        # The part of a bar that a lower series covers is not visible.
-        "bot": "M0.1 240V0h0.8V240zM1.1 240V210h0.8V240z",
-        "ai": "M0.1 240V60h0.8V240zM1.1 240V210h0.8V240z",
-        "people": "M0.1 240V120h0.8V240z",
-    }
-    assert list(paths(root)) == ["bot", "ai", "people"]
+    assert rects(root, "people") == [("5%", "40%", "0", "240"), ("55%", "40%", "180", "60")]
     assert texts(root, "time") == [("25%", "a"), ("75%", "b")]
-    nested = root.find("g/svg")
-    assert nested is not None
-    assert nested.attrib["viewBox"] == f"0 0 2 {HEIGHT}"
+    assert root.attrib["height"] == "292"
 
 
-def test_zeros_draw_no_bar_and_an_axis_up_to_one() -> None:
-    root = drawing(Counts(), Counts())
-    assert paths(root) == {}
-    assert [text for _, text in texts(root, "count")] == ["0", "1"]
+def test_each_band_has_its_own_axis_and_the_same_intervals() -> None:
+    root = drawing(Band("People", "people", [2_000, 0]), Band("AI", "ai", [1, 2]))
+    assert [group.attrib["transform"] for group in root.iter("g")] == ["translate(0 26)", "translate(0 172)"]
+    assert texts(root, "band") == [("0", "People"), ("0", "AI")]
+    assert rects(root, "people") == [("5%", "40%", "0", "120")]
+    assert rects(root, "ai") == [("5%", "40%", "60", "60"), ("55%", "40%", "0", "120")]
+
+
+@pytest.mark.parametrize("counts", [(), (0, 0)])
+def test_zeros_draw_no_bar_and_an_axis_up_to_one(counts: Counts) -> None:
+    root = people(*counts)
     assert list(root.iter("rect")) == []
-
-
-def test_no_interval_draws_an_empty_axis() -> None:
-    root = drawing()
-    assert paths(root) == {}
-    assert texts(root, "time") == []
+    assert [text for _, text in texts(root, "count")] == ["0", "1"]
 
 
 def test_one_interval_takes_one_of_the_slots() -> None:
-    root = drawing(Counts(1), slots=24)
-    assert paths(root) == {"people": "M0.1 240V0h0.8V240z"}
-    assert texts(root, "time") == [("2.08%", "a")]
+    root = people(1, slots=20)
+    assert rects(root, "people") == [("0.5%", "4%", "0", "240")]
+    assert texts(root, "time") == [("2.5%", "a")]
 
 
-def test_huge_counts_are_drawn_exactly() -> None:
-    root = drawing(Counts(10**18, 10**18, 0))
-    assert paths(root) == {"ai": "M0.1 240V0h0.8V240z", "people": "M0.1 240V120h0.8V240z"}
+def test_huge_counts_are_drawn() -> None:
+    root = people(2 * 10**18)
+    assert rects(root, "people")[0][2:] == ("0", "240")
     assert texts(root, "count")[-1][1] == "2,000,000,000,000,000,000"
 
 
 def test_unmeasured_intervals_have_an_area_and_no_bar() -> None:
-    root = drawing(None, None, Counts(1), None)
-    assert paths(root) == {"people": "M2.1 240V0h0.8V240z"}
-    assert [(each.attrib["x"], each.attrib["width"]) for each in root.iter("rect")] == [("0%", "50%"), ("75%", "25%")]
+    root = people(None, None, 1, None)
+    assert rects(root, "unmeasured") == [("0%", "50%", "0", "240"), ("75%", "25%", "0", "240")]
+    assert rects(root, "people") == [("52.5%", "20%", "0", "240")]
 
 
 def test_partial_interval_has_a_class_of_its_own() -> None:
-    whole, partial = Interval("a", "a", Counts(2)), Interval("b", "b", Counts(1, 1), is_partial=True)
-    assert paths(drawing(intervals=[whole, partial])) == {
-        "ai partial": "M1.1 240V0h0.8V240z",
-        "people": "M0.1 240V0h0.8V240z",
-        "people partial": "M1.1 240V120h0.8V240z",
-    }
+    root = people(2, 1, intervals=[Interval("a"), Interval("b", is_partial=True)])
+    assert (len(rects(root, "people")), rects(root, "people partial")) == (1, [("55%", "40%", "120", "120")])
 
 
-def test_previous_period_is_a_line_that_raises_the_axis_and_has_gaps() -> None:
-    root = drawing(Counts(1), Counts(1), Counts(1), Counts(1), previous=[2, 4, None, 0, 9])
-    assert paths(root)["previous"] == "M0.5 120l1-120M3.5 240"  # the fifth interval is outside of the plot
-    assert paths(root)["people"].startswith("M0.1 240V180h0.8V240z")
-
-
-def test_previous_period_beyond_the_plot_does_not_raise_the_axis() -> None:
-    assert texts(drawing(Counts(1), previous=[1, 1_000]), "count")[-1][1] == "1"
-
-
-def test_marks_are_above_the_plot_on_the_side_with_more_space() -> None:
-    root = drawing(Counts(1), Counts(1), marks=[Mark(0.5, "Early"), Mark(2, "Late")])
-    marks = [each for each in root.iter("text") if "medium" in each.attrib["class"]]
-    assert [(each.text, each.attrib["class"], each.attrib["x"], each.attrib["y"]) for each in marks[:2]] == [
-        ("Early", "mark medium begins", "25%", "-20"),
-        ("Late", "mark medium ends", "100%", "-5"),
+def test_previous_period_is_a_line_across_each_interval_and_raises_the_axis() -> None:
+    root = people(1, 1, 1, 1, previous=[2, 4, None, 0, 9])
+    lines = [each.attrib for each in root.iter("line") if each.attrib["class"] == "previous"]
+    assert [(each["x1"], each["x2"], each["y1"]) for each in lines] == [
+        ("0%", "25%", "120.0"),
+        ("25%", "50%", "0.0"),
+        ("75%", "100%", "240.0"),  # the fifth interval is outside of the plot
     ]
-    lines = [each.attrib for each in root.iter("line") if each.attrib["class"] in ("mark", "mark medium")]
-    assert [(each["x1"], each["y1"], each["y2"]) for each in lines] == [
-        ("25%", "-15", "240"),
-        ("25%", "-30", "-15"),
-        ("100%", "0", "240"),
-        ("100%", "-15", "0"),
-    ]
-    assert root.attrib["height"] == "296"  # 30 for the marks, 240 for the plot and 26 for the time axis
+    assert rects(root, "people")[0][3] == "60"
 
 
-def test_marks_of_a_narrow_plot_begin_at_its_left_edge_with_a_line_to_the_mark() -> None:
-    root = drawing(Counts(1), Counts(1), marks=[Mark(0.5, "Early"), Mark(2, "Late")])
-    assert texts(root, "narrow") == [("-44", "Early"), ("-44", "Late")]
-    lines = [each.attrib for each in root.iter("line") if each.attrib["class"] == "mark narrow"]
-    assert [(each["x1"], each["x2"], each["y1"], each["y2"]) for each in lines] == [
-        ("0", "25%", "-18", "-18"),
-        ("0", "100%", "-3", "-3"),
-    ]
+def test_marks_are_numbered_and_share_a_text_at_one_position() -> None:
+    root = people(1, 1, marks=[0.5, 2, 0.5])
+    assert texts(root, "mark") == [("25%", "1, 3"), ("100%", "2")]
+    assert [each.attrib["x1"] for each in root.iter("line") if each.attrib["class"] == "mark"] == ["25%", "100%"]
 
 
 @pytest.mark.parametrize(
     ("count", "any_width", "medium", "wide"), [(3, 1, 1, 1), (12, 3, 3, 6), (13, 2, 2, 3), (1_000, 3, 3, 6)]
 )
 def test_time_labels_have_three_levels(count: int, any_width: int, medium: int, wide: int) -> None:
-    root = drawing(*[Counts()] * count)
+    root = people(*[0] * count)
     assert [len(texts(root, level)) for level in ("any", "medium", "wide")] == [any_width, medium, wide]
 
 
 def test_unfinished_day_has_as_few_labels_as_a_whole_day() -> None:
-    assert [text for _, text in texts(drawing(*[Counts()] * 5, slots=24), "time")] == ["a", "c", "e"]
+    assert [text for _, text in texts(people(*[0] * 5, slots=24), "time")] == ["a", "c", "e"]
 
 
 def test_intervals_without_a_tick_have_no_label() -> None:
-    intervals = [Interval("a", "", Counts()), Interval("b", "b", Counts()), Interval("c", "", Counts())]
-    assert texts(drawing(intervals=intervals), "time") == [("50%", "b")]
+    assert texts(people(0, 0, intervals=[Interval(""), Interval("b")]), "time") == [("75%", "b")]
 
 
-def test_many_intervals_are_one_outline_without_gaps() -> None:
-    root = drawing(*[Counts(1)] * 148, None, Counts(0, 1))
-    assert paths(root) == {
-        "ai": "M0 240v-240h148v240h1v-240h1V240z",
-        "people": "M0 240v-240h148v240h2V240z",
-    }
+def test_many_intervals_have_no_gap() -> None:
+    assert rects(people(*[1] * 200), "people")[:2] == [("0%", "0.5%", "0", "240"), ("0.5%", "0.5%", "0", "240")]
 
 
 def test_texts_are_escaped() -> None:
     attack = "\"><script>alert('x')</script>&"
-    chart = TimeChart("main", attack, attack, [Interval(attack, attack, Counts(1))], marks=[Mark(0, attack)])
-
+    chart = TimeChart(attack, [Interval(attack)], [Band(attack, "people", [1]), Band(attack, "ai", [1])])
     text = str(svg(chart, lambda _: attack))
-
     assert "<script" not in text
     root = ET.fromstring(text)
-    assert [each.text for each in (*root.iter("title"), *root.iter("desc"), *root.iter("text"))] == [attack] * 7
-
-
-def test_name_and_description_are_referenced() -> None:
-    root = drawing(Counts(1))
-    assert root.attrib["role"] == "img"
-    assert {each.attrib["id"] for each in (*root.iter("title"), *root.iter("desc"))} == {
-        root.attrib["aria-labelledby"],
-        root.attrib["aria-describedby"],
-    }
+    assert [root.attrib["aria-label"], *(each.text for each in root.iter("text"))] == [attack] * 8

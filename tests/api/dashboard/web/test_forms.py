@@ -40,11 +40,11 @@ def test_missing_long_and_unknown_values_are_faults_of_their_fields() -> None:
     }
 
 
-def test_first_fault_of_a_field_is_shown() -> None:
+def test_first_fault_of_a_field_is_shown_as_a_sentence() -> None:
     form = Form()
     form.fault("name", "is taken")
     form.fault("name", "is long")
-    assert form.faults == {"name": "is taken"}
+    assert form.faults == {"name": "Is taken."}
 
 
 @pytest.mark.parametrize(

@@ -150,3 +150,46 @@ def test_unknown_interval_is_named_and_replaced() -> None:
 def test_interval_with_too_many_points_is_replaced() -> None:
     chosen, faults = parse(period="12mo", interval="hour")
     assert (chosen.interval, chosen.intervals, faults) == ("week", ("day", "week", "month"), [])
+
+
+@pytest.mark.parametrize(
+    ("values", "first", "last", "before", "after"),
+    [
+        ({"period": "day", "date": "2026-09-01"}, date(2026, 9, 1), date(2026, 9, 1), "2026-08-31", "2026-09-02"),
+        ({"period": "week", "date": "2026-09-03"}, date(2026, 8, 31), date(2026, 9, 6), "2026-08-30", "2026-09-07"),
+        ({"period": "month", "date": "2026-02-28"}, date(2026, 2, 1), date(2026, 2, 28), "2026-01-31", "2026-03-01"),
+        ({"period": "year", "date": "2024-02-29"}, date(2024, 1, 1), date(2024, 12, 31), "2023-12-31", "2025-01-01"),
+        ({"period": "month"}, date(2026, 11, 1), date(2026, 11, 22), "2026-10-31", None),
+    ],
+)
+def test_calendar_period_contains_its_date_and_has_neighbours(
+    values: dict[str, str], first: date, last: date, before: str, after: str | None
+) -> None:
+    chosen, faults = parse(**values)
+    assert (chosen.first, chosen.last, faults) == (first, last, [])
+    assert chosen.step(-1) == {"period": values["period"], "date": before}
+    assert chosen.step(1) == (None if after is None else {"period": values["period"], "date": after})
+
+
+def test_neighbours_of_other_periods_have_as_many_days() -> None:
+    assert parse(period="7d")[0].step(-1) == {"period": "custom", "from": "2026-11-09", "to": "2026-11-15"}
+    assert parse(period="7d")[0].step(1) is None
+    assert parse(period="yesterday")[0].step(1) == {"period": "day", "date": "2026-11-22"}
+    chosen = parse(from_="2026-09-01", to="2026-09-10")[0]
+    assert chosen.step(1) == {"period": "custom", "from": "2026-09-11", "to": "2026-09-20"}
+    assert parse(period="all")[0].step(-1) is None
+    assert parse(from_="2000-01-01", to="2000-01-02")[0].step(-1) is None
+
+
+def test_month_is_compared_with_the_month_before() -> None:
+    before = parse(period="month", date="2026-03-31")[0].previous(NOW)
+    assert before is not None
+    assert (before.start, before.end) == (datetime(2026, 2, 1, tzinfo=UTC), datetime(2026, 3, 1, tzinfo=UTC))
+    before = parse(period="month")[0].previous(NOW)
+    assert before is not None
+    assert (before.start, before.end) == (datetime(2026, 10, 1, tzinfo=UTC), datetime(2026, 10, 22, 23, 30, tzinfo=UTC))
+
+
+def test_calendar_period_in_the_future_is_a_fault() -> None:
+    chosen, faults = parse(period="month", date="2027-01-01")
+    assert (chosen.name, len(faults)) == ("30d", 1)

@@ -1,13 +1,26 @@
-"""Templates of HTML lose the indentation of their lines, and other templates do not."""
+"""Templates: values are escaped in HTML and not in recipes, and a misspelled name is an error."""
 
 import jinja2
+import pytest
 
 from api.dashboard.web.render import environment
 
+ATTACK = "<script>&'\""
 
-def test_indentation_is_left_out_of_html_templates_and_of_nothing_else() -> None:
-    source = "<ul>\n  <li>{{ value }}  a\n\t <li>b\n</ul>"
-    templates = environment().overlay(loader=jinja2.DictLoader({"list.html": source, "list.txt": source}))
-    value = "first\n    second"
-    assert templates.get_template("list.html").render(value=value) == f"<ul>\n<li>{value}  a\n<li>b\n</ul>"
-    assert templates.get_template("list.txt").render(value=value) == f"<ul>\n  <li>{value}  a\n\t <li>b\n</ul>"
+
+@pytest.fixture
+def templates() -> jinja2.Environment:
+    return environment().overlay(
+        loader=jinja2.DictLoader({"list.html": "<ul>\n  <li>{{ value }}\n</ul>", "list.txt": "  {{ value }}"})
+    )
+
+
+def test_values_are_escaped_in_html_alone(templates: jinja2.Environment) -> None:
+    html = templates.get_template("list.html").render(value=ATTACK)
+    assert html == "<ul>\n  <li>&lt;script&gt;&amp;&#39;&#34;\n</ul>"
+    assert templates.get_template("list.txt").render(value=ATTACK) == f"  {ATTACK}"
+
+
+def test_misspelled_name_is_an_error(templates: jinja2.Environment) -> None:
+    with pytest.raises(jinja2.UndefinedError):
+        templates.get_template("list.html").render(values=1)

@@ -4,12 +4,9 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, Literal
 
-import pyarrow as pa
-from markupsafe import Markup
 from starlette.responses import Response
 
-from api.dashboard.charts import bar
-from api.dashboard.pages.reading import measured, path_page
+from api.dashboard.pages.reading import measured, path_page, tables
 from api.dashboard.pages.reading.ai import operators, verdicts
 from api.dashboard.pages.reading.ai.operators import PAGES_DAYS
 from api.dashboard.pages.reading.ai.readers import PURPOSE_TEXTS
@@ -20,14 +17,14 @@ from api.dashboard.robots.rules import RobotsRules, State
 from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import PURPOSES, STATES, View
-from api.dashboard.web.visit import Visit
+from api.dashboard.web.visit import ProjectVisit
 from api.http.problems import Problem
 from api.reports.parameters import TEXT_CHARACTERS_MAX
 from ingest.classification.agents import BY_NAME
 from ingest.hits.url import UNSTORABLE
 from warehouse.columns.filters import Filters
 from warehouse.query.time_range import FIRST
-from warehouse.report.results import Counts, Listing, Query
+from warehouse.report.results import Listing, Query
 
 ROWS = 25
 """Number of paths on a page of the table."""
@@ -39,16 +36,6 @@ AgentTraffic = Literal["ai", "bot"]
 """Traffic of the hits: reads of the agent, or spoofed requests in its name, which count as those of a bot."""
 ASKED = ("assistant",)
 """Purposes of agents whose operators document that they may ignore robots.txt, because a person asks for the page."""
-
-
-@dataclass(frozen=True, slots=True)
-class PathRow:
-    """A path that the agent read. `is_disallowed` is whether the site's robots.txt disallows the path for the agent."""
-
-    path: str
-    views: int
-    bar: Markup
-    is_disallowed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +54,7 @@ class Robots:
     examples: tuple[str, ...]
 
 
-def agent(visit: Visit) -> Response:
+def agent(visit: ProjectVisit) -> Response:
     """Respond to GET /projects/{project}/ai/agents/{agent}."""
     view, name = View(visit), visit.path_parameter("agent")
     traffic: AgentTraffic = "bot" if view.filters["verification"] == SPOOFED else "ai"
@@ -126,12 +113,16 @@ def _numbers(
     robots = None if text is None else rules.parse(text.content)
     listing = Listing(traffic, with_bots=traffic == "bot")
     page = view.reports.breakdown(view.snapshot, view.query(), "path", (number - 1) * ROWS, ROWS, listing)
+    rows = tables.rows_of(view, page, "path")
     saved = datetime.fromtimestamp(text.saved_s, view.zone).date() if text else None
     return {
         "chart": chart,
         "totals": page.totals,
         "paths": view.reports.agent_pages(view.snapshot, view.query()).get(name, 0),
-        "rows": _rows(page.rows, traffic, robots, name),
+        "rows": rows,
+        "disallowed": {
+            row.value for row in rows if robots and not robots.allows(operators.names(name), row.value or "")
+        },
         "has_more": page.has_more,
         "statuses": path_page.values(view, "status"),
         "formats": path_page.values(view, "format"),
@@ -139,20 +130,6 @@ def _numbers(
         "robots": _robots(view, robots, name, saved) if robots and saved else None,
         "is_asked": name in BY_NAME and BY_NAME[name].purpose in ASKED,
     }
-
-
-def _rows(rows: pa.Table, traffic: AgentTraffic, robots: RobotsRules | None, name: str) -> list[PathRow]:
-    counts = rows.select(["value", traffic]).to_pylist()
-    largest = max((row[traffic] for row in counts), default=0)
-    return [
-        PathRow(
-            row["value"],
-            row[traffic],
-            bar.svg(Counts(**{traffic: row[traffic]}), largest),
-            robots is not None and not robots.allows(operators.names(name), row["value"]),
-        )
-        for row in counts
-    ]
 
 
 def _robots(view: View, robots: RobotsRules, name: str, saved: date) -> Robots:

@@ -8,6 +8,7 @@ from datetime import date
 from api.dashboard.pages.reading.ai.verdicts import KNOWN_KEY, NOT_CHECKED, Agent, Verification
 from api.dashboard.pages.reading.measured import Measured
 from api.dashboard.robots.rules import RobotsRules, State
+from api.dashboard.web.period import Period
 from api.dashboard.web.view import PURPOSES, STATES, View
 from ingest.classification.agents import BY_NAME
 from ingest.classification.ai_referrers import CAMPAIGNS, OPERATORS
@@ -135,17 +136,24 @@ def table_of(view: View, measurement: Measured, robots: RobotsRules | None, veri
                 robots.state(names(name)) if robots and name else None,
             )
         )
-    # The visits come from the products of an operator, not from one of its agents, and people have no operator.
-    has_visits = "human" in view.filters.but(traffic=None, operator=None).selected_traffic
-    visits: dict[str, int] = {}
-    if has_visits:
-        visits = view.reports.visits_sent(view.snapshot, view.query(), OPERATORS, CAMPAIGNS)
+    sent = visits_sent(view)
+    visits = sent or {}
     rows = _operators(view, by_operator, before, visits)
     with_reads = {purpose for row in rows for purpose in row.by_purpose}
     is_narrow = "human" not in view.filters.but(traffic=None).selected_traffic
     others = {name: count for name, count in sorted(visits.items()) if count and name not in by_operator}
     purposes = tuple(purpose for purpose in (*PURPOSES, None) if purpose in with_reads)
-    return AiTable(rows, purposes, {} if is_narrow else others, has_visits)
+    return AiTable(rows, purposes, {} if is_narrow else others, sent is not None)
+
+
+def visits_sent(view: View, period: Period | None = None) -> dict[str, int] | None:
+    """Return the visits by people from the products of each operator, in the period of the page or in another one.
+
+    Return None if the filters select agents: visits come from the products of an operator, not from one of its agents.
+    """
+    if "human" not in view.filters.but(traffic=None, operator=None).selected_traffic:
+        return None
+    return view.reports.visits_sent(view.snapshot, view.query(period), OPERATORS, CAMPAIGNS)
 
 
 def names(agent: str) -> tuple[str, ...]:

@@ -1,7 +1,6 @@
-"""The AI readers of a project: operators by purpose, their agents, and the meanings of the columns."""
+"""The AI readers of a project: operators with their purposes, verification and visits, and their agents."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -12,23 +11,22 @@ from starlette.responses import Response
 from api.dashboard.charts import bar, sparkline
 from api.dashboard.pages.reading import measured
 from api.dashboard.pages.reading.ai import operators, verdicts
-from api.dashboard.pages.reading.ai.operators import PAGES_DAYS, AiTable
+from api.dashboard.pages.reading.ai.operators import PAGES_DAYS, AiTable, OperatorRow, Reads
 from api.dashboard.pages.reading.export import table_file
 from api.dashboard.pages.reading.timeline import timeline
 from api.dashboard.robots import rules, texts
 from api.dashboard.robots.rules import EVERY_AGENT, RobotsRules
-from api.dashboard.web import render
-from api.dashboard.web.period import Period
+from api.dashboard.web import locale, render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import PURPOSES, STATES, View
-from api.dashboard.web.visit import Visit
+from api.dashboard.web.visit import ProjectVisit
 from api.http.operation import CSV
 from api.reports.report import Table
 from ingest.classification.agents import BY_NAME
 from ingest.verification.address_lists import age_warning
+from ingest.verification.verdict import State
 from warehouse.errors import TooManyBuckets
 from warehouse.report.results import Counts
-from warehouse.report.time_buckets import INTERVALS
 
 PURPOSE_TEXTS = {
     "training": "Copies pages to train a model. The answers of the model seldom name you as the source.",
@@ -40,9 +38,16 @@ PURPOSE_TEXTS = {
 """Explanations of the purposes for the owner of a site."""
 OPERATORS = 30
 """Number of operators on a page of the table."""
-SPARKLINE_BARS = 100
-"""Maximum number of bars of a sparkline, which is 150 to 400 pixels wide."""
-BARS_OF_A_DAY = {"hour": 24, "day": 1, "week": 1 / 7, "month": 1 / 28}
+SPARKLINE_DAYS_MAX = 100
+"""Number of days up to which a sparkline has a bar for each day; longer periods have a bar for each month."""
+VERDICTS: dict[str, tuple[State, ...]] = {
+    "good": ("verified", "signed_known_key"),
+    "open": ("claimed", "not_checked"),
+    "bad": ("invalid_signature",),
+}
+"""States of the verification in the bar of an operator, by CSS class."""
+NAMED = 3
+"""Number of operators that the sentence above the table names."""
 SCHEMA = pa.schema(
     [
         ("operator", pa.string()),
@@ -61,19 +66,7 @@ SCHEMA = pa.schema(
 Cells = tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PurposeCard:
-    """Reads for one purpose in the period. `is_only` is whether the page is filtered by this purpose."""
-
-    name: str
-    text: str
-    views: int
-    sparkline: Markup
-    link: str
-    is_only: bool
-
-
-def ai_readers(visit: Visit) -> Response:
+def ai_readers(visit: ProjectVisit) -> Response:
     """Respond to GET /projects/{project}/ai."""
     view = _view(visit)
     measurement = measured.measured_in(view)
@@ -83,7 +76,7 @@ def ai_readers(visit: Visit) -> Response:
     table = operators.table_of(view, measurement, robots, verification)
     values: dict[str, Any] = {}
     if table.operators:
-        values = {"chart": timeline(view, measurement), "cards": _cards(view, table), **_rows(view, table)}
+        values = {"chart": timeline(view, measurement), "summary": _summary(view, table), **_rows(view, table)}
     return render.counts_page(
         view,
         "reading/ai_readers.html",
@@ -95,6 +88,7 @@ def ai_readers(visit: Visit) -> Response:
         purposes=PURPOSES,
         states=STATES,
         robots=text,
+        purpose_texts=PURPOSE_TEXTS,
         robots_day=datetime.fromtimestamp(text.saved_s, view.zone).date() if text else None,
         obeying=_obeying(robots, table) if robots and view.filters.fields.keys() == {"traffic"} else [],
         pages_days=PAGES_DAYS if view.period.days is None or view.period.days > PAGES_DAYS else None,
@@ -103,7 +97,7 @@ def ai_readers(visit: Visit) -> Response:
     )
 
 
-def export(visit: Visit) -> Response:
+def export(visit: ProjectVisit) -> Response:
     """Respond to GET /projects/{project}/ai.csv."""
     view = _view(visit)
     view.require_valid()
@@ -116,7 +110,7 @@ def export(visit: Visit) -> Response:
     return table_file(view, CSV, "ai", Table(SCHEMA, lambda: batches))
 
 
-def _view(visit: Visit) -> View:
+def _view(visit: ProjectVisit) -> View:
     view = View(visit)
     view.fix(traffic="ai")
     return view
@@ -133,77 +127,54 @@ def _cells(table: AiTable) -> Iterator[Cells]:
             yield row.name, agent.name, agent.purpose, *reads, None, None, agent.last_day, robots
 
 
-def _cards(view: View, table: AiTable) -> list[PurposeCard]:
-    """Return a card for each purpose that has reads."""
-    chosen = view.filters["purpose"]
-    purposes = [purpose for purpose in table.purposes if purpose is not None]
-    interval = _interval_of_sparklines(view.period)
-    reads = _reads_by_purpose(view, purposes, interval)
-    return [
-        PurposeCard(
-            PURPOSES[purpose],
-            PURPOSE_TEXTS[purpose],
-            table.of_purpose(purpose),
-            _sparkline(purpose, reads.get(purpose), interval),
-            view.link(purpose=None if purpose == chosen else purpose),
-            purpose == chosen,
-        )
-        for purpose in purposes
-    ]
+def _summary(view: View, table: AiTable) -> str:
+    """Return a sentence about the operators with most reads."""
+    top = [row for row in table.operators if row.name][:NAMED]
+    names = [str(row.name) for row in top]
+    reads, all_reads, visits, all_visits = (
+        locale.number(count, view.visit.locale)
+        for count in (sum(row.views for row in top), table.views, sum(row.visits or 0 for row in top), table.visits)
+    )
+    sent = f" and sent {visits} of {all_visits} visits from AI" if table.has_visits else ""
+    return f"{measured.joined(names)} made {reads} of {all_reads} reads{sent}." if top else ""
 
 
 def _rows(view: View, table: AiTable) -> dict[str, Any]:
     """Return the values of the template for a page of the table."""
     number = view.page_number()
     first = (number - 1) * OPERATORS
+    lines = _sparklines(view)
     return {
-        "bar": _bars(table),
         "operators": table.operators[first : first + OPERATORS],
+        "sparkline": lambda row: lines.get(row.name, ""),
+        "purpose_bar": _purpose_bar,
+        "verdict_bar": _verdict_bar,
         "number_of_page": number,
         "first": first + 1,
         "has_more": first + OPERATORS < len(table.operators),
     }
 
 
-def _bars(table: AiTable) -> Callable[[int], Markup]:
-    """Return the function that draws the bar of an operator."""
-    largest = max(row.views for row in table.operators)
-    return lambda views: bar.svg(Counts(ai=views), largest)
-
-
-def _interval_of_sparklines(period: Period) -> str:
-    """Return the interval of the chart, or the next one with which a sparkline has at most SPARKLINE_BARS bars.
-
-    All time has months, of which a project seldom has more.
-    """
-    longer = INTERVALS[INTERVALS.index(period.interval) :]
-    if period.days is None:
-        return INTERVALS[-1]
-    return next((each for each in longer if period.days * BARS_OF_A_DAY[each] <= SPARKLINE_BARS), INTERVALS[-1])
-
-
-def _reads_by_purpose(view: View, purposes: Sequence[str], interval: str) -> dict[str, pa.Table]:
-    """Return the series of each purpose; an empty dictionary if there are too many intervals.
-
-    Intervals of a day or more are of UTC: in another zone, each year of 100M hits takes 0.1 s more.
-    """
-    reports = view.reports
+def _sparklines(view: View) -> dict[str, Markup]:
+    """Return the reads of each operator over time, by UTC day: in another zone, a year of 100M hits takes 0.1 s."""
+    interval = "day" if view.period.days and view.period.days <= SPARKLINE_DAYS_MAX else "month"
     try:
-        if interval != "hour":
-            return reports.series_by_purpose(view.snapshot, view.query(), interval)
-        return {
-            purpose: reports.series(view.snapshot, view.query(purpose=purpose), interval, view.zone)[1]
-            for purpose in purposes
-        }
+        by_operator = view.reports.series_by_operator(view.snapshot, view.query(), interval)
     except TooManyBuckets:
         return {}
+    return {
+        operator: sparkline.svg([Counts(ai=count) for count in reads["ai"].to_pylist()], f"Reads by {interval}")
+        for operator, reads in by_operator.items()
+    }
 
 
-def _sparkline(purpose: str, reads: pa.Table | None, interval: str) -> Markup:
-    if reads is None:
-        return Markup()
-    counts = [Counts(ai=count) for count in reads["ai"].to_pylist()]
-    return sparkline.svg(counts, f"{PURPOSES[purpose]}: reads by {interval}")
+def _purpose_bar(row: OperatorRow) -> Markup:
+    return bar.parts(((f"for-{purpose}", row.by_purpose.get(purpose, 0)) for purpose in PURPOSES), row.views)
+
+
+def _verdict_bar(row: Reads) -> Markup:
+    segments = ((css, sum(row.states.get(state, 0) for state in states)) for css, states in VERDICTS.items())
+    return bar.parts(segments, row.views)
 
 
 def _obeying(robots: RobotsRules, table: AiTable) -> list[str]:

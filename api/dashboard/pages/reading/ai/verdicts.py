@@ -23,8 +23,7 @@ _OF_READERS = ("operator", "purpose", "verification")
 TEXTS: Mapping[State, str] = {
     "verified": "The agent is genuine: its address is in the list that its operator publishes, reverse DNS confirms "
     "its name, or its signature is valid.",
-    "signed_known_key": "The request is signed with a key that this release knows. The operator was not asked for its "
-    "present keys.",
+    "signed_known_key": "The request is signed with a key of the operator that this release knows.",
     "claimed": "No evidence for or against: the operator publishes no addresses, its list is older or newer than the "
     "request, or the agent also runs on the machines of its users.",
     "not_checked": "The address of the visitor is not known, or the request came before agents were verified.",

@@ -1,5 +1,6 @@
 """The page of errors: the rows of the API, its filters and days, and what it shows without errors."""
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, time, timedelta
@@ -11,7 +12,7 @@ from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from api.dashboard.pages.reading import errors
-from api.dashboard.web.visit import Visit
+from api.dashboard.web.visit import ProjectVisit
 from tests.api.dashboard.days import before, today
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.ai_traffic import ATTACK, FIREFOX, open_page
@@ -21,13 +22,12 @@ from tests.warehouse.site import Site, view
 from warehouse.control import projects
 
 GPTBOT, CLAUDEBOT, GOOGLEBOT = "GPTBot/1.3", "ClaudeBot/1.0", "Googlebot/2.1"
-# The agent and the word beside it, which have a space between them on the page.
-GONE, LATER, DOWN = (
-    ("/gone", "GPTBot", "404", "3"),
-    ("/gone", "Googlebot· other bot", "404", "1"),
-    ("/café", "ClaudeBot", "503", "1"),
-)
-UNNAMED = ("Not stored", "Unnamed bot", "404", "1")
+# Page, requests, agents and statuses.
+GONE, BOTS, DOWN = ("/gone", "4", "2", "404"), ("/gone", "1", "1", "404"), ("/café", "1", "1", "503")
+READ = ("/gone", "3", "1", "404")
+UNNAMED = ("Not stored", "1", "\N{EN DASH}", "404")
+GPT, GOOGLE = ("GPTBot", "3"), ("Googlebotother bot", "1")
+"""Agent and requests. Between the agent and the word beside it is a space on the page."""
 
 
 def hit(path: str, agent: str, days: int, status: int) -> dict[str, Any]:
@@ -52,29 +52,27 @@ def viewer(site: Dashboard) -> TestClient:
     return site.visitor("viewer")
 
 
-def rows_of(page: Html) -> list[tuple[str, ...]]:
-    """Return page, agent, status and requests of each row."""
-    rows = page.rows("Errors by page and agent")
-    return [tuple(row[:4]) for row in rows]
+def rows_of(page: Html, by: str = "page") -> list[tuple[str, ...]]:
+    """Return the cells of each row before its trend."""
+    return [tuple("".join(cell.split("  ")) for cell in row[:4]) for row in page.rows(f"Errors by {by}")]
 
 
 @pytest.mark.parametrize(
     ("parameters", "expected"),
     [
-        ({}, [GONE, LATER, UNNAMED]),
-        ({"period": "all"}, [GONE, DOWN, LATER, UNNAMED]),
-        ({"traffic": "ai"}, [GONE]),
-        ({"traffic": "bot"}, [LATER, UNNAMED]),
-        ({"agent": "Googlebot"}, [LATER]),
+        ({}, [GONE, UNNAMED]),
+        ({"period": "all"}, [GONE, DOWN, UNNAMED]),
+        ({"traffic": "ai"}, [READ]),
+        ({"traffic": "bot"}, [BOTS, UNNAMED]),
+        ({"agent": "Googlebot"}, [BOTS]),
         ({"operator": "Anthropic", "period": "all"}, [DOWN]),
-        ({"purpose": "training"}, [GONE]),
+        ({"purpose": "training"}, [READ]),
         ({"status": "503", "period": "90d"}, [DOWN]),
-        ({"path": "/gone"}, [GONE, LATER]),
-        ({"path": "/go*"}, [GONE, LATER]),
-        ({"path": "*on*"}, [GONE, LATER]),
+        ({"path": "/go*"}, [GONE]),
+        ({"path": "*on*"}, [GONE]),
         ({"path": "*x*"}, []),
-        ({"browser": "Firefox", "source": "beacon"}, [GONE, LATER, UNNAMED]),
-        ({"from": 3, "to": 3}, [("/gone", "GPTBot", "404", "1")]),
+        ({"browser": "Firefox", "source": "beacon"}, [GONE, UNNAMED]),
+        ({"from": 3, "to": 3}, [("/gone", "1", "1", "404")]),
     ],
     ids=str,
 )
@@ -84,11 +82,17 @@ def test_filters_and_days_choose_rows(
     assert rows_of(open_page(viewer, "/errors", **parameters)) == expected
 
 
+@pytest.mark.parametrize("parameters", [{"path": "/gone"}, {"by": "agent", "path": "/g*"}])
+def test_errors_of_one_page_or_of_all_are_listed_by_agent(viewer: TestClient, parameters: dict[str, str]) -> None:
+    page = open_page(viewer, "/errors", **parameters)
+    assert [row[:2] for row in rows_of(page, "agent")] == [GPT, GOOGLE]
+    assert any("agent=Googlebot" in link for link in page.links())
+
+
 def test_trend_has_a_bar_for_each_day_with_requests(viewer: TestClient) -> None:
     page = viewer.get(f"/projects/{PROJECT}/errors", params={"period": "7d", "traffic": "ai"}).text
     assert "Requests by day, at most 1" in page
-    [bars] = [part.partition('"')[0] for part in page.split('<path class="ai" d="')[1:]]
-    assert [bar.partition(" ")[0] for bar in bars.split("M")[1:]] == ["3.1", "4.1", "5.1"]
+    assert re.findall(r'<rect class="ai" x="([^"]+)"', page) == ["3.1", "4.1", "5.1"]
 
 
 def test_each_chosen_value_is_a_chip_that_removes_it(viewer: TestClient) -> None:
@@ -96,7 +100,7 @@ def test_each_chosen_value_is_a_chip_that_removes_it(viewer: TestClient) -> None
     labels = [attributes.get("aria-label") for tag, attributes in page.tags if tag == "a"]
     assert {"Remove the filter Agent: GPTBot", "Remove the filter Status: 404"} <= {*labels}
     assert any(link.endswith("/errors?agent=GPTBot") for link in page.links())
-    assert any(link.endswith("/errors?status=404") for link in page.links())
+    assert any(link.endswith("/errors?agent=GPTBot&status=404&path=%2Fgone") for link in page.links())
 
 
 def test_file_has_the_rows_of_the_page(viewer: TestClient) -> None:
@@ -112,7 +116,7 @@ def test_file_has_the_rows_of_the_page(viewer: TestClient) -> None:
 def test_invalid_status_is_named_and_left_out(viewer: TestClient, status: str) -> None:
     page = open_page(viewer, "/errors", 400, status=status)
     assert "is not the status of an error" in page.text
-    assert rows_of(page) == [GONE, LATER, UNNAMED]
+    assert rows_of(page) == [GONE, UNNAMED]
 
 
 def test_period_that_ends_now_has_the_present_utc_day_in_a_zone_where_it_has_not_begun(site: Dashboard) -> None:
@@ -123,8 +127,8 @@ def test_period_that_ends_now_has_the_present_utc_day_in_a_zone_where_it_has_not
     scope = {"type": "http", "method": "GET", "path": path, "query_string": query, "headers": []}
     request = Request({**scope, "server": ("testserver", 80), "scheme": "http"})
     project = projects.find(site.engine, PROJECT)
-    response = errors.error_list(Visit(request, site.client.app_state["running"], now, project=project))
-    assert rows_of(Html(bytes(response.body).decode())) == [("/gone", "GPTBot", "404", "2")]
+    response = errors.error_list(ProjectVisit(request, site.client.app_state["running"], now, project=project))
+    assert rows_of(Html(bytes(response.body).decode())) == [("/gone", "2", "1", "404")]
 
 
 def test_no_error_is_not_a_zero(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_file_has_a_name_and_is_not_cached_for_others(viewer: TestClient) -> Non
         response = viewer.get(f"/projects/{PROJECT}/export.csv?report=referrers&{days}")
         expected = f'attachment; filename="{PROJECT}-referrers-{period}.csv"'
         assert response.headers["content-disposition"] == expected
-    assert response.headers["vary"] == "Cookie"
+    assert response.headers["vary"] == "Cookie, Accept-Encoding"
     assert "private" in response.headers["cache-control"]
 
 

@@ -10,7 +10,6 @@ from api.dashboard.pages.reading.warnings import readable
 from tests.api.dashboard.pages.reading.measuring import day, measured, period
 from warehouse.control.policy import Policy
 from warehouse.report.results import Counts
-from warehouse.report.sources.silence import Span
 from warehouse.report.sources.warnings import SourceWarning
 
 SCRIPT_THEN_LOG = {"beacon": day(5), "log": day(10)}
@@ -146,15 +145,6 @@ def test_periods_under_a_change_of_the_policy_are_compared_for_kinds_of_the_same
 def test_policy_that_leaves_out_a_source_without_views_changes_nothing() -> None:
     known = measured(shown=period(8, 11), previous=period(5, 8), policies=("beacon_only", "all"), beacon=day(5))
     assert known.compares("human", "ai")
-
-
-def test_share_is_that_of_the_days_on_which_people_and_ai_were_both_counted() -> None:
-    known = measured(shown=period(1, 20), silent=LOG_FELL_SILENT, **SCRIPT_THEN_LOG)
-    part = Span(day(10), day(12))
-    assert (known.both(), known.either()) == (part, (Span(day(5), day(20)),))
-    whole = measured(shown=period(10, 11), **SCRIPT_THEN_LOG)
-    assert (whole.both(), whole.either()) == (Span(day(10), day(11)), (Span(day(10), day(11)),))
-    assert measured(shown=period(1, 20), beacon=day(1)).both() is None
 
 
 def test_source_that_begins_in_a_range_is_listed() -> None:

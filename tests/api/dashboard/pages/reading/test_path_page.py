@@ -78,9 +78,7 @@ def test_totals_have_their_change_if_the_page_compares(
 def test_chart_is_that_of_the_api(read_site: Dashboard, reader: TestClient) -> None:
     series = read_site.get_report(f"series?path={PATH}&dateFrom={before(29)}")["series"]
     rows = open_page(reader, "/page", path=PATH).rows("Numbers of this chart")
-    assert [numbers(row[1:4]) for row in rows if row[1] != UNKNOWN] == [
-        [row["human"], row["ai"], row["bot"]] for row in series
-    ]
+    assert [numbers(row[1:]) for row in rows if row[1] != UNKNOWN] == [[row["human"], row["ai"]] for row in series]
 
 
 def test_click_on_a_value_filters_the_page_of_the_path(read_site: Dashboard, reader: TestClient) -> None:

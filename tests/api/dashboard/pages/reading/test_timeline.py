@@ -8,10 +8,9 @@ import pyarrow as pa
 import pytest
 from babel import Locale
 
-from api.dashboard.charts.time_chart import Mark
 from api.dashboard.pages.reading import timeline
 from api.dashboard.pages.reading.measured import Measured, Shown
-from api.dashboard.pages.reading.timeline import UNCOUNTED, UNKNOWN, Timeline
+from api.dashboard.pages.reading.timeline import UNCOUNTED, Timeline
 from api.dashboard.web.period import Period
 from tests.api.dashboard.pages.reading.measuring import day, measured, period
 from warehouse.errors import TooManyBuckets
@@ -71,91 +70,66 @@ def chart(shown: Period, series: Series, *previous: Any, sources: Measured | Non
 
 def test_rows_have_the_counts_of_their_intervals_and_totals_those_of_the_period() -> None:
     shown = chart(period(2, 5), days(2, 1, 0, 3))
-    assert [(label.split(" ")[1], counts) for label, counts, _ in shown.rows] == [
-        ("2", Shown(1, 10, 1)),
-        ("3", Shown(0, 0, 1)),
-        ("4", Shown(3, 30, 1)),
+    assert [(label.split(" ")[1], counts) for label, counts in shown.rows] == [
+        ("2", [1, 10]),
+        ("3", [0, 0]),
+        ("4", [3, 30]),
     ]
-    assert (shown.totals, shown.before, shown.has_previous, shown.has_line) == (
-        Counts(4, 40, 3),
-        UNCOUNTED,
-        False,
-        False,
-    )
-    assert "Stacked bars of views for each day, 3 in all: 4 by people, 40 by AI, 3 by other bots." in shown.svg
+    assert (shown.kinds, shown.totals, shown.before) == (("human", "ai"), Counts(4, 40, 3), UNCOUNTED)
+    assert "Bars of views for each day, 3 in all: 4 by people, 40 by AI." in shown.svg
+
+
+def test_other_bots_are_drawn_only_if_they_are_asked_for() -> None:
+    bots = counted(period(12, 14), "bot", log=1)
+    shown = chart(period(12, 14), days(12, 1, 1), sources=bots)
+    assert (shown.kinds, [counts for _, counts in shown.rows]) == (("bot",), [[1], [1]])
 
 
 def test_readers_that_were_not_counted_in_an_interval_have_no_number_in_its_row() -> None:
     sources = counted(period(2, 6), beacon=3, log=4)
     shown = chart(period(2, 6), [(f"2026-09-0{number}", Counts()) for number in (2, 3, 4, 5)], sources=sources)
-    assert [counts for _, counts, _ in shown.rows] == [
-        Shown(None, None, None),
-        Shown(0, None, None),
-        Shown(0, 0, 0),
-        Shown(0, 0, 0),
-    ]
+    assert [counts for _, counts in shown.rows] == [[None, None], [0, None], [0, 0], [0, 0]]
+    assert shown.has_unmeasured
 
 
 def test_interval_that_ends_with_the_first_view_of_a_source_was_not_counted() -> None:
     sources = measured("ai", shown=period(2, 4), log=day(3))
     shown = chart(period(2, 4), [("2026-09-02", Counts()), ("2026-09-03", Counts())], sources=sources)
-    assert [counts.ai for _, counts, _ in shown.rows] == [None, 0]
+    assert [counts for _, counts in shown.rows] == [[None], [0]]
     earlier = chart(period(1, 3), [("2026-09-01", Counts()), ("2026-09-02", Counts())], sources=sources)
-    assert [counts.ai for _, counts, _ in earlier.rows] == [None, None]
+    assert [counts for _, counts in earlier.rows] == [[None], [None]]
 
 
 def test_intervals_after_a_source_fell_silent_have_no_number_and_are_grey() -> None:
     sources = counted(period(2, 6), beacon=1, log=1, silent=4)
     shown = chart(period(2, 6), [(f"2026-09-0{number}", Counts()) for number in (2, 3, 4, 5)], sources=sources)
-    assert [counts.ai for _, counts, _ in shown.rows] == [0, 0, None, None]
-    assert [counts.human for _, counts, _ in shown.rows] == [0, 0, 0, 0]
-    assert 'class="incomplete" x="28.57%" width="28.57%"' in shown.svg
+    assert [counts for _, counts in shown.rows] == [[0, 0], [0, 0], [0, None], [0, None]]
+    assert shown.svg.count('class="unmeasured" x="28.57%" width="28.57%"') == 1
 
 
-def test_previous_period_is_beside_the_intervals_of_this_one() -> None:
+def test_previous_period_is_beside_the_same_readers_of_this_one() -> None:
     shown = chart(period(12, 15), days(12, 1, 1, 1), days(9, 4, 5), period(9, 12))
-    assert [before for _, _, before in shown.rows] == [44, 55, None]
-    assert (shown.before, shown.has_previous, shown.has_line) == (Shown(9, 90, 2), True, True)
+    assert [counts for _, counts in shown.rows] == [[1, 4, 10, 40], [1, 5, 10, 50], [1, None, 10, None]]
+    assert (shown.before, shown.has_previous) == (Shown(9, 90, 2), True)
     longer = chart(period(12, 14), days(12, 1, 1), days(9, 4, 5, 6), period(9, 12))
-    assert [before for _, _, before in longer.rows] == [44, 55]
+    assert [counts for _, counts in longer.rows] == [[1, 4, 10, 40], [1, 5, 10, 50]]
 
 
-def test_previous_period_has_the_readers_that_were_counted_in_all_of_it() -> None:
+def test_previous_period_has_the_readers_that_were_counted_then() -> None:
     sources = counted(period(12, 15), previous=period(9, 12), beacon=1, log=10)
     shown = chart(period(12, 15), days(12, 1, 1, 1), days(9, 4, 5, 6), period(9, 12), sources=sources)
-    assert [before for _, _, before in shown.rows] == [None, 55, 66]
-    assert (shown.before, shown.compared) == (Shown(15, None, None), "people and AI")
+    assert [counts[1::2] for _, counts in shown.rows] == [[4, None], [5, 50], [6, 60]]
+    assert shown.before == Shown(15, None, None)
     silent = counted(period(12, 15), previous=period(9, 12), beacon=1, log=1, silent=12)
     shown = chart(period(12, 15), days(12, 1, 1, 1), days(9, 4, 5, 6), period(9, 12), sources=silent)
-    assert [before for _, _, before in shown.rows] == [4, 5, 6]
-    assert (shown.before, shown.compared) == (Shown(15, None, None), "people")
-    bots = counted(period(12, 14), "bot", previous=period(10, 12), log=1)
-    shown = chart(period(12, 14), days(12, 1, 1), days(10, 4, 5), period(10, 12), sources=bots)
-    assert [before for _, _, before in shown.rows] == [1, 1]
-
-
-def test_line_of_the_previous_period_needs_two_intervals_beside_each_other() -> None:
-    sources = counted(period(12, 14), previous=period(10, 12), log=11)
-    shown = chart(period(12, 14), days(12, 1, 1), days(10, 4, 5), period(10, 12), sources=sources)
-    assert [before for _, _, before in shown.rows] == [None, 55]
-    assert not shown.has_line
+    assert [counts[1::2] for _, counts in shown.rows] == [[4, None], [5, None], [6, None]]
+    assert shown.before == Shown(15, None, None)
 
 
 def test_all_time_with_too_many_intervals_is_a_fault_of_the_view() -> None:
     empty = view(period(2, 5), [])
     assert timeline.timeline(empty, counted(period(2, 5), log=1)) is None
     assert len(empty.faults) == 1
-
-
-def test_body_has_a_column_for_each_kind_and_for_the_previous_period() -> None:
-    rows = [("Mon <1>", Shown(1, None, 2_000), 7), ("Tue", Shown(None, None, None), None)]
-    shown = Timeline(None, 7, rows, Counts(), UNCOUNTED, "", True, ENGLISH)  # type: ignore[arg-type]
-    assert shown.body(("human", "ai", "bot")).split("<tr>")[1:] == [
-        f"<th>Mon &lt;1&gt;<td>1<td>{UNKNOWN}<td>2,000<td>7",
-        "<th>Tue" + 4 * f"<td>{UNKNOWN}",
-    ]
-    without = Timeline(None, 7, rows, Counts(), UNCOUNTED, "", False, ENGLISH)  # type: ignore[arg-type]
-    assert without.body(("bot",)).split("<tr>")[1] == "<th>Mon &lt;1&gt;<td>2,000"
 
 
 @pytest.mark.parametrize(
@@ -175,21 +149,14 @@ def test_interval_is_partial_if_it_begins_before_the_period_or_is_not_over(
     assert timeline._partial(period(first, end), [day(number) for number in begins]) == partial
 
 
-def test_intervals_before_ai_was_counted_are_incomplete() -> None:
-    shown = [Shown(1, None, None), Shown(0, 0, None), Shown(None, None, None)]
-    assert timeline._incomplete(counted(period(2, 5), beacon=1, log=4), shown) == {0, 2}
-    assert timeline._incomplete(counted(period(2, 5), beacon=1), shown) == {2}
-
-
 @pytest.mark.parametrize(("first", "position"), [(2, 0), (3, 1)])
 def test_source_that_began_in_the_period_has_a_mark_in_its_interval(first: int, position: int) -> None:
     shown = period(2, 5)
-    [mark] = timeline._marks(view(shown, []), counted(shown, beacon=1, log=first), [day(2), day(3), day(4)])
-    assert isinstance(mark, Mark)
-    assert (mark.position, mark.text.split(" on ")[0]) == (position, "Access logs began")
-    assert str(first) in mark.text
+    [(drawn, text)] = timeline._marks(view(shown, []), counted(shown, beacon=1, log=first), [day(2), day(3), day(4)])
+    assert (drawn, text.split(" on ")[0]) == (position, "Access logs began")
+    assert str(first) in text
     at_midnight = measured("ai", shown=shown, log=day(3))
-    assert [each.position for each in timeline._marks(view(shown, []), at_midnight, [day(2), day(3), day(4)])] == [1]
+    assert [at for at, _ in timeline._marks(view(shown, []), at_midnight, [day(2), day(3), day(4)])] == [1]
     assert timeline._marks(view(shown, []), counted(shown, log=1), [day(2)]) == []
     assert timeline._marks(view(shown, []), counted(shown, log=2), []) == []
 

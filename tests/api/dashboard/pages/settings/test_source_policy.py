@@ -49,7 +49,7 @@ def page_of(client: TestClient) -> Html:
 
 def test_default_policy_warns_about_people_who_are_counted_twice(twice: Dashboard) -> None:
     page = page_of(twice.visitor("viewer"))
-    assert "Every source all for all days." in page.text
+    assert "Every source ( all ) since the first day." in page.text
     assert "On 2 days (UTC) both the website script and your server or access logs have views by people." in page.text
     assert "is counted twice. Another policy counts each person once" in page.text
     assert len(page.rows("Which sources count")) == len(POLICIES)
@@ -63,7 +63,7 @@ def test_policy_is_changed_from_a_day_on_and_shows_what_it_leaves_out(twice: Das
     assert source_policies.periods(twice.engine, PROJECT) == (Period(day, "beacon_people_log_machines"),)
     text = Html(owner.get(changed.headers["location"]).text).text
     assert "The source policy was changed." in text
-    assert "beacon_people_log_machines since Sep 15, 2026 (UTC)." in text
+    assert "beacon_people_log_machines ) since Sep 15, 2026 (UTC)." in text
     assert "All policies: at first Every source; from Sep 15, 2026 People from the script" in text
     assert "is counted twice. Another policy" not in text
 
@@ -73,7 +73,7 @@ def test_policy_without_a_day_begins_with_the_source_that_it_prefers(twice: Dash
     assert post(owner, f"{PATH}/policy", policy="log_only", **{"from": str(later)}).status_code == 303
     assert post(owner, f"{PATH}/policy", policy="beacon_only", **{"from": ""}).status_code == 303
     assert source_policies.periods(twice.engine, PROJECT) == (Period(first, "beacon_only"),)
-    assert "Website script only beacon_only since Sep 14, 2026 (UTC)." in page_of(owner).text
+    assert "Website script only ( beacon_only ) since Sep 14, 2026 (UTC)." in page_of(owner).text
     assert "Begins with Sep 14, 2026, unless you choose a day." in page_of(owner).text
     assert post(owner, f"{PATH}/policy", policy="all").status_code == 303
     assert source_policies.periods(twice.engine, PROJECT) == ()
@@ -82,7 +82,7 @@ def test_policy_without_a_day_begins_with_the_source_that_it_prefers(twice: Dash
 def test_policy_of_a_later_day_is_listed_and_not_todays(twice: Dashboard, owner: TestClient) -> None:
     assert post(owner, f"{PATH}/policy", policy="log_only", **{"from": "2100-12-31"}).status_code == 303
     page = page_of(owner)
-    assert "Every source all for all days." in page.text
+    assert "Every source ( all ) since the first day." in page.text
     assert "from Dec 31, 2100 Server and access logs only" in page.text
 
 

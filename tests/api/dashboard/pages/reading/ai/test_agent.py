@@ -96,7 +96,7 @@ def test_unknown_agent_is_a_page_that_names_it(reader: TestClient, name: str) ->
     assert "<script>" not in response.text
 
 
-@pytest.mark.parametrize(("query", "sentence"), [*WRONG, ("page=0", "There is no page “0” of the table")])
+@pytest.mark.parametrize(("query", "sentence"), [*WRONG, ("page=0", "There is no page “0”")])
 def test_wrong_parameter_is_named(reader: TestClient, query: str, sentence: str) -> None:
     name, _, value = query.partition("=")
     assert sentence in open_page(reader, AGENT, 400, **{name: value}).text

@@ -83,6 +83,18 @@ def test_period_is_chosen_from_its_menu(overview: Page, with_javascript: bool) -
     expect(overview.get_by_text("Counting began on")).to_be_visible()
 
 
+@pytest.mark.parametrize("with_javascript", [True])
+def test_keys_open_other_periods(overview: Page, with_javascript: bool) -> None:
+    overview.keyboard.press("m")
+    expect(overview.locator("summary", has_text="This month")).to_be_visible()
+    overview.keyboard.press("ArrowLeft")
+    expect(overview.get_by_role("link", name="Next period")).to_be_visible()
+    overview.keyboard.press("ArrowRight")
+    expect(overview.get_by_role("link", name="Next period")).to_have_count(0)
+    overview.get_by_label("Search pages").press("d")
+    expect(overview.get_by_label("Search pages")).to_have_value("d")
+
+
 @pytest.mark.long
 @BOTH
 def test_file_of_the_pages_is_downloaded(overview: Page, with_javascript: bool) -> None:

@@ -64,11 +64,11 @@ def test_ai_is_unknown_if_only_the_website_script_counts(dashboard: Dashboard, v
 
     page = page_of(viewer, "script")
 
-    assert totals(page) == {"People": "1", "AI": "Not set up", "Other bots": "Not set up", "Share of AI": UNKNOWN}
+    assert totals(page) == {"People": "1", "AI": "Not set up", "Other bots": "Not set up", "Visits from AI": "0"}
     assert page.rows("Top pages") == [["/a", "1", UNKNOWN, "1"]]
     assert page.rows("Sources")[0][:3] == ["Website script", "1", UNKNOWN]
-    assert page.rows("Numbers of this chart")[-1][1:] == ["1", UNKNOWN, UNKNOWN]
-    assert page.rows("Numbers of this chart")[0][1:] == [UNKNOWN, UNKNOWN, UNKNOWN]
+    assert page.rows("Numbers of this chart")[-1][1:] == ["1", UNKNOWN]
+    assert page.rows("Numbers of this chart")[0][1:] == [UNKNOWN, UNKNOWN]
     assert "Website script began on" in page.text
     assert Html(viewer.get("/projects/script/live").text).text == "Last 30 minutes: 1 by people"
 
@@ -89,36 +89,26 @@ def test_ai_is_unknown_in_a_period_before_a_source_that_sees_ai(dashboard: Dashb
 
     page = page_of(viewer, "later", from_=25, to=15)
 
-    assert totals(page) == {"People": "1", "AI": UNKNOWN, "Other bots": UNKNOWN, "Share of AI": UNKNOWN}
+    assert totals(page) == {"People": "1", "AI": UNKNOWN, "Other bots": UNKNOWN, "Visits from AI": "0"}
     assert page.rows("Sources")[1][:3] == ["Your server", UNKNOWN, UNKNOWN]
     assert page.rows("Top pages") == [["/a", "1", UNKNOWN, "1"]]
     assert "AI readers and other bots were not counted in this period." in page.text
     assert totals(page_of(viewer, "later"))["AI"] == "1"
 
 
-@pytest.mark.parametrize(
-    ("path", "unknown", "known"),
-    [
-        ("", [UNKNOWN, UNKNOWN], ["1", "1"]),
-        ("/ai", [UNKNOWN], ["1"]),
-        ("/page?path=/b", [UNKNOWN, UNKNOWN], ["1", "1"]),
-    ],
-)
-def test_ai_is_unknown_in_the_intervals_before_a_source_that_sees_ai(
-    partly: TestClient, path: str, unknown: list[str], known: list[str]
-) -> None:
+@pytest.mark.parametrize("path", ["", "/ai", "/page?path=/b"])
+def test_ai_is_unknown_in_the_intervals_before_a_source_that_sees_ai(partly: TestClient, path: str) -> None:
     response = partly.get(f"/projects/partly{path}")
     rows = {row[0]: row[1:] for row in Html(response.text).rows("Numbers of this chart")}
-    of_ai = [row[-len(known) :] for row in rows.values()]
-    assert of_ai == [unknown] * 24 + [known] + [["0"] * len(known)] * 5
+    assert [row[-1] for row in rows.values()] == [UNKNOWN] * 24 + ["1"] + ["0"] * 5
     if path != "/ai":
         assert [row[0] for row in rows.values()][9] == ("0" if path else "1")
-    assert f'class="{"unmeasured" if path == "/ai" else "incomplete"}"' in response.text
+    assert 'class="unmeasured"' in response.text
 
 
-def test_share_of_ai_is_that_since_ai_was_counted(partly: TestClient) -> None:
+def test_total_of_ai_is_that_since_ai_was_counted(partly: TestClient) -> None:
     page = page_of(partly, "partly")
-    assert totals(page) == {"People": "2", "AI": "1", "Other bots": "1", "Share of AI": "50%"}
+    assert totals(page) == {"People": "2", "AI": "1", "Other bots": "1", "Visits from AI": "0"}
     assert "AI readers and other bots have been counted since" in page.text
 
 
@@ -129,7 +119,7 @@ def test_source_that_began_in_the_previous_period_or_is_silent_has_no_change(par
     assert [row[3] for row in rows[:2]] == [UNKNOWN, f"{UNKNOWN} from 0"]
 
 
-def test_share_of_ai_is_that_since_people_were_counted(dashboard: Dashboard, viewer: TestClient) -> None:
+def test_people_are_counted_since_the_script_began(dashboard: Dashboard, viewer: TestClient) -> None:
     key = new_key(dashboard.data, "later-people")
     since = today() - timedelta(days=60)
     source_policies.put(dashboard.engine, "later-people", "beacon_people_log_machines", since)
@@ -140,7 +130,7 @@ def test_share_of_ai_is_that_since_people_were_counted(dashboard: Dashboard, vie
 
     page = page_of(viewer, "later-people")
 
-    assert totals(page) == {"People": "1", "AI": "4", "Other bots": "0", "Share of AI": "75%"}
+    assert totals(page) == {"People": "1", "AI": "4", "Other bots": "0", "Visits from AI": "0"}
     assert page.text.count("People have been counted since ") == 1, page.text
     assert [row[1] for row in page.rows("Numbers of this chart")] == [UNKNOWN] * 26 + ["1", "0", "0", "0"]
 
@@ -156,7 +146,7 @@ def test_list_of_pages_without_ai_names_what_is_unknown(
     partly: TestClient, last: int, rows: list[list[str]], sentence: str
 ) -> None:
     page = Html(partly.get(f"/projects/partly/pages?show=not-ai&from={before(25)}&to={before(last)}").text)
-    assert [row[:3] for row in page.rows("Never read by AI in these days")] == rows
+    assert [row[:3] for row in page.rows("Not read by AI")] == rows
     assert sentence in page.text
 
 
@@ -191,16 +181,16 @@ def silent(dashboard: Dashboard, viewer: TestClient) -> TestClient:
 
 def test_source_that_fell_silent_is_never_zero(silent: TestClient) -> None:
     page = page_of(silent, "silent", period="7d", compare="previous")
-    assert totals(page) == {"People": "7", "AI": UNKNOWN, "Other bots": UNKNOWN, "Share of AI": UNKNOWN}
+    assert totals(page) == {"People": "7", "AI": UNKNOWN, "Other bots": UNKNOWN, "Visits from AI": "0"}
     last = format_date(today() - timedelta(12), locale="en")
     assert (
         f"AI readers and other bots were not counted in this period. “Your server” sent no view after {last}."
         in page.text
     )
-    assert {tuple(row[2:4]) for row in page.rows("Numbers of this chart")} == {(UNKNOWN, UNKNOWN)}
+    assert {tuple(row[3:]) for row in page.rows("Numbers of this chart")} == {(UNKNOWN, UNKNOWN)}
     assert page.rows("Top pages")[0][:4] == ["/a", "7", UNKNOWN, "7"]
     assert page.rows("Sources")[1][1:4] == [UNKNOWN, UNKNOWN, UNKNOWN]
-    assert "Previous period, people" in page.text
+    assert "Previous period" in page.text
     assert Html(silent.get("/projects/silent/live").text).text.startswith("Last 30 minutes: 1 by people")
     assert " by AI" not in Html(silent.get("/projects/silent/live").text).text
 
@@ -223,11 +213,10 @@ def test_page_of_a_period_in_which_a_source_was_silent_names_it(
     assert "No errors in this period" not in text
 
 
-def test_share_of_ai_is_that_until_ai_was_last_counted(silent: TestClient) -> None:
+def test_ai_is_counted_until_its_source_fell_silent(silent: TestClient) -> None:
     page = page_of(silent, "silent")
-    assert totals(page) == {"People": "26", "AI": "14", "Other bots": "14", "Share of AI": "50%"}
+    assert totals(page) == {"People": "26", "AI": "14", "Other bots": "14", "Visits from AI": "0"}
     last = format_date(today() - timedelta(12), locale="en")
-    assert f"50% until {last}" in page.text
     assert f"were not counted in all of this period: “Your server” sent no view after {last}." in page.text
 
 
