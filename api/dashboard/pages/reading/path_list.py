@@ -2,7 +2,7 @@
 AI reads, and that AI read for the first time."""
 
 from collections.abc import Iterator
-from datetime import date
+from datetime import UTC, date, datetime, time, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +31,7 @@ FIRST_READ = "first"
 """Order of the table by the day of the first view by AI, the newest first."""
 TABS: dict[str, Audience] = {"all": "all", "ai-only": "ai_only", NOT_AI: "people_only", NEW: "all"}
 """Audience of the paths of each tab. The tab NEW has the paths that AI read for the first time in the period."""
+DEFAULT_SORTS = dict.fromkeys(TABS, "views") | {NEW: FIRST_READ}
 TAB_NAMES = {"all": "All pages", "ai-only": "Read by AI only", NOT_AI: "Not read by AI", NEW: "New to AI"}
 WITH_BOTS = VIEWS.columns.insert(3, pa.field("bot", pa.int64()))
 FIRST_READ_COLUMN = "first_read_by_ai"
@@ -44,7 +45,8 @@ def path_list(visit: ProjectVisit) -> Response:
     view.fix(traffic=None)
     if SEARCH in view.values:
         return to_pages(view, show=view.values.get("show"))
-    tab, sort, number = _tab(view), _order(view), view.page_number()
+    tab, number = _tab(view), view.page_number()
+    sort = _order(view, tab)
     measurement = measured.measured_in(view)
     is_known = _is_known(tab, measurement)
     shown = _page(view, tab, sort, (number - 1) * ROWS) if measurement.sources and is_known else None
@@ -55,6 +57,7 @@ def path_list(visit: ProjectVisit) -> Response:
         tab="Pages",
         measured=measurement,
         tabs=TAB_NAMES,
+        default_sort=DEFAULT_SORTS[tab],
         sorted_max=PATHS_MAX,
         chosen=tab,
         sort=sort,
@@ -74,7 +77,8 @@ def export(visit: ProjectVisit) -> Response:
     """Respond to GET /projects/{project}/pages.csv."""
     view = View(visit)
     view.fix(traffic=None)
-    tab, sort = _tab(view), _order(view)
+    tab = _tab(view)
+    sort = _order(view, tab)
     view.require_valid()
     name = "pages" if tab == "all" else f"pages-{tab}"
     if not _is_known(tab, measured.measured_in(view)):
@@ -98,19 +102,19 @@ def _tab(view: View) -> str:
     return tab
 
 
-def _order(view: View) -> str:
+def _order(view: View, tab: str) -> str:
     """Return the name of the order of the paths: a key of `tables.SORTS`, or FIRST_READ."""
-    return FIRST_READ if view.values.get("sort") == FIRST_READ else tables.order(view)
+    return FIRST_READ if view.values.get("sort", DEFAULT_SORTS[tab]) == FIRST_READ else tables.order(view)
 
 
 def _page(view: View, tab: str, sort: str, offset: int, limit: int = ROWS) -> ReportPage:
     if sort == FIRST_READ:
         rows = _by_first_read(view, _page(view, tab, "views", 0, PATHS_MAX).rows)
-        return ReportPage(Counts(), rows.slice(min(offset, rows.num_rows), limit), offset + limit < rows.num_rows)
-    if tab != NEW:
+    elif tab == NEW:
+        rows = pa.Table.from_batches(_all(view, tab, sort), WITH_BOTS)
+    else:
         return view.reports.views(view.snapshot, view.query(), offset, limit, tables.SORTS[sort], TABS[tab])
-    rows = pa.Table.from_batches(_all(view, tab, sort), WITH_BOTS)
-    return ReportPage(Counts(), rows.slice(min(offset, rows.num_rows), limit), offset + limit < rows.num_rows)
+    return ReportPage.of(Counts(), rows, offset, limit)
 
 
 def _by_first_read(view: View, rows: pa.Table) -> pa.Table:
@@ -140,11 +144,12 @@ def _all(view: View, tab: str, sort: str) -> Iterator[pa.RecordBatch]:
 
 
 def _read_before(view: View) -> pa.Array:
-    """Return the paths that any AI agent read before the period."""
-    if view.period.first is None:
-        return pa.array([], pa.string())
+    """Return the paths that any AI agent read before the period, or on the day on which counting of AI began."""
+    spans = view.reports.measured(view.snapshot, view.query()).spans["ai"]
+    began = spans[0].start.astimezone(view.zone).date() if spans else date.min
+    end = datetime.combine(began + timedelta(days=1), time(), view.zone).astimezone(UTC)
     filters = Filters(path=view.filters.path, traffic="ai")
-    query = Query(view.project.id, FIRST, view.period.start, filters, view.now)
+    query = Query(view.project.id, FIRST, max(view.period.start, end), filters, view.now)
     _, batches = view.reports.all_views(view.snapshot, query)
     return pa.concat_arrays([pa.array([], pa.string()), *(batch["path"].cast(pa.string()) for batch in batches)])
 
