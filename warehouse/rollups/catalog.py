@@ -25,15 +25,13 @@ from warehouse.lake.roots import Root
 FOLDER = "rollups"
 """Name of the folder of rollups in the lake."""
 COVERAGE = "coverage.json"
-CUMULATIVE = "cumulative_paths.parquet"
-"""Name of the file with the views of each path, set of sources and traffic up to the end of each day: for `ranked`."""
-PARQUET = (*(cube.file for cube in CUBES), CUMULATIVE)
+PARQUET = tuple(cube.file for cube in CUBES)
 """Names of the files in the folder of a rollup, beside `coverage.json`."""
 REREAD_S = 600
 """Time after which the rollups in an object store are listed again, in seconds: less than GRACE_H."""
 DAY_BYTES = 600
 """Memory of a day of a rollup that has one file of `hits`, in bytes."""
-VERSION = 6
+VERSION = 7
 """Version of the files' layout, without the cubes."""
 _EXPRESSIONS = [(cube.name, cube.has_months, [(name, BY_NAME[name].sql) for name in cube.columns]) for cube in CUBES]
 LAYOUT = hashlib.sha256(

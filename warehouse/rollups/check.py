@@ -14,7 +14,7 @@ from warehouse.columns.measures import MEASURES
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.plural import counted
 from warehouse.query import engine
-from warehouse.rollups.catalog import CUMULATIVE, Part
+from warehouse.rollups.catalog import Part
 from warehouse.rollups.ranked import Ranking
 
 TRUTH = {
@@ -39,16 +39,6 @@ SELECT project_id, day_of_month, -sum({stored}) FROM {cells} WHERE {is_valid} GR
 _MONTH = """
 SELECT project_id, 0 AS day, sum(({stored}) * if(day_of_month = 0, 1, -1)) AS number FROM {cells} GROUP BY ALL
 """
-_OF_DAYS = ", ".join(["until_1::BIGINT", *(f"until_{day}::BIGINT - until_{day - 1}" for day in range(2, 32))])
-_CUMULATIVE = f"""
-SELECT project_id, day, sum({{stored}} * views) AS number
-FROM (
-    SELECT project_id, path, sources, traffic, unnest(range(1, 32)) AS day, unnest([{_OF_DAYS}]) AS views
-    FROM {{cumulative}}
-) GROUP BY ALL
-UNION ALL
-SELECT project_id, day_of_month, -sum({{stored}} * views) FROM {{cells}} WHERE day_of_month > 0 GROUP BY ALL
-"""
 
 
 def find_difference(database: duckdb.DuckDBPyConnection, part: Part, files: Sequence[File]) -> str | None:
@@ -71,9 +61,6 @@ def _queries(part: Part, hits: str) -> Iterator[tuple[str, str]]:
     for cube in CUBES:
         for sql in _of_cube(part, cube, hits):
             yield cube.file, sql
-    cumulative, cells = (_rows(part, name) for name in (CUMULATIVE, "paths.parquet"))
-    stored = _hash(["path", "sources", "traffic"])
-    yield CUMULATIVE, _CUMULATIVE.format(stored=stored, cumulative=cumulative, cells=cells)
 
 
 def _of_cube(part: Part, cube: Cube, hits: str) -> Iterator[str]:
@@ -107,13 +94,21 @@ def _hash(columns: Sequence[str]) -> str:
     return f"hash({', '.join(columns)})::HUGEINT"
 
 
-_RANKED_DAYS = """
-SELECT sum(hash(project_id, path, sources, traffic, {until})::HUGEINT) FROM {rows}
+_OF_DAYS = ", ".join(["until_1::BIGINT", *(f"until_{day}::BIGINT - until_{day - 1}" for day in range(2, 32))])
+_OF_PATH = "hash(path, sources, traffic)::HUGEINT"
+_RANKED_DAYS = f"""
+SELECT project_id, day, sum({_OF_PATH} * views) AS number
+FROM (
+    SELECT project_id, path, sources, traffic, unnest(range(1, 32)) AS day, unnest([{_OF_DAYS}]) AS views
+    FROM {{ranked}}
+) GROUP BY ALL
+UNION ALL
+SELECT project_id, day_of_month, -sum({_OF_PATH} * views) FROM {{cells}} WHERE day_of_month > 0 GROUP BY ALL
 """
-_RANKED_MONTHS = """
-SELECT sum(hash(project_id, path, sources, traffic)::HUGEINT * "{month}")
-       = (SELECT sum(hash(project_id, path, sources, traffic)::HUGEINT * until_31) FROM {until})
-FROM {rows}
+_RANKED_MONTHS = f"""
+SELECT project_id, 0 AS day, sum({_OF_PATH} * "{{month}}") AS number FROM {{ranked}} GROUP BY ALL
+UNION ALL
+SELECT project_id, 0, -sum({_OF_PATH} * views) FROM ({{cells}}) WHERE day_of_month > 0 GROUP BY ALL
 """
 _AFTER_RANK = """
 SELECT project_id, max(total)
@@ -128,18 +123,18 @@ def find_ranking_fault(database: duckdb.DuckDBPyConnection, ranking: Ranking, pa
     folders = {part.rollup.month: part.rollup.folder for part in parts if ranking.has(part)}
     if folders.keys() != ranking.record.rollups.keys():
         return None
-    cumulative = {month: _at(str(folder / CUMULATIVE)) for month, folder in sorted(folders.items())}
-    until, months = ", ".join(f"until_{day}" for day in range(1, 32)), _at(ranking.months)
+    cells = {month: _at(str(folder / "paths.parquet")) for month, folder in sorted(folders.items())}
+    months = _at(ranking.months)
     with database.cursor() as cursor:
-        for month, rows in cumulative.items():
-            sums = [_RANKED_DAYS.format(until=until, rows=each) for each in (rows, _at(ranking.days(month)))]
-            if cursor.execute(f"({sums[0]}) EXCEPT ({sums[1]})").fetchall():
-                return f"{ranking.days(month)} differs from {CUMULATIVE} of its rollup"
-            before = " UNION ALL ".join(f"FROM {each}" for name, each in cumulative.items() if name <= month)
-            if cursor.execute(_RANKED_MONTHS.format(month=month, until=f"({before})", rows=months)).fetchall() != [
-                (True,)
-            ]:
-                return f"{ranking.months} has wrong sums until {month}"
+        for month, paths in cells.items():
+            until = " UNION ALL ".join(f"FROM {each}" for name, each in cells.items() if name <= month)
+            for file, sql in (
+                (ranking.days(month), _RANKED_DAYS.format(ranked=_at(ranking.days(month)), cells=paths)),
+                (ranking.months, _RANKED_MONTHS.format(month=month, ranked=months, cells=until)),
+            ):
+                ((times, first),) = cursor.execute(_DIFFERENCE.format(rows=sql)).fetchall()
+                if times:
+                    return f"{file} is wrong {counted(times, 'time')} in {month}, the first: {first}"
         for number, step in enumerate(ranking.record.steps):
             for project, most in cursor.execute(_AFTER_RANK.format(last=month, rows=months, step=step)).fetchall():
                 if most > [*ranking.record.bounds.get(project, []), *(-1 for _ in ranking.record.steps)][number]:

@@ -1,7 +1,7 @@
 """SQL of the cubes of a rollup: the page views of a month by day and by the columns of the cube.
 
-A row of the day 0 has the sum of the days of its month. These rows come first. The order within them, and within the
-rows of days, is the cube's.
+A row of the day 0 has the sum of the days of its month. These rows come first. Within them, and within the rows of
+days, the order is by the columns of the cube: readers before days, which takes a third less space than days first.
 """
 
 from collections.abc import Sequence
@@ -13,10 +13,6 @@ from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.lake.roots import Root
 from warehouse.query import engine
 from warehouse.rollups.catalog import Part
-
-DAYS = range(1, 32)
-GROUPS_MAX = 100_000
-"""Number of groups with a sum for each day or month that DuckDB has in memory at a time, without spilling."""
 
 
 def count(cube: Cube, files: Sequence[File]) -> str:
@@ -43,30 +39,14 @@ def add_up(cube: Cube, cells: str, day: str = "day_of_month") -> str:
     return f"SELECT {key}, {measures.each('sum({name})::UINTEGER AS {name}')} FROM {cells} GROUP BY ALL"
 
 
-def in_order(cube: Cube, cells: Path) -> str:
-    """Return the SELECT of the rows of a file in the cube's order: by path where the cube has paths, else by day."""
-    first = ("path", "day_of_month") if "path" in cube.columns else ("day_of_month",)
-    order = ", ".join(dict.fromkeys(["project_id", *first, *cube.columns]))
-    return f"FROM {parquet(cells)} ORDER BY {order}"
+def in_order(cube: Cube, cells: str) -> str:
+    """Return the SELECT of the cells of a relation in the cube's order."""
+    return f"FROM {cells} ORDER BY {', '.join(('project_id', *cube.columns, 'day_of_month'))}"
 
 
-def cumulate(paths: Path) -> str:
-    """Return the SELECT of the counts up to the end of each day, from the days of the cube `paths`.
-
-    Its groups take 1 kB of memory each: run it `in_parts`.
-    """
-    until = (f"coalesce(sum(views) FILTER (day_of_month <= {day}), 0)::UINTEGER AS until_{day}" for day in DAYS)
-    key = "project_id, path, sources, traffic"
-    return f"SELECT {key}, {', '.join(until)} FROM {parquet(paths)} WHERE {{part}} GROUP BY ALL"
-
-
-def in_parts(select: str, groups: int) -> list[str]:
-    """Return the SELECTs that together have the groups of `select`, at most about GROUPS_MAX each.
-
-    `select` groups by path, and has the placeholder `part` for a condition.
-    """
-    parts = 1 + groups // GROUPS_MAX
-    return [select.replace("{part}", f"hash(path) % {parts} = {part}") for part in range(parts)]
+def days(paths: Root | Path) -> str:
+    """Return the relation of the rows of days in the file of a cube."""
+    return f"(FROM {parquet(paths)} WHERE day_of_month > 0)"
 
 
 def parquet(*paths: Root | Path | str) -> str:

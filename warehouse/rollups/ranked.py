@@ -8,7 +8,7 @@ names, and count only for a snapshot that uses these rollups:
 """
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 
 import duckdb
 import msgspec
-import pyarrow.parquet as pq
 
 from warehouse.lake import roots
 from warehouse.lake.roots import Root
@@ -29,15 +28,19 @@ STEPS = (1_024, 16_384)
 """Numbers of first ranks that a page reads, until all are read."""
 GROUP_ROWS = 8_192
 """Number of rows of a row group: the first ranks of a project are in few."""
-GROUPS_OF_PATH = 2
-"""Number of sets of sources and traffic that a path usually has."""
-_KEY = "project_id, rank, path, sources, traffic"
+SUMS_MAX = 3_000_000
+"""Number of cumulative sums that DuckDB has in memory at a time, without spilling: 32 bytes each."""
 _TOTALS = """
-SELECT project_id, path, coalesce(sum(until_31) FILTER (traffic <> 'bot'), 0)::BIGINT AS total
-FROM {cells} GROUP BY project_id, path
+SELECT project_id, path, coalesce(sum(views) FILTER (traffic <> 'bot'), 0)::BIGINT AS total
+FROM {cells} WHERE day_of_month = 0 GROUP BY project_id, path
 """
 _RANKS = """
 SELECT *, (row_number() OVER (PARTITION BY project_id ORDER BY total DESC, path) - 1)::UINTEGER AS rank FROM {totals}
+"""
+_NUMBER = "SELECT approx_count_distinct(hash(project_id, path, sources, traffic)) FROM {cells}"
+_CUMULATED = """
+SELECT project_id, rank, path, sources, traffic, {sums} FROM {cells} JOIN {ranks} USING (project_id, path)
+WHERE hash(path) % {parts} = {part} GROUP BY ALL
 """
 _BOUNDS = """
 SELECT project_id, list(total ORDER BY rank) FROM {ranks} WHERE rank IN {steps} GROUP BY project_id
@@ -159,29 +162,33 @@ def _write_files(
     """Write the files, and return the bounds of each project."""
     with TemporaryDirectory(dir=folder) as name:
         scratch = Path(name)
-        cells = {part.rollup.month: part.rollup.folder / catalog.CUMULATIVE for part in parts}
-        totals = write_rows(cursor, [_TOTALS.format(cells=cubes.parquet(*cells.values()))], scratch / "totals")
+        files = {part.rollup.month: part.rollup.folder / "paths.parquet" for part in parts}
+        totals = write_rows(cursor, [_TOTALS.format(cells=cubes.parquet(*files.values()))], scratch / "totals")
         ranks = write_rows(cursor, [_RANKS.format(totals=cubes.parquet(totals))], scratch / "ranks")
-        for month, days in cells.items():
-            columns = ", ".join(f"until_{day}" for day in cubes.DAYS)
-            _write(cursor, f"SELECT {_KEY}, {columns} FROM {{rows}}", days, ranks, folder / f"{month}.parquet")
-        unions = " UNION ALL ".join(
-            f"SELECT *, '{month}' AS month FROM {cubes.parquet(days)}" for month, days in cells.items()
+        until_days = {f"until_{day}": f"day_of_month <= {day}" for day in range(1, 32)}
+        for month, paths in files.items():
+            _write(cursor, cubes.days(paths), until_days, ranks, folder / f"{month}.parquet")
+        of_months = (
+            f"SELECT *, '{month}' AS month FROM {cubes.parquet(paths)} WHERE day_of_month = 0"
+            for month, paths in files.items()
         )
-        until = ", ".join(
-            f"coalesce(sum(until_31) FILTER (month <= '{month}'), 0)::UINTEGER AS \"{month}\"" for month in cells
-        )
-        sums_sql = f"SELECT project_id, path, sources, traffic, {until} FROM ({unions}) WHERE {{part}} GROUP BY ALL"
-        groups = GROUPS_OF_PATH * pq.read_metadata(ranks).num_rows
-        sums = write_rows(cursor, cubes.in_parts(sums_sql, groups), scratch / "sums")
-        columns = ", ".join(f'"{month}"' for month in cells)
-        _write(cursor, f"SELECT {_KEY}, {columns} FROM {{rows}}", sums, ranks, folder / MONTHS)
+        until_months = {month: f"month <= '{month}'" for month in files}
+        _write(cursor, f"({' UNION ALL '.join(of_months)})", until_months, ranks, folder / MONTHS)
         bounds = cursor.execute(_BOUNDS.format(ranks=cubes.parquet(ranks), steps=(*steps, -1))).fetchall()
         return dict(bounds)
 
 
-def _write(cursor: duckdb.DuckDBPyConnection, select: str, cells: Root | Path, ranks: Path, file: Path) -> None:
-    """Write cells in the order of their ranks: first the join, and then the sort, each of which may spill."""
-    rows = f"{cubes.parquet(cells)} AS cells JOIN {cubes.parquet(ranks)} AS ranks USING (project_id, path)"
-    joined = write_rows(cursor, [select.format(rows=rows)], ranks.with_name("joined"))
+def _write(cursor: duckdb.DuckDBPyConnection, cells: str, until: Mapping[str, str], ranks: Path, file: Path) -> None:
+    """Write cumulative sums of cells in the order of their ranks. `until` has the names and conditions of the sums.
+
+    DuckDB spills a sort, but fails with many sums that exceed its memory: they are computed for some paths at a time.
+    """
+    sums = ", ".join(f'coalesce(sum(views) FILTER ({each}), 0)::UINTEGER AS "{name}"' for name, each in until.items())
+    ((groups,),) = cursor.execute(_NUMBER.format(cells=cells)).fetchall()
+    parts = 1 + groups * len(until) // SUMS_MAX
+    selects = [
+        _CUMULATED.format(sums=sums, cells=cells, ranks=cubes.parquet(ranks), parts=parts, part=part)
+        for part in range(parts)
+    ]
+    joined = write_rows(cursor, selects, ranks.with_name("joined"))
     write_rows(cursor, [f"FROM {cubes.parquet(joined)} ORDER BY project_id, rank, sources, traffic"], file, GROUP_ROWS)

@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 
 import duckdb
 import msgspec
-import pyarrow.parquet as pq
 
 from warehouse.columns.dimensions import CUBES
 from warehouse.errors import LakeUnreachable
@@ -114,21 +113,19 @@ def _write_files(cursor: duckdb.DuckDBPyConnection, folder: Path, chosen: Chosen
     """
     with TemporaryDirectory(dir=folder) as name:
         scratch = Path(name)
-        days = {cube.name: scratch / cube.name for cube in CUBES}
         for cube in WRITTEN:
             on_point(f"before {cube.name}")
             if cube.base is None:
                 selects = [cubes.count(cube, chosen.uncovered), *(cubes.copy(cube, part) for part in chosen.parts)]
             else:
-                selects = [cubes.add_up(cube, cubes.parquet(days[cube.base]))]
-            cells = write_rows(cursor, selects, scratch / "cells")
-            if len(selects) > 1 and not cube.is_large:
-                cells = write_rows(cursor, [cubes.add_up(cube, cubes.parquet(cells))], scratch / "sums")
-            write_rows(cursor, [cubes.in_order(cube, cells)], days[cube.name])
-            months = list[str]()
+                selects = [cubes.add_up(cube, cubes.days(folder / f"{cube.base}.parquet"))]
+            relations = [f"({' UNION ALL '.join(selects)})"]
+            if not cube.is_large:
+                cells = write_rows(cursor, selects, scratch / "cells")
+                if len(selects) > 1:
+                    cells = write_rows(cursor, [cubes.add_up(cube, cubes.parquet(cells))], scratch / "sums")
+                relations = [cubes.parquet(cells)]
             if cube.has_months:
-                sums = cubes.add_up(cube, cubes.parquet(days[cube.name]), "0::UTINYINT")
-                months.append(cubes.in_order(cube, write_rows(cursor, [sums], scratch / f"{cube.name}.months")))
-            write_rows(cursor, [*months, f"FROM {cubes.parquet(days[cube.name])}"], folder / cube.file)
-        groups = pq.read_metadata(scratch / "paths.months").num_rows
-        write_rows(cursor, cubes.in_parts(cubes.cumulate(days["paths"]), groups), folder / catalog.CUMULATIVE)
+                sums = cubes.add_up(cube, relations[0], "0::UTINYINT")
+                relations.insert(0, cubes.parquet(write_rows(cursor, [sums], scratch / "months")))
+            write_rows(cursor, [cubes.in_order(cube, each) for each in relations], folder / cube.file)

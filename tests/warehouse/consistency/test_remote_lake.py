@@ -285,7 +285,7 @@ def test_rollup_of_a_killed_writer_is_ignored_and_its_folder_removed(remote: Sit
     remote.post(*some_rows(0, 10))
     remote.load()
     folder = catalog.month_folder(remote.root, "2026-09") / "killed"
-    (folder / catalog.CUMULATIVE).write(b"part")
+    (folder / "paths.parquet").write(b"part")
     assert list(catalog.list_rollups(remote.root, "2026-09")) == []
     assert rollups.write_due(remote.root, remote.database, TODAY, 0, settle_s=0).rollups == 1
     (part,) = catalog.choose(remote.root, remote.state(HITS_TABLE).files).parts

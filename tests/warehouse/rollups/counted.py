@@ -17,9 +17,9 @@ CUBES = {
     "readers": READER,
     "quarters": ("traffic", "sources", "quarter"),
     "reader_quarters": (*READER, "quarter"),
-    "devices": (*DEVICE, *READER),
-    "origins": (*ORIGIN, *READER),
-    "page_views": (*ORIGIN, *DEVICE, *READER),
+    "devices": (*READER, *DEVICE),
+    "origins": (*READER, *ORIGIN),
+    "page_views": (*READER, *DEVICE, *ORIGIN),
     "paths": ("path", *READER),
 }
 """Columns of each cube."""
@@ -61,8 +61,7 @@ def stored(rollup: Rollup) -> Cells:
         table = pq.read_table(rollup.folder / f"{name}.parquet")
         assert table.column_names == ["project_id", "day_of_month", *columns, "views"]
         rows = [tuple(row.values()) for row in table.to_pylist()]
-        first = 2 if name == "paths" else 1  # the days of a path are together, else the cells of a day
-        order = [(row[1] > 0, row[0], row[first], row[1], *map(_nulls_last, row[2:-1])) for row in rows]
+        order = [(row[1] > 0, row[0], *map(_nulls_last, row[2:-1]), row[1]) for row in rows]
         assert order == sorted(order)
         result[name] = Counter({row[:-1]: row[-1] for row in rows})
         assert len(result[name]) == len(rows)
