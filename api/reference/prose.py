@@ -37,19 +37,24 @@ VALUES = {
     "uses_max": quota.USES_MAX,
 }
 """Limits that the files name."""
+SHARED = ("_measured.md", "_filters.md", "_tables.md", "_moment.md")
+"""Files with the texts that reports share."""
 _FILES = Environment(loader=FileSystemLoader(FOLDER), undefined=StrictUndefined, autoescape=False)  # noqa: S701
+_INCLUDE = re.compile(r"^{% include .+\n", re.MULTILINE)
 _BLOCK = re.compile(r"^## ([^\n]+)\n\n```\w*\n(.*?)```$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """Texts of an operation. `samples` are shell commands by their titles; a single one has an empty title.
+    """Texts of an operation. `own` is the description without the texts that reports share.
 
-    `examples` are members of a media type in OpenAPI, by place and media type: `("200", "text/csv")`.
+    `samples` are shell commands by their titles; a single one has an empty title. `examples` are members of
+    a media type in OpenAPI, by place and media type: `("200", "text/csv")`.
     """
 
     summary: str
     description: str
+    own: str
     samples: Mapping[str, str]
     examples: Mapping[tuple[str, str], Json]
 
@@ -58,7 +63,7 @@ class Prose:
 def of(operation: str) -> Prose:
     """Return the prose of an operation, by its id."""
     text = rendered(f"{operation}.md")
-    summary, _, description = text.partition("\n## ")[0].removeprefix("# ").partition("\n")
+    summary = text.removeprefix("# ").partition("\n")[0]
     samples: dict[str, str] = {}
     examples: dict[tuple[str, str], Json] = {}
     for title, block in _BLOCK.findall(text):
@@ -70,7 +75,13 @@ def of(operation: str) -> Prose:
             )
         else:
             samples["" if title == "Try it" else title] = block.rstrip()
-    return Prose(summary, description.strip(), samples, examples)
+    own = _INCLUDE.sub("", (FOLDER / f"{operation}.md").read_text(encoding="utf-8"))
+    return Prose(summary, _description(text), _description(_FILES.from_string(own).render(VALUES)), samples, examples)
+
+
+def _description(text: str) -> str:
+    """Return the text between the first heading and the second one."""
+    return text.partition("\n## ")[0].partition("\n")[2].strip()
 
 
 def rendered(name: str) -> str:

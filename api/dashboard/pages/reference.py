@@ -47,6 +47,7 @@ def show(visit: Visit) -> Response:
         by_tag={name: [each for each in reference.operations if each.tag == name] for name in TAGS},
         document=reference.document,
         introduction=prose.rendered("introduction.md"),
+        shared="\n".join(map(prose.rendered, prose.SHARED)),
         texts_of=prose.of,
         keys=KEYS,
         kinds=KINDS,

@@ -6,6 +6,7 @@ from api.app import OPERATIONS
 from api.http.operation import CSV
 from api.reference import prose
 from api.reports.records import REPORTS
+from tests.api.reference import docs
 
 SHARED = {"introduction.md"}
 
@@ -42,3 +43,9 @@ def test_example_of_a_table_has_the_columns_of_the_report() -> None:
 def test_single_sample_has_no_title() -> None:
     assert [*prose.of("alive").samples] == [""]
     assert "" not in prose.of("sendHits").samples
+
+
+def test_page_about_reports_has_the_descriptions_of_the_reference() -> None:
+    text = docs.PAGE.read_text(encoding="utf-8")
+    assert all(f"<!-- {report.id} -->" in text for report in REPORTS)
+    assert text == docs.filled(text), "run: python -m tests.api.reference.docs"
