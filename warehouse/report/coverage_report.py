@@ -44,7 +44,7 @@ def measured(statements: Statements, snapshot: Snapshot, query: Query, policy: P
     rows = statements.cached(key, lambda: _source_days(statements, snapshot, project)).to_pylist()
     spans = {row["source"]: tuple(silence.spans(row["days"], row["first"], row["last"], now)) for row in rows}
     chosen = {source: spans.get(source, ()) for source in query.filters.selected_sources}
-    return Measured(of_kinds(chosen, policy), min((row["first"] for row in rows), default=None), now)
+    return Measured(of_kinds(chosen, policy), min((row["first"] for row in rows), default=None), now, chosen)
 
 
 def _source_days(statements: Statements, snapshot: Snapshot, project: str) -> pa.Table:

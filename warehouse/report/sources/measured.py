@@ -20,12 +20,29 @@ Spans = tuple[Span, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Limit:
+    """Why readers were not counted in a part of a range.
+
+    `began`: nobody counted them before `at`. `silent`: the `sources` that counted them sent nothing from `at` on.
+    `policy`: the source policy counts no source from `at` on.
+    """
+
+    reason: Literal["began", "silent", "policy"]
+    at: datetime
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Measured:
-    """Spans in which each kind of readers was counted until `now`. `since` is the first hit of any source, or None."""
+    """Spans in which each kind of readers was counted until `now`. `since` is the first hit of any source, or None.
+
+    `of_sources` are the spans in which each source counted, whatever the source policy.
+    """
 
     spans: Mapping[str, Spans]
     since: datetime | None
     now: datetime
+    of_sources: Mapping[str, Spans]
 
     def counts(self, kind: str, start: datetime, end: datetime | None) -> bool:
         """Return whether a kind of readers was counted in a part of a range. Without an end the range ends now."""
@@ -42,6 +59,23 @@ class Measured:
         within = self.within(start, end)
         parts = clipped(spans, within)
         return "none" if not parts else "all" if parts == (within,) else "part"
+
+    def limit(self, kind: str, start: datetime, end: datetime | None) -> Limit | None:
+        """Return why readers were not counted in the last part of a range in which they were not.
+
+        Return None if they were counted in all of the range, or never.
+        """
+        spans = self.spans[kind]
+        *_, hole = (None, *holes(spans, self.within(start, end)))
+        if hole is None or not spans:
+            return None
+        ends = [span.end for span in spans if span.end and span.end <= hole.start]
+        if not ends:
+            return Limit("began", spans[0].start)
+        silent = tuple(
+            source for source in SEEING[kind] if any(span.end == ends[-1] for span in self.of_sources.get(source, ()))
+        )
+        return Limit("silent" if silent else "policy", ends[-1], silent)
 
     def within(self, start: datetime, end: datetime | None) -> Span:
         """Return a range as a span. From FIRST it begins with the first hit of the project, and it ends at most now."""

@@ -19,7 +19,7 @@ from warehouse.control.policy import Periods, Policy
 from warehouse.report.results import Counts
 from warehouse.report.source_coverage import SourceCoverage
 from warehouse.report.sources import measured
-from warehouse.report.sources.measured import SEEING
+from warehouse.report.sources.measured import SEEING, Limit
 
 FILTERED, NOT_SET_UP, NOT_COUNTED = "not part of this filter", "not set up", "not counted in this period"
 LEFT_OUT = "left out by the source policy"
@@ -30,7 +30,6 @@ _NOON = time(12, tzinfo=UTC)
 _DAY = timedelta(days=1)
 READERS = {"human": "people", "ai": "AI", "bot": "other bots"}
 _SUBJECTS = {**READERS, "ai": "AI readers"}
-_BEGAN = "counting began on "
 
 
 class Shown(NamedTuple):
@@ -127,14 +126,16 @@ class Measured:
         `subject` is what was counted, by default the readers.
         """
         limits = {kind: self._limit(kind, self.period) for kind in kinds if kind in self.traffic}
-        for limit, limited in _grouped(limits):
+        for text, limited in _grouped({kind: self._text(limit) for kind, limit in limits.items() if limit}):
+            limit = limits[limited[0]]
+            assert limit is not None
             what = subject or _capitalized(joined([_SUBJECTS[kind] for kind in limited]))
             if all(self.extent(kind) == "none" for kind in limited):
-                yield f"{what} were not counted in this period. {_capitalized(limit)}."
-            elif not limit.startswith(_BEGAN):
-                yield f"{what} were not counted in all of this period: {limit}."
-            elif any(self.known.counts(kind, self.period.start, self._since(limited[0])) for kind in self.traffic):
-                yield f"{what} have been counted since {limit.removeprefix(_BEGAN)}."
+                yield f"{what} were not counted in this period. {_capitalized(text)}."
+            elif limit.reason != "began":
+                yield f"{what} were not counted in all of this period: {text}."
+            elif any(self.known.counts(kind, self.period.start, limit.at) for kind in self.traffic):
+                yield f"{what} have been counted since {self._first_day(limit)}."
 
     def no_changes(self) -> Iterator[str]:
         """Yield a sentence for readers who were counted in the period, and cannot be compared with the previous one."""
@@ -148,32 +149,24 @@ class Measured:
             return "there is no earlier period"
         if not self.is_counted_alike(kind):
             return "the source policy counts other sources in one of the two periods"
-        if before := self._limit(kind, self.previous):
-            return f"{before}, after the start of the previous period" if before.startswith(_BEGAN) else before
-        return self._limit(kind, self.period)
+        before, now = self._limit(kind, self.previous), self._limit(kind, self.period)
+        if before:
+            return self._text(before) + (", after the start of the previous period" if before.reason == "began" else "")
+        return self._text(now) if now else None
 
-    def _limit(self, kind: str, period: Period) -> str | None:
-        """Return the reason why readers were not counted in the last part of a period in which they were not.
+    def _limit(self, kind: str, period: Period) -> Limit | None:
+        return self.known.limit(kind, period.start, period.end)
 
-        Return None if they were counted in all of the period, or never.
-        """
-        spans = self.known.spans[kind]
-        *_, hole = (None, *measured.holes(spans, self.known.within(period.start, period.end)))
-        if hole is None or not spans:
-            return None
-        ends = [span.end for span in spans if span.end and span.end <= hole.start]
-        if not ends:
-            return _BEGAN + locale.day(spans[0].start.astimezone(period.zone).date(), self.viewer)
-        last = locale.day((ends[-1] - timedelta.resolution).date(), self.viewer)
-        silent = [
-            f"“{SOURCES[source.source]}”"
-            for source in self.sources
-            if source.source in SEEING[kind] and any(span.end == ends[-1] for span in source.spans)
-        ]
-        return f"{joined(silent)} sent no view after {last}" if silent else f"the source policy ends with {last}"
+    def _text(self, limit: Limit) -> str:
+        if limit.reason == "began":
+            return f"counting began on {self._first_day(limit)}"
+        last = locale.day((limit.at - timedelta.resolution).date(), self.viewer)
+        if limit.reason == "policy":
+            return f"the source policy ends with {last}"
+        return f"{joined([f'“{SOURCES[source]}”' for source in limit.sources])} sent no view after {last}"
 
-    def _since(self, kind: str) -> datetime:
-        return self.known.spans[kind][0].start
+    def _first_day(self, limit: Limit) -> str:
+        return locale.day(limit.at.astimezone(self.period.zone).date(), self.viewer)
 
     def is_counted_alike(self, kind: str) -> bool:
         """Return whether all policies of the period and of the previous one count a kind from the same sources."""
@@ -247,7 +240,8 @@ def measured_in(view: View, *, has_policy: bool = True) -> Measured:
     selected = view.filters.selected_sources
     sources = tuple(source for source in coverage.sources if source.source in selected)
     since = min((source.first_hit for source in coverage.sources), default=None)
-    spans = measured.of_kinds({source.source: source.spans for source in sources}, periods)
+    of_sources = {source.source: source.spans for source in sources}
+    spans = measured.of_kinds(of_sources, periods)
     previous = view.period.previous(view.visit.now)
     return Measured(
         view.period,
@@ -258,7 +252,7 @@ def measured_in(view: View, *, has_policy: bool = True) -> Measured:
         sources,
         readable(coverage.warnings, view.visit.locale),
         has_views=bool(coverage.sources),
-        known=measured.Measured(spans, since, view.now),
+        known=measured.Measured(spans, since, view.now, of_sources),
         policies=_policies(view, view.period, periods),
         policies_before=_policies(view, previous, periods) if previous else frozenset(),
     )

@@ -6,7 +6,7 @@ import pytest
 
 from warehouse.control.policy import Period, Policy
 from warehouse.query.time_range import FIRST
-from warehouse.report.sources.measured import Measured, Spans, holes, merged, of_kinds
+from warehouse.report.sources.measured import Limit, Measured, Spans, holes, merged, of_kinds
 from warehouse.report.sources.silence import Span
 
 
@@ -35,12 +35,12 @@ def test_readers_are_counted_while_a_source_sees_them_and_the_policy_counts_it(
 
 
 def test_project_without_a_source_measured_nothing() -> None:
-    nothing = Measured(of_kinds({}, ()), None, day(28))
+    nothing = Measured(of_kinds({}, ()), None, day(28), {})
     assert {nothing.extent(kind, FIRST, None) for kind in ("human", "ai", "bot")} == {"none"}
     assert not nothing.counts("human", day(1), None)
 
 
-KNOWN = Measured(of_kinds(SOURCES, ()), day(5), day(28))
+KNOWN = Measured(of_kinds(SOURCES, ()), day(5), day(28), SOURCES)
 
 
 @pytest.mark.parametrize(
@@ -79,3 +79,22 @@ def test_spans_that_overlap_or_touch_are_one() -> None:
         Span(day(5), day(7)),
         Span(day(8), None),
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "start", "end", "policy", "limit"),
+    [
+        ("ai", day(20), None, "all", None),
+        ("ai", day(6), day(12), "all", Limit("began", day(10))),
+        ("ai", day(12), day(18), "all", Limit("silent", day(15), ("log",))),
+        ("ai", day(1), day(3), "all", Limit("began", day(10))),
+        ("ai", day(1), None, "beacon_only", Limit("policy", day(12))),
+        ("human", day(12), day(18), "all", None),
+    ],
+    ids=str,
+)
+def test_time_without_a_count_has_a_reason_a_moment_and_sources(
+    kind: str, start: datetime, end: datetime | None, policy: Policy, limit: Limit | None
+) -> None:
+    periods = (Period(date(2026, 9, 12), policy),)
+    assert Measured(of_kinds(SOURCES, periods), day(5), day(28), SOURCES).limit(kind, start, end) == limit

@@ -49,7 +49,8 @@ def measured(
     """
     sources = tuple(source(name, first, (silent or {}).get(name)) for name, first in firsts.items())
     periods = (policy.Period(date.min, policies[0]), policy.Period(shown.start.date(), policies[1]))
-    spans = of_kinds({each.source: each.spans for each in sources}, periods)
+    of_sources = {each.source: each.spans for each in sources}
+    spans = of_kinds(of_sources, periods)
     return Measured(
         shown,
         previous,
@@ -59,7 +60,7 @@ def measured(
         sources,
         (),
         has_views=bool(sources),
-        known=Known(spans, min(firsts.values(), default=None), day(NOW)),
+        known=Known(spans, min(firsts.values(), default=None), day(NOW), of_sources),
         policies=frozenset({policies[1]}),
         policies_before=frozenset({policies[0]}) if previous else frozenset(),
     )
