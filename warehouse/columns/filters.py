@@ -8,7 +8,7 @@ from typing import Any
 from warehouse.columns import sources
 from warehouse.columns.dimensions import FILTERS, dimension
 from warehouse.columns.sources import SOURCES, TRAFFIC
-from warehouse.control.policy import DEFAULT, Periods
+from warehouse.control.policy import DEFAULT, Periods, Policy
 
 _LAST_CODE_POINT, _SURROGATES = 0x10FFFF, range(0xD800, 0xE000)
 Bound = dict[str, Any]
@@ -83,6 +83,11 @@ class Filters:
         if masks:
             conditions.append(f"sources & {' & '.join(masks)} <> 0")
         return " AND ".join(conditions) or "true", bound
+
+    def masks(self, policy: Policy) -> list[int]:
+        """Return the masks by which `condition` counts cells of people, AI and bots on the days of a policy."""
+        of_source = sources.of_source(source) if (source := self["source"]) else sources.EVERY
+        return [sources.MASKS[policy][each] & of_source if self["traffic"] in {None, each} else 0 for each in TRAFFIC]
 
     @property
     def policy_days(self) -> tuple[date, ...]:

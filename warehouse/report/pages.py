@@ -39,8 +39,7 @@ def page(
 ) -> ReportPage:
     """Return some paths in the order of a listing."""
     key = "page", scope, offset, limit, listing, snapshot.rows_key
-    rows = statements.cached(key, lambda: _rows(statements, snapshot, scope, offset, limit, listing))
-    return ReportPage(totals(statements, snapshot, scope), rows.slice(0, limit), rows.num_rows > limit)
+    return statements.cached(key, lambda: _page(statements, snapshot, scope, offset, limit, listing))
 
 
 def totals(statements: Statements, snapshot: Snapshot, scope: Scope) -> Counts:
@@ -91,16 +90,18 @@ def first_ai_days(statements: Statements, snapshot: Snapshot, project: str, path
     return dict(zip(*rows.to_pydict().values(), strict=True))
 
 
-def _rows(
+def _page(
     statements: Statements, snapshot: Snapshot, scope: Scope, offset: int, limit: int, listing: Listing
-) -> pa.Table:
-    """Return the rows of a page and, if there are more, the row after it."""
+) -> ReportPage:
     shown = f"{_listed(listing)} LIMIT {limit + 1} OFFSET {offset}"
-    rows = ranked_pages.page(statements, snapshot, scope, offset, limit, listing, shown)
-    if rows is not None:
-        return rows
-    chosen = _cells(statements, snapshot, scope)
-    return statements.fetch(snapshot, scope, chosen, f"FROM {_PATHS.format(cells=chosen.sql)} WHERE {shown}")
+    ranked = ranked_pages.page(statements, snapshot, scope, offset, limit, listing, shown)
+    if ranked is None:
+        chosen = _cells(statements, snapshot, scope)
+        sql = f"FROM {_PATHS.format(cells=chosen.sql)} WHERE {shown}"
+        ranked = statements.fetch(snapshot, scope, chosen, sql), None
+    rows, counts = ranked
+    counts = counts or totals(statements, snapshot, scope)
+    return ReportPage(counts, rows.slice(0, limit), rows.num_rows > limit)
 
 
 def _some(paths: Collection[str]) -> str:

@@ -70,6 +70,10 @@ class ReportPage:
     rows: pa.Table
     has_more: bool
 
+    @property
+    def nbytes(self) -> int:
+        return int(self.rows.get_total_buffer_size())
+
     @classmethod
     def of(cls, totals: Counts, rows: pa.Table, offset: int, limit: int) -> "ReportPage":
         """Return a page of all rows of a report."""

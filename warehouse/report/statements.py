@@ -80,8 +80,18 @@ class Statements:
 
         return self.cached((scope, by, order, snapshot.rows_key), read)
 
-    def fetch(self, snapshot: Snapshot, scope: Scope, chosen: Cells, sql: str, **values: Any) -> pa.Table:
-        """Return the rows of a statement over cells. `values` are bound beside the cells' own values.
+    def fetch(
+        self,
+        snapshot: Snapshot,
+        scope: Scope,
+        chosen: Cells,
+        sql: str,
+        more: Mapping[str, pa.Table] | None = None,
+        **values: Any,
+    ) -> pa.Table:
+        """Return the rows of a statement over cells, and over `more` tables by name.
+
+        `values` are bound beside the cells' own values.
 
         A statement that needs more memory than fast ones have is a slow one.
 
@@ -90,7 +100,7 @@ class Statements:
             SpillFull
         """
         sql, tables = self._with_shared(scope, chosen, sql)
-        tables |= {"hot": snapshot.hot}
+        tables |= {"hot": snapshot.hot, **(more or {})}
         if not chosen.is_slow:
             with suppress(duckdb.OutOfMemoryException), self._cursor(scope, tables, is_slow=False) as cursor:
                 return engine.fetch(cursor, sql, chosen.bound | values)

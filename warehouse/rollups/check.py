@@ -100,21 +100,21 @@ _RANKED_DAYS = f"""
 SELECT project_id, day, sum({_OF_PATH} * views) AS number
 FROM (
     SELECT project_id, path, sources, traffic, unnest(range(1, 32)) AS day, unnest([{_OF_DAYS}]) AS views
-    FROM {{ranked}}
+    FROM {{ranked}} WHERE path IS NOT NULL
 ) GROUP BY ALL
 UNION ALL
 SELECT project_id, day_of_month, -sum({_OF_PATH} * views) FROM {{cells}} WHERE day_of_month > 0 GROUP BY ALL
 """
 _RANKED_MONTHS = f"""
-SELECT project_id, 0 AS day, sum({_OF_PATH} * "{{month}}") AS number FROM {{ranked}} GROUP BY ALL
+SELECT project_id, 0 AS day, sum({_OF_PATH} * "{{month}}") AS number FROM {{ranked}} WHERE path IS NOT NULL GROUP BY ALL
 UNION ALL
 SELECT project_id, 0, -sum({_OF_PATH} * views) FROM ({{cells}}) WHERE day_of_month > 0 GROUP BY ALL
 """
+_ALL_PATHS = "SELECT project_id FROM {rows} GROUP BY project_id, sources, traffic HAVING {differs} ORDER BY ALL LIMIT 1"
 _AFTER_RANK = """
-SELECT project_id, max(total)
-FROM (SELECT project_id, coalesce(sum("{last}") FILTER (traffic <> 'bot'), 0) AS total FROM {rows}
-      WHERE rank >= {step} GROUP BY project_id, rank)
-GROUP BY project_id
+SELECT coalesce(max(total), 0)
+FROM (SELECT sum({views}) FILTER (traffic <> 'bot') AS total FROM {rows}
+      WHERE project_id = ? AND rank >= ? GROUP BY rank)
 """
 
 
@@ -135,8 +135,22 @@ def find_ranking_fault(database: duckdb.DuckDBPyConnection, ranking: Ranking, pa
                 ((times, first),) = cursor.execute(_DIFFERENCE.format(rows=sql)).fetchall()
                 if times:
                     return f"{file} is wrong {counted(times, 'time')} in {month}, the first: {first}"
-        for number, step in enumerate(ranking.record.steps):
-            for project, most in cursor.execute(_AFTER_RANK.format(last=month, rows=months, step=step)).fetchall():
-                if most > [*ranking.record.bounds.get(project, []), *(-1 for _ in ranking.record.steps)][number]:
-                    return f"{ranking.months}: a path of project {project} has {most} views after rank {step}"
-    return None
+        columns = {ranking.months: [*cells]} | {
+            ranking.days(month): [f"until_{day}" for day in range(1, 32)] for month in cells
+        }
+        for file, names in columns.items():
+            differs = " OR ".join(f'sum(if(path IS NULL, -1, 1) * "{name}") <> 0' for name in names)
+            for (project,) in cursor.execute(_ALL_PATHS.format(rows=_at(file), differs=differs)).fetchall():
+                return f"{file}: the rows of rank 0 are not the sums of the paths of project {project}"
+        return next(_wrong_bounds(cursor, ranking, {file: names[-1] for file, names in columns.items()}), None)
+
+
+def _wrong_bounds(cursor: duckdb.DuckDBPyConnection, ranking: Ranking, columns: Mapping[str, str]) -> Iterator[str]:
+    months = [*(ranking.days(month) for month in ranking.record.rollups), ranking.months]
+    for project, of_steps in ranking.record.bounds.items():
+        for step, bounds in zip(ranking.record.steps, of_steps, strict=False):
+            for bound, file in zip(bounds, months, strict=True):
+                sql = _AFTER_RANK.format(views=f'"{columns[file]}"', rows=_at(file))
+                ((most,),) = cursor.execute(sql, [project, step]).fetchall()
+                if most > bound:
+                    yield f"{file}: a path of project {project} has {most} views after rank {step}, above {bound}"

@@ -5,17 +5,23 @@ names, and count only for a snapshot that uses these rollups:
 
 - `months.parquet`: a row for each path, set of sources and traffic, with the views up to the end of each month.
 - `YYYY-MM.parquet`: the same rows, in the same order, with the views of a month up to the end of each day.
+
+The first path of a project has the rank 1. The rows of rank 0 have no path: they count all paths of the project.
 """
 
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import duckdb
 import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from warehouse.lake import roots
 from warehouse.lake.roots import Root
@@ -24,8 +30,9 @@ from warehouse.rollups.catalog import LAYOUT, Part
 from warehouse.rollups.rows import write_rows
 
 FOLDER, RECORD, MONTHS = "ranked", "ranked.json", "months.parquet"
-STEPS = (1_024, 16_384)
+STEPS = (256, 2_048, 16_384)
 """Numbers of first ranks that a page reads, until all are read."""
+_LAYOUT = f"{LAYOUT} 2"
 GROUP_ROWS = 8_192
 """Number of rows of a row group: the first ranks of a project are in few."""
 SUMS_MAX = 3_000_000
@@ -35,7 +42,12 @@ SELECT project_id, path, coalesce(sum(views) FILTER (traffic <> 'bot'), 0)::BIGI
 FROM {cells} WHERE day_of_month = 0 GROUP BY project_id, path
 """
 _RANKS = """
-SELECT *, (row_number() OVER (PARTITION BY project_id ORDER BY total DESC, path) - 1)::UINTEGER AS rank FROM {totals}
+SELECT *, (row_number() OVER (PARTITION BY project_id ORDER BY total DESC, path))::UINTEGER AS rank FROM {totals}
+"""
+_IN_ORDER = """
+FROM {joined} UNION ALL BY NAME
+SELECT project_id, 0::UINTEGER AS rank, NULL AS path, sources, traffic, {sums} FROM {joined} GROUP BY ALL
+ORDER BY project_id, rank, sources, traffic
 """
 _NUMBER = "SELECT approx_count_distinct(hash(project_id, path, sources, traffic)) FROM {cells}"
 _CUMULATED = """
@@ -43,21 +55,23 @@ SELECT project_id, rank, path, sources, traffic, {sums} FROM {cells} JOIN {ranks
 WHERE hash(path) % {parts} = {part} GROUP BY ALL
 """
 _BOUNDS = """
-SELECT project_id, list(total ORDER BY rank) FROM {ranks} WHERE rank IN {steps} GROUP BY project_id
+SELECT project_id, {bounds}
+FROM (SELECT project_id, rank, sum({views}) AS views FROM {rows} WHERE rank > 0 AND traffic <> 'bot' GROUP BY ALL)
+GROUP BY project_id
 """
 
 
 class Record(msgspec.Struct, frozen=True):
     """Content of `ranked.json`: the folders of the rollups by month, and the sizes of the Parquet files in bytes.
 
-    `bounds` has for each project the views of the paths at the ranks `steps`, as far as it has them: no later path has
-    more.
+    `bounds` has a list for each project and step, as far as the project has paths after it: the most views of any of
+    these paths in each month, and in all months.
     """
 
     layout: str
     rollups: dict[str, str]
     steps: list[int]
-    bounds: dict[str, list[int]]
+    bounds: dict[str, list[list[int]]]
     sizes: dict[str, int]
 
 
@@ -77,13 +91,30 @@ class Ranking:
         """Return the path of the file of the days of a month."""
         return str(self.folder / f"{month}.parquet")
 
+    def read(self, path: str, project: str, end: int | None, columns: Sequence[str]) -> pa.Table:
+        """Return the rows of a project in one of the files whose rank is below `end`, in the order of their ranks."""
+        metadata, bounds = _metadata(path)
+        groups = [number for number, each in enumerate(bounds) if each.may_have(project, end)]
+        names, size = ["project_id", "rank", *columns], GROUP_ROWS if end is None else min(GROUP_ROWS, 10 * end)
+        read = list[pa.RecordBatch]()
+        with pq.ParquetFile(roots.open_parquet(path), metadata=metadata) as file:
+            for batch in file.iter_batches(size, groups, names, use_threads=False):
+                is_read = pc.equal(batch["project_id"], project)
+                if end is not None:
+                    is_read = pc.and_(is_read, pc.less(batch["rank"], pa.scalar(end, pa.uint32())))
+                if pc.any(is_read).as_py():
+                    read.append(batch.filter(is_read))
+                elif read:
+                    break
+        return pa.Table.from_batches(read, metadata.schema.to_arrow_schema().empty_table().select(names).schema)
+
     def has(self, part: Part) -> bool:
         """Return whether the ranking counts the rollup of a part, all of whose days are valid."""
         return part.is_whole and self.record.rollups.get(part.rollup.month) == part.rollup.folder.name
 
     @property
     def nbytes(self) -> int:
-        return 200 * (len(self.record.bounds) + len(self.record.rollups))
+        return 200 * (len(self.record.bounds) + 1) * (len(self.record.rollups) + 1)
 
 
 def find(root: Root) -> Ranking | None:
@@ -113,7 +144,7 @@ def write(root: Root, database: duckdb.DuckDBPyConnection, parts: Sequence[Part]
         with folder.new_folder() as work, database.cursor() as cursor:
             bounds = _write_files(cursor, work, ranked, steps)
             sizes = {path.name: path.stat().st_size for path in work.iterdir()}
-        (folder / RECORD).write(msgspec.json.encode(Record(LAYOUT, rollups, [*steps], bounds, sizes)))
+        (folder / RECORD).write(msgspec.json.encode(Record(_LAYOUT, rollups, [*steps], bounds, sizes)))
     except BaseException:
         folder.remove_folder()
         raise
@@ -151,14 +182,14 @@ def _read(folder: Root) -> Ranking | None:
     with suppress(FileNotFoundError, msgspec.DecodeError):
         record = msgspec.json.decode((folder / RECORD).read_immutable(), type=Record)
         sizes = {name: stat.st_size for name, stat in folder.files()}
-        if record.layout == LAYOUT and record.sizes.items() <= sizes.items():
+        if record.layout == _LAYOUT and record.sizes.items() <= sizes.items():
             return Ranking(folder, record)
     return None
 
 
 def _write_files(
     cursor: duckdb.DuckDBPyConnection, folder: Path, parts: Sequence[Part], steps: Sequence[int]
-) -> dict[str, list[int]]:
+) -> dict[str, list[list[int]]]:
     """Write the files, and return the bounds of each project."""
     with TemporaryDirectory(dir=folder) as name:
         scratch = Path(name)
@@ -174,8 +205,8 @@ def _write_files(
         )
         until_months = {month: f"month <= '{month}'" for month in files}
         _write(cursor, f"({' UNION ALL '.join(of_months)})", until_months, ranks, folder / MONTHS)
-        bounds = cursor.execute(_BOUNDS.format(ranks=cubes.parquet(ranks), steps=(*steps, -1))).fetchall()
-        return dict(bounds)
+        columns = {folder / f"{month}.parquet": "until_31" for month in files} | {folder / MONTHS: f'"{max(files)}"'}
+        return _find_bounds(cursor, columns, steps)
 
 
 def _write(cursor: duckdb.DuckDBPyConnection, cells: str, until: Mapping[str, str], ranks: Path, file: Path) -> None:
@@ -190,5 +221,50 @@ def _write(cursor: duckdb.DuckDBPyConnection, cells: str, until: Mapping[str, st
         _CUMULATED.format(sums=sums, cells=cells, ranks=cubes.parquet(ranks), parts=parts, part=part)
         for part in range(parts)
     ]
-    joined = write_rows(cursor, selects, ranks.with_name("joined"))
-    write_rows(cursor, [f"FROM {cubes.parquet(joined)} ORDER BY project_id, rank, sources, traffic"], file, GROUP_ROWS)
+    joined = cubes.parquet(write_rows(cursor, selects, ranks.with_name("joined")))
+    sums = ", ".join(f'sum("{name}")::BIGINT AS "{name}"' for name in until)
+    write_rows(cursor, [_IN_ORDER.format(joined=joined, sums=sums)], file, GROUP_ROWS)
+
+
+def _find_bounds(
+    cursor: duckdb.DuckDBPyConnection, columns: Mapping[Path, str], steps: Sequence[int]
+) -> dict[str, list[list[int]]]:
+    """Return `Record.bounds` from files, each with its column of views."""
+    values = ", ".join(f"max(views) FILTER (rank >= {step})" for step in steps)
+    of_files = [
+        {project: bounds for project, *bounds in cursor.execute(sql).fetchall()}
+        for file, views in columns.items()
+        for sql in [_BOUNDS.format(bounds=values, views=views, rows=cubes.parquet(file))]
+    ]
+    return {
+        project: [
+            [int(of_file.get(project, [0] * len(steps))[number] or 0) for of_file in of_files]
+            for number, bound in enumerate(bounds)
+            if bound is not None
+        ]
+        for project, bounds in of_files[-1].items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The projects and the first rank of a row group."""
+
+    first: str
+    last: str
+    rank: int
+
+    def may_have(self, project: str, end: int | None) -> bool:
+        """Return whether the row group may have rows of a project below a rank."""
+        has_only = self.first == self.last
+        return self.first <= project <= self.last and not (has_only and end is not None and self.rank >= end)
+
+
+@lru_cache(1_024)
+def _metadata(path: str) -> tuple[pq.FileMetaData, tuple[_Group, ...]]:
+    """Return the metadata of a file, which is never changed, and its row groups."""
+    metadata, groups = pq.read_metadata(roots.open_parquet(path)), list[_Group]()
+    for number in range(metadata.num_row_groups):
+        project, rank = (metadata.row_group(number).column(column).statistics for column in range(2))
+        groups.append(_Group(project.min, project.max, rank.min))
+    return metadata, tuple(groups)

@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 
 import msgspec
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -86,7 +87,7 @@ def test_page_from_the_ranking_is_that_of_all_paths(tmp_path: Path, number: int)
     snapshot = Snapshot(Moment(1, 1, 0, 0), tuple(files), hot)
     found: list[Ranking | None] = [ranked.find(root), None]
     assert found[0] is not None
-    assert found[0].record.bounds["site"][0] > 0
+    assert found[0].record.bounds["site"][0][-1] > 0
     with_ranking, without = (
         Statements(
             tmp_path / "spill",
@@ -128,7 +129,7 @@ def test_ranking_of_other_rollups_is_not_used(tmp_path: Path) -> None:
     database.close()
 
 
-@pytest.mark.parametrize("wrong", ["days", "months", "bounds"])
+@pytest.mark.parametrize("wrong", ["days", "months", "bounds", "all paths"])
 def test_doctor_finds_a_wrong_ranking(tmp_path: Path, wrong: str) -> None:
     root, database = LocalPath(tmp_path), engine.connect(tmp_path / "spill")
     files = reference.write_hits(root / "hits", random_rows(seeded(1), 50), "hits")
@@ -140,11 +141,14 @@ def test_doctor_finds_a_wrong_ranking(tmp_path: Path, wrong: str) -> None:
     assert ranking is not None
     assert check.find_ranking_fault(database, ranking, parts) is None
     if wrong == "bounds":
-        bounds = {project: [bound[0] - 1] for project, bound in ranking.record.bounds.items()}
+        bounds = {
+            project: [[*of_steps[0][:-1], of_steps[0][-1] - 1]] for project, of_steps in ranking.record.bounds.items()
+        }
         ranking = Ranking(ranking.folder, msgspec.structs.replace(ranking.record, bounds=bounds))
     else:
-        path = ranking.months if wrong == "months" else ranking.days("2026-07")
+        path = ranking.months if wrong in {"months", "all paths"} else ranking.days("2026-07")
         rows = pq.read_table(path, partitioning=None)
-        pq.write_table(rows.slice(1), path)
+        is_wrong = pc.is_null(rows["path"]) if wrong == "all paths" else pc.equal(rows["rank"], 1)
+        pq.write_table(rows.filter(pc.invert(is_wrong)), path)
     assert check.find_ranking_fault(database, ranking, parts) is not None
     database.close()
