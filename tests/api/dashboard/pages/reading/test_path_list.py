@@ -34,8 +34,11 @@ LISTS = (
 
 
 def table(page: Html) -> list[list[str]]:
-    """Return the rows of the list that the page shows."""
-    return next((page.rows(name) for name in LISTS if name in page.tables), [])
+    """Return the rows of the list that the page shows, without AI's share of the total, which the rows imply."""
+    rows = next((page.rows(name) for name in LISTS if name in page.tables), [])
+    for _, _, ai, total, share, _ in rows:
+        assert share == UNKNOWN or abs(100 * int(ai) / int(total) - float(share.strip("%"))) <= 0.5
+    return [[*row[:4], row[5]] for row in rows]
 
 
 def rows_of(page: Html) -> list[tuple[str, int, int, int]]:
