@@ -51,7 +51,7 @@ from warehouse.hotlog.connection import Server
 from warehouse.integrity import completeness
 from warehouse.query.snapshot import SnapshotReader
 from warehouse.report.reports import Reports
-from warehouse.report.sources.warnings import SourceWarning
+from warehouse.report.source_warnings import SourceWarning
 
 LOG = logging.getLogger("readership.service")
 LOCK_WAIT_S = 4

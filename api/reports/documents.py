@@ -8,9 +8,8 @@ import msgspec
 from api.http.operation import HasMore
 from warehouse.columns.sources import SOURCES
 from warehouse.control.policy import Policy
-from warehouse.report.sources.measured import Extent
-from warehouse.report.sources.silence import HABIT_DAYS, SILENT_AFTER
-from warehouse.report.sources.warnings import MISSING_DAYS_MAX
+from warehouse.report.measured import HABIT_DAYS, SILENT_AFTER, Extent
+from warehouse.report.source_warnings import MISSING_DAYS_MAX
 
 UNKNOWN = "null if no source counted them in this time."
 Human = Annotated[int | None, msgspec.Meta(description=f"Views by people; {UNKNOWN}")]

@@ -10,9 +10,8 @@ import pyarrow.compute as pc
 
 from api.reports.documents import Counts, Measured
 from warehouse.columns.sources import TRAFFIC
-from warehouse.report import results
+from warehouse.report import measured, results
 from warehouse.report.results import Query
-from warehouse.report.sources import measured
 from warehouse.report.time_buckets import instant
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)

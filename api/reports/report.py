@@ -19,9 +19,9 @@ from api.reports.formats import file_stem_of
 from api.reports.parameters import Selection
 from api.state import state_of
 from warehouse.query.snapshot import Snapshot
+from warehouse.report.measured import Measured
 from warehouse.report.reports import Reports
 from warehouse.report.results import Query
-from warehouse.report.sources.measured import Measured
 
 HEADERS = ("ETag", "Cache-Control", AS_OF)
 NOT_MODIFIED = Success(304, "The response with this `ETag` is still current.", headers=HEADERS)

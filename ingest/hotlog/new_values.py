@@ -23,7 +23,7 @@ from ingest.hotlog.deduplication import DAY_S, STATEMENTS, project_prefix
 from warehouse.columns.hits import NEW_VALUES
 from warehouse.database.transaction import transaction
 from warehouse.hotlog.connection import HotConnection
-from warehouse.report.sources.warnings import SourceWarning
+from warehouse.report.source_warnings import SourceWarning
 from warehouse.schema import HOT, SOURCE, Row
 
 OTHER: Mapping[str, str] = {**dict.fromkeys(NEW_VALUES, "(other)"), "path": "/(other)"}

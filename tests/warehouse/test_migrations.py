@@ -20,8 +20,8 @@ from warehouse.database.statements import Connection
 from warehouse.database.transaction import transaction
 from warehouse.errors import ControlUnreadable, StoreTooNew
 from warehouse.folder import sqlite_url
-from warehouse.hotlog import batches, schema_migrations, synced
-from warehouse.hotlog.synced import Synced
+from warehouse.hotlog import batches, loads, schema_migrations
+from warehouse.hotlog.loads import Synced
 from warehouse.integrity import durability
 from warehouse.lake import delta_table, table_schema
 from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, HITS_TABLE, Spec
@@ -292,7 +292,7 @@ def with_daily_views(site: Site, offset: int) -> None:
     table = DeltaTable.create(str(site.root / older.name), DAILY_VIEWS, partition_by=["month"])
     delta_table.append(table, DAILY_VIEWS.empty_table(), batches.node_id(site.hot), offset)
     site.table(HITS_TABLE).alter.set_table_properties({table_schema.PROPERTY: "2"}, raise_if_not_exists=False)
-    synced.record(site.hot, {older.name: Synced(table.version(), offset)})
+    loads.record_synced(site.hot, {older.name: Synced(table.version(), offset)})
     site.hot.execute("CREATE TABLE recounts (id INTEGER PRIMARY KEY AUTOINCREMENT, date TEXT NOT NULL UNIQUE)")
     site.hot.execute("INSERT INTO recounts (date) VALUES ('2026-09-15')")
     site.hot.execute("PRAGMA user_version=9")

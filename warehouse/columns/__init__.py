@@ -1,8 +1,7 @@
 """Columns, dimensions, measures, filters and source policies, each declared once.
 
 - `hits`: Columns of `hits`, from which the table's schema follows.
-- `dimensions`: What reports group and filter by, and the cubes in which rollups count them.
-- `measures`: What reports add up.
+- `dimensions`: What reports group and filter by, what they add up, and the cubes in which rollups count it.
 - `sources`: The set of sources that counted a page view, and source policies as masks of it.
 - `filters`: The filters of a report, as one SQL predicate over any rows of cells.
 """

@@ -1,7 +1,8 @@
-"""What reports group and filter by, and the cubes in which rollups count them.
+"""What reports group and filter by, what they add up, and the cubes in which rollups count it.
 
 A page view is a cell with the count 1. Rollups, files of `hits`, and waiting rows are relations of cells with the same
-columns, and a report is one sum over their union. To add a dimension, add a row to DIMENSIONS.
+columns, and a report is one sum over their union. To add a dimension, add a row to DIMENSIONS; to
+add a measure, add a row to MEASURES.
 """
 
 from collections.abc import Collection, Iterator
@@ -101,6 +102,24 @@ def _names(*aspects: Aspect) -> tuple[str, ...]:
 READER = _names(Aspect.READER)
 AGENT_KEY = ("agent", "operator", "purpose", "verification")
 """Dimensions of a reader by which the smallest cubes of quarters do not count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A sum over page views. `sql` is the whole number of one page view, an expression over the columns of `hits`."""
+
+    name: str
+    sql: str
+    meaning: str
+
+
+MEASURES = (Measure("views", "1", "page views"),)
+"""Sums that each cube and the cells of each report have. Ranked paths have the measure `views` alone."""
+
+
+def each_measure(expression: str) -> str:
+    """Return an expression for each measure, as a list of a SELECT. `{name}` and `{sql}` are replaced."""
+    return ", ".join(expression.format(name=measure.name, sql=measure.sql) for measure in MEASURES)
 
 
 @dataclass(frozen=True, slots=True)

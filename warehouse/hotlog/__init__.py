@@ -5,10 +5,9 @@
 - `postgresql`: The hot log in PostgreSQL: the schema of its tables, and the lock of all its write transactions.
 - `batches`: Batches of the hot log: accepted hits that wait for the lake, and hits that were loaded in the last ten
   minutes.
-- `loads`: Loads: which batches of the hot log are in all tables of the lake, and since when.
+- `loads`: Loads: which batches are in all tables of the lake, since when, and how far the tables are synced.
 - `retention`: Retention of loaded batches, which the moments of reports name.
 - `wal`: Removal of deleted rows from the disk, and a probe that the hot log can be written.
 - `refusals`: Deleted projects, whose rows the hot log refuses.
 - `disk_space`: Disk space that the loader needs to move the hot log into the lake.
-- `synced`: Record, in the hot log, of how far each Delta table is synced: see `warehouse.integrity.durability`.
 """

@@ -1,8 +1,11 @@
-"""Loads: which batches of the hot log are in all tables of the lake, and since when.
+"""Loads: which batches of the hot log are in all tables of the lake, since when, and how far the tables are synced.
 
 A batch above `loaded_through` waits to be loaded. Loaded batches stay in the hot log for ten minutes, because the
 moments of reports name them (`warehouse.hotlog.retention`).
 """
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from warehouse.hotlog.connection import STATEMENTS, HotConnection
 
@@ -64,3 +67,30 @@ def revoke_moments_of_others(connection: HotConnection, now_s: float) -> None:
     """Revoke all moments, also those of a lost hot log, which had fewer generations than seconds since 1970."""
     STATEMENTS.run(connection, "RAISE_GENERATION", {"generation": int(now_s)})
     revoke_moments(connection)
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """Newest completely synced version of a Delta table, and the id of the last hot batch in it (0 without batches)."""
+
+    version: int
+    last_batch: int
+
+
+def synced(connection: HotConnection) -> dict[str, Synced]:
+    """Return how far each Delta table is synced, by its name. Empty before the first load by a release after 0.1.0."""
+    rows = STATEMENTS.run(connection, "SYNCED")
+    return {name: Synced(version, last_batch) for name, version, last_batch in rows}
+
+
+def record_synced(connection: HotConnection, tables: Mapping[str, Synced]) -> None:
+    """Raise the recorded versions and batches to those of `tables`; a record that is as high already is not written."""
+    values = [
+        {"name": name, "version": table.version, "last_batch": table.last_batch} for name, table in tables.items()
+    ]
+    STATEMENTS.run_many(connection, "RECORD_SYNCED", values)
+
+
+def forget_synced(connection: HotConnection) -> None:
+    """Delete all records."""
+    STATEMENTS.run(connection, "FORGET_SYNCED")

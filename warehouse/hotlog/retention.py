@@ -7,9 +7,9 @@ the batches are deleted, however often the lake is loaded and compacted meanwhil
 from collections.abc import Mapping
 
 from warehouse.database.transaction import transaction
-from warehouse.hotlog import batches, loads, synced
+from warehouse.hotlog import batches, loads
 from warehouse.hotlog.connection import HotConnection
-from warehouse.hotlog.synced import Synced
+from warehouse.hotlog.loads import Synced
 
 AS_OF_S = 600
 """Time for which a moment can be read, and for which a batch stays in the hot log after its load, in seconds."""
@@ -29,7 +29,7 @@ def mark_loaded(connection: HotConnection, through: int, tables: Mapping[str, Sy
     before = loads.loaded_through(connection)
     size = loads.size_bytes(connection, before, through)  # before the transaction, because posts wait for it
     with transaction(connection):
-        synced.record(connection, tables)
+        loads.record_synced(connection, tables)
         if through > before:
             loads.add(connection, through, now_s, size)
 

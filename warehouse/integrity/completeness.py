@@ -17,7 +17,7 @@ from warehouse.database.statements import has_table
 from warehouse.database.transaction import BUSY_TIMEOUT_S
 from warehouse.database_errors import is_damage
 from warehouse.errors import DataIncomplete, HotLogBehind
-from warehouse.hotlog import batches, postgresql, synced
+from warehouse.hotlog import batches, loads, postgresql
 from warehouse.hotlog.connection import HotConnection, HotLogPlace, Server
 from warehouse.lake import delta_table, registry
 from warehouse.lake.registry import ControlRecord, HotLogRecord
@@ -98,7 +98,7 @@ def _read_server(server: Server) -> HotLogIdentity:
     with closing(postgresql.open_only(server)) as connection:
         if not has_table(connection, "node"):
             return HotLogIdentity(None)
-        has_lake = bool(synced.recorded(connection))
+        has_lake = bool(loads.synced(connection))
         return HotLogIdentity(batches.node_id(connection), batches.last_id(connection), has_lake)
 
 

@@ -15,9 +15,9 @@ from deltalake.exceptions import CommitFailedError
 from warehouse.database.statements import has_table
 from warehouse.database.transaction import transaction
 from warehouse.errors import LakeBusy, TableIncomplete
-from warehouse.hotlog import batches, loads, synced
+from warehouse.hotlog import batches, loads
 from warehouse.hotlog.connection import HotConnection
-from warehouse.hotlog.synced import Synced
+from warehouse.hotlog.loads import Synced
 from warehouse.integrity.lake_lock import lake_lock
 from warehouse.lake import delta_log, delta_table, log_repair, registry, staging
 from warehouse.lake.delta_log import Log
@@ -66,7 +66,7 @@ def create_tables(hot: HotConnection, root: Root, *, is_locked: bool = False) ->
     A table that an older release did not have begins after the batches that `hits` has, and lacks their rows. A table
     that was lost begins with the first batch that is in the hot log. `is_locked`: see `delta_table.create`.
     """
-    nodes = set() if set(synced.recorded(hot)) >= _NAMES else {batches.node_id(hot), *registry.hot_logs(root)}
+    nodes = set() if set(loads.synced(hot)) >= _NAMES else {batches.node_id(hot), *registry.hot_logs(root)}
     delta_table.create(root, is_locked=is_locked, nodes=nodes)
 
 
@@ -76,7 +76,7 @@ def require_commits(hot: HotConnection, root: Root) -> None:
     Raises:
         TableIncomplete: a commit is missing or empty.
     """
-    recorded = synced.recorded(hot)  # before the logs, whose versions only rise
+    recorded = loads.synced(hot)  # before the logs, whose versions only rise
     names = [spec.name for spec in delta_table.TABLES if spec.name in recorded]
     _require_commits(recorded, {name: delta_log.read(root / name) for name in names})
 
@@ -102,7 +102,7 @@ def find_losses(hot: HotConnection, root: Root) -> dict[str, str]:
 
     The hot log may have the schema of an older release.
     """
-    recorded = synced.recorded(hot) if has_table(hot, synced.NAME) else {}
+    recorded = loads.synced(hot) if has_table(hot, "synced_tables") else {}
     node = batches.node_id(hot)
     unrecorded = Synced(0, batches.deleted_through(hot))
     faults: dict[str, str | None] = {}
@@ -161,8 +161,8 @@ def accept_losses(hot: HotConnection, root: Root, wait_s: float) -> None:
         if lost > offset:
             batches.delete_through(hot, lost)
         with transaction(hot):
-            synced.forget(hot)
-            synced.record(hot, states)
+            loads.forget_synced(hot)
+            loads.record_synced(hot, states)
             loads.replace_all(hot, max(offset, lost))
             loads.revoke_moments(hot)  # versions that were set aside are used again
 
@@ -182,7 +182,7 @@ def _last_without_files(hot: HotConnection, root: Root, offset: int) -> int:
 
 def _complete(hot: HotConnection, root: Root) -> None:
     """Sync and record the commits after the recorded versions, or all files of a table without a record."""
-    recorded, node = synced.recorded(hot), batches.node_id(hot)
+    recorded, node = loads.synced(hot), batches.node_id(hot)
     logs = {spec.name: delta_log.read(root / spec.name) for spec in delta_table.TABLES}
     _require_commits(recorded, logs)
     for spec in delta_table.TABLES:
@@ -190,7 +190,7 @@ def _complete(hot: HotConnection, root: Root) -> None:
         if known is None and newest >= 0:
             state = _sync_all(delta_table.open_table(root, spec), spec, node)
             require_synced(root / spec.name, state, Synced(0, batches.deleted_through(hot)))
-            synced.record(hot, {spec.name: state})
+            loads.record_synced(hot, {spec.name: state})
         elif known is not None and newest > known.version:
             log_repair.sync_after(root / spec.name, known.version)
     _record_versions(hot, logs)
@@ -199,7 +199,7 @@ def _complete(hot: HotConnection, root: Root) -> None:
 def _record_versions(hot: HotConnection, logs: Mapping[str, Log]) -> None:
     """Record the newest versions, all of whose commits are synced. `catch_up` records the hot batches."""
     with transaction(hot):
-        synced.record(hot, {name: Synced(log.newest, 0) for name, log in logs.items() if log.newest >= 0})
+        loads.record_synced(hot, {name: Synced(log.newest, 0) for name, log in logs.items() if log.newest >= 0})
 
 
 def _sync_all(table: DeltaTable, spec: delta_table.Spec, node: str) -> Synced:

@@ -14,9 +14,9 @@ from deltalake import DeltaTable
 from warehouse import daily_errors
 from warehouse.encoding import EncodedRows
 from warehouse.errors import BatchDamaged, HotLogBehind
-from warehouse.hotlog import batches, disk_space, retention, synced
+from warehouse.hotlog import batches, disk_space, loads, retention
 from warehouse.hotlog.connection import HotConnection, name_of
-from warehouse.hotlog.synced import Synced
+from warehouse.hotlog.loads import Synced
 from warehouse.integrity import completeness
 from warehouse.integrity.durability import require_synced
 from warehouse.lake import delta_table, staging
@@ -63,7 +63,7 @@ def catch_up(
         BatchDamaged: a file that a batch names is missing; no table gets a commit with that batch.
     """
     loaded = Loaded(rows=0, commits=0)
-    node, recorded = batches.node_id(hot), synced.recorded(hot)
+    node, recorded = batches.node_id(hot), loads.synced(hot)
     tables = {spec: delta_table.open_table(root, spec) for spec in delta_table.TABLES}
     end = batches.last_id(hot)  # after the tables: another node may load if this one was paused and has lost the lock
     offsets = {spec: _offset(table, node, end) for spec, table in tables.items()}

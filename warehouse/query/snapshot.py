@@ -18,12 +18,11 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from warehouse.columns.dimensions import DIMENSIONS
-from warehouse.columns.measures import MEASURES
+from warehouse.columns.dimensions import DIMENSIONS, MEASURES
 from warehouse.errors import HotLogBehind
-from warehouse.hotlog import batches, loads, synced
+from warehouse.hotlog import batches, loads
 from warehouse.hotlog.connection import HotLogPlace
-from warehouse.hotlog.synced import Synced
+from warehouse.hotlog.loads import Synced
 from warehouse.integrity import completeness, durability
 from warehouse.lake import delta_log, delta_table
 from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, HITS_TABLE, File, Spec, State
@@ -137,7 +136,7 @@ class SnapshotReader:
         generation = loads.generation(self._hot)
         before, hot_rows_before = self._states.get(HITS_TABLE), copy.copy(self._hot_rows)
         self._hot_rows.read_waiting(self._hot)
-        recorded = synced.recorded(self._hot)  # after the hot rows, and before the tables: their versions only rise
+        recorded = loads.synced(self._hot)  # after the hot rows, and before the tables: their versions only rise
         if spec is DAILY_ERRORS_TABLE:
             self._states[spec] = self._errors_state(recorded)
         hits = self._states[HITS_TABLE] = self._state(HITS_TABLE, recorded)

@@ -9,8 +9,7 @@ from datetime import timedelta
 
 import pyarrow.compute as pc
 
-from warehouse.columns import measures
-from warehouse.columns.dimensions import BY_NAME, Aspect, Cube, find_cube
+from warehouse.columns.dimensions import BY_NAME, Aspect, Cube, each_measure, find_cube
 from warehouse.columns.filters import Bound, Filters
 from warehouse.lake import row_groups
 from warehouse.lake.delta_table import HITS_TABLE, File
@@ -104,7 +103,7 @@ def select(snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, columns: Co
     read = [file for files, _, _ in hits for file in files]
     condition, values = scope.filters.condition()
     union = " UNION ALL ".join(selects) or _of_hits(engine.no_rows(HITS_TABLE), needed, None, 1)
-    shown = ", ".join([*columns, measures.each("{name}")])
+    shown = ", ".join([*columns, each_measure("{name}")])
     is_of_project = _OF_PROJECT if isinstance(scope.project, str) else _OF_PROJECTS
     sql = f"(SELECT {shown} FROM ({union}) WHERE {is_of_project} AND {condition})"
     size = _size(read, rollups, scope, cube, "path" in needed)
@@ -136,7 +135,7 @@ def _of_hits(rows: str, columns: Collection[str], number: str | None, sign: int)
     """Return the SELECT of rows of `hits` as cells. `number` is the suffix of the bound times."""
     within = f" WHERE ts >= $start_{number} AND ts < $end_{number}" if number else ""
     values = "".join(f"{BY_NAME[name].sql} AS {name}, " for name in columns)
-    numbers = measures.each(f"({{sql}})::BIGINT * {sign} AS {{name}}")
+    numbers = each_measure(f"({{sql}})::BIGINT * {sign} AS {{name}}")
     return f"SELECT project_id, {values}{numbers} FROM {rows}{within}"
 
 
@@ -169,7 +168,7 @@ def _of_files(files: Sequence[str], columns: Collection[str], month: str, condit
     day = f"(({month} || '-01')::DATE + greatest(day_of_month::INTEGER - 1, 0)) AS day"
     values = "".join(f"{day if name == 'day' else name}, " for name in columns)
     cells = engine.parquet_at(files)
-    return f"SELECT project_id, {values}{measures.each('{name}::BIGINT AS {name}')} FROM {cells} WHERE {condition}"
+    return f"SELECT project_id, {values}{each_measure('{name}::BIGINT AS {name}')} FROM {cells} WHERE {condition}"
 
 
 def _one_path(filters: Filters) -> str | None:

@@ -20,17 +20,17 @@ from warehouse.query.past import PAST_SHARE
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.snapshot import Snapshot, SnapshotReader
 from warehouse.query.time_range import FIRST, TimeRange
-from warehouse.report import coverage_report, open_end, pages, series
+from warehouse.report import pages, series, source_coverage
 from warehouse.report.audience import activity, agents, errors, user_agents, verdicts, visits_sent
 from warehouse.report.audience.activity import Sparkline
 from warehouse.report.audience.errors import ErrorQuery, GroupBy
-from warehouse.report.audience.last_days import last_days
 from warehouse.report.audience.verdicts import Verdicts
 from warehouse.report.cells import Scope
+from warehouse.report.measured import Measured
 from warehouse.report.results import Audience, Counts, Listing, Order, Query, ReportPage
+from warehouse.report.scope import last_days, scope_of
 from warehouse.report.source_coverage import Coverage
-from warehouse.report.sources.measured import Measured
-from warehouse.report.sources.warnings import SourceWarning
+from warehouse.report.source_warnings import SourceWarning
 from warehouse.report.statements import Statements
 from warehouse.report.time_buckets import Bucket, buckets
 from warehouse.rollups import catalog, ranked
@@ -225,12 +225,12 @@ class Reports:
 
     def source_coverage(self, snapshot: Snapshot, project: str) -> Coverage:
         """Return the first and last hit of each source of a project, its days without a hit, and warnings."""
-        result = coverage_report.source_coverage(self._statements, snapshot, project, self._policy_of(project))
+        result = source_coverage.coverage(self._statements, snapshot, project, self._policy_of(project))
         return replace(result, warnings=(*result.warnings, *self._warnings_of(project)))
 
     def measured(self, snapshot: Snapshot, query: Query) -> Measured:
         """Return when the sources that a query selects counted each kind of readers."""
-        return coverage_report.measured(self._statements, snapshot, query, self._policy_of(query.project))
+        return source_coverage.measured(self._statements, snapshot, query, self._policy_of(query.project))
 
     def fault(self) -> str | None:
         """Return the reason why reports cannot be computed; None if they can."""
@@ -258,15 +258,12 @@ class Reports:
     def _buckets(self, snapshot: Snapshot, query: Query, interval: str, zone: ZoneInfo) -> list[Bucket]:
         start: datetime | None = query.start
         if start == FIRST:
-            start = coverage_report.first_hit(self._statements, snapshot, query.project)
+            start = source_coverage.first_hit(self._statements, snapshot, query.project)
         end = query.now + _MICROSECOND if query.end is None else query.end
         return buckets(TimeRange(start, end), interval, zone) if start else []
 
     def _scope(self, snapshot: Snapshot, query: Query) -> Scope:
-        end = query.end or open_end.find(self._statements, snapshot, query.project, query.now)
-        return Scope(
-            query.project, TimeRange(query.start, end), query.filters.but(policy=self._policy_of(query.project))
-        )
+        return scope_of(self._statements, snapshot, query, self._policy_of(query.project))
 
     def _under_policy(self, snapshot: Snapshot, project: str, line: Sparkline) -> Sparkline:
         """Return the sparkline of a project, counted again if a source policy leaves out some hits."""
@@ -278,8 +275,7 @@ class Reports:
 
     def _last_days(self, snapshot: Snapshot, query: Query, days: int) -> Scope:
         """Return the scope of a query in the last UTC days of its range."""
-        scope = self._scope(snapshot, query)
-        return replace(scope, time_range=last_days(scope.time_range, query.now, days))
+        return last_days(self._scope(snapshot, query), query.now, days)
 
     def _chosen_rollups(self, snapshot: Snapshot) -> ChosenRollups:
         """Return the rollups that cover the files of a snapshot. They are read again after each change of theirs."""

@@ -16,8 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from warehouse.columns.dimensions import BY_NAME, CUBES, Cube
-from warehouse.columns.measures import MEASURES
+from warehouse.columns.dimensions import BY_NAME, CUBES, MEASURES, Cube
 from warehouse.errors import RollupDamaged
 from warehouse.lake.delta_table import File
 from warehouse.lake.roots import Root

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import duckdb
 
-from warehouse.columns.dimensions import BY_NAME, CUBES, Cube
-from warehouse.columns.measures import MEASURES
+from warehouse.columns.dimensions import BY_NAME, CUBES, MEASURES, Cube
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.plural import counted
 from warehouse.query import engine

@@ -1,4 +1,6 @@
-"""SQL of the cubes of a rollup: the page views of a month by day and by the columns of the cube.
+"""Cubes of a rollup: the SQL of their rows, and the Parquet files to which these are written.
+
+A cube has the page views of a month by day and by the columns of the cube.
 
 A row of the day 0 has the sum of the days of its month. These rows come first. Within them, and within the rows of
 days, the order is by the columns of the cube: readers before days, which takes a third less space than days first.
@@ -7,19 +9,26 @@ days, the order is by the columns of the cube: readers before days, which takes 
 from collections.abc import Sequence
 from pathlib import Path
 
-from warehouse.columns import measures
-from warehouse.columns.dimensions import BY_NAME, Cube
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from warehouse.columns.dimensions import BY_NAME, Cube, each_measure
+from warehouse.lake import row_groups
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.lake.roots import Root
 from warehouse.query import engine
 from warehouse.rollups.catalog import Part
+
+BATCH_ROWS = 8_192
+"""Number of rows that DuckDB converts at a time. The longest paths take 17 MB."""
 
 
 def count(cube: Cube, files: Sequence[File]) -> str:
     """Return the SELECT of the counts of files of `hits`. In a large cube, each page view is a row."""
     values = ", ".join(f"{BY_NAME[name].sql} AS {name}" for name in cube.columns)
     hits = engine.rows(HITS_TABLE, files) if files else engine.no_rows(HITS_TABLE)
-    numbers = measures.each("({sql})::UINTEGER AS {name}" if cube.is_large else "sum({sql})::UINTEGER AS {name}")
+    numbers = each_measure("({sql})::UINTEGER AS {name}" if cube.is_large else "sum({sql})::UINTEGER AS {name}")
     group = "" if cube.is_large else " GROUP BY ALL"
     return f"SELECT project_id, day(date)::UTINYINT AS day_of_month, {values}, {numbers} FROM {hits}{group}"
 
@@ -28,7 +37,7 @@ def copy(cube: Cube, part: Part) -> str:
     """Return the SELECT of the counts of the valid days of a rollup."""
     days = ", ".join(str(int(day[-2:])) for day in sorted(part.days))
     return (
-        f"SELECT project_id, day_of_month, {', '.join(cube.columns)}, {measures.each('{name}')} "
+        f"SELECT project_id, day_of_month, {', '.join(cube.columns)}, {each_measure('{name}')} "
         f"FROM {parquet(part.rollup.folder / cube.file)} WHERE day_of_month IN ({days})"
     )
 
@@ -36,7 +45,7 @@ def copy(cube: Cube, part: Part) -> str:
 def add_up(cube: Cube, cells: str, day: str = "day_of_month") -> str:
     """Return the SELECT of the sums of cells of a relation. `day` is the expression of their day of the month."""
     key = ", ".join(("project_id", f"{day} AS day_of_month", *cube.columns))
-    return f"SELECT {key}, {measures.each('sum({name})::UINTEGER AS {name}')} FROM {cells} GROUP BY ALL"
+    return f"SELECT {key}, {each_measure('sum({name})::UINTEGER AS {name}')} FROM {cells} GROUP BY ALL"
 
 
 def in_order(cube: Cube, cells: str) -> str:
@@ -52,3 +61,20 @@ def days(paths: Root | Path) -> str:
 def parquet(*paths: Root | Path | str) -> str:
     """Return the table function that reads files of a cube."""
     return f"read_parquet([{', '.join(engine.path_literal(str(path)) for path in paths)}], hive_partitioning = false)"
+
+
+def write_rows(
+    cursor: duckdb.DuckDBPyConnection, selects: Sequence[str], file: Path, group_rows: int = row_groups.ROWS_MAX
+) -> Path:
+    """Write the rows of SELECTs with the same columns to a file, one after the other, and return the file."""
+    columns = cursor.sql(f"FROM ({selects[0]}) LIMIT 0").to_arrow_table().schema
+    encoding = {name: "DELTA_BINARY_PACKED" for name in columns.names if name == "rank"}
+    dictionary = [name for name in columns.names if name not in encoding]
+    with pq.ParquetWriter(
+        file, columns, compression="zstd", use_dictionary=dictionary, column_encoding=encoding
+    ) as writer:
+        for select in selects:
+            rows = cursor.sql(select).to_arrow_reader(BATCH_ROWS).cast(columns)
+            for group in row_groups.split(pa.Table.from_batches([batch]) for batch in rows):
+                writer.write_table(group, group_rows)
+    return file

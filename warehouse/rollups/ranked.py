@@ -27,7 +27,7 @@ from warehouse.lake import roots
 from warehouse.lake.roots import Root
 from warehouse.rollups import catalog, cubes
 from warehouse.rollups.catalog import LAYOUT, Part
-from warehouse.rollups.rows import write_rows
+from warehouse.rollups.cubes import write_rows
 
 FOLDER, RECORD, MONTHS = "ranked", "ranked.json", "months.parquet"
 STEPS = (256, 2_048, 16_384)

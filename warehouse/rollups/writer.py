@@ -20,7 +20,7 @@ from warehouse.lake.delta_table import File
 from warehouse.lake.roots import Root
 from warehouse.rollups import catalog, cubes
 from warehouse.rollups.catalog import ChosenRollups, Record, Rollup
-from warehouse.rollups.rows import write_rows
+from warehouse.rollups.cubes import write_rows
 
 OnPoint = Callable[[str], None]
 """Function that is called with the name of each point (see POINTS) at which a crash would leave a different state."""

@@ -15,7 +15,7 @@ MARKDOWN = "Measure('markdown', \"(format = 'markdown')::INTEGER\", 'page views 
 
 def test_added_measure_is_counted_in_rollups_edges_and_waiting_rows(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "warehouse", tmp_path / "warehouse")
-    module = tmp_path / "warehouse" / "columns" / "measures.py"
+    module = tmp_path / "warehouse" / "columns" / "dimensions.py"
     assert ROWS in module.read_text()
     module.write_text(module.read_text().replace(ROWS, ROWS + MARKDOWN))
     ran = subprocess.run(

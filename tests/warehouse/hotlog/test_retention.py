@@ -9,8 +9,8 @@ import pytest
 from tests.warehouse.site import view
 from warehouse.hotlog import batches, disk_space, loads, retention
 from warehouse.hotlog.connection import HotConnection, HotLogPlace
+from warehouse.hotlog.loads import Synced, synced
 from warehouse.hotlog.retention import AS_OF_S, RETAINED_BYTES_MAX
-from warehouse.hotlog.synced import Synced, recorded
 from warehouse.schema import HOT
 
 
@@ -49,9 +49,9 @@ def test_disk_space_is_reserved_for_waiting_batches_alone(hot: HotConnection) ->
 
 
 def test_mark_records_how_far_the_tables_are_synced(hot: HotConnection) -> None:
-    assert recorded(hot) == {"hits": Synced(2, 4)}
+    assert synced(hot) == {"hits": Synced(2, 4)}
     retention.mark_loaded(hot, 4, {"hits": Synced(3, 4)}, 1_200)
-    assert recorded(hot) == {"hits": Synced(3, 4)}
+    assert synced(hot) == {"hits": Synced(3, 4)}
     assert loads.loaded_through(hot) == 4
 
 

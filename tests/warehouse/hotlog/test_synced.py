@@ -4,13 +4,13 @@ import sqlite3
 
 import pytest
 
-from warehouse.hotlog import synced
+from warehouse.hotlog import loads
 from warehouse.hotlog.connection import HotConnection
-from warehouse.hotlog.synced import Synced
+from warehouse.hotlog.loads import Synced
 
 
 def test_new_hot_log_has_no_record(hot: HotConnection) -> None:
-    assert synced.recorded(hot) == {}
+    assert loads.synced(hot) == {}
 
 
 @pytest.mark.parametrize(
@@ -24,22 +24,22 @@ def test_new_hot_log_has_no_record(hot: HotConnection) -> None:
     ids=["both higher", "only the version", "only the batch", "both lower"],
 )
 def test_version_and_batch_rise_separately_and_never_fall(hot: HotConnection, later: Synced, recorded: Synced) -> None:
-    synced.record(hot, {"hits": Synced(7, 4), "daily_errors": Synced(2, 4)})
-    synced.record(hot, {"hits": later})
-    assert synced.recorded(hot) == {"hits": recorded, "daily_errors": Synced(2, 4)}
+    loads.record_synced(hot, {"hits": Synced(7, 4), "daily_errors": Synced(2, 4)})
+    loads.record_synced(hot, {"hits": later})
+    assert loads.synced(hot) == {"hits": recorded, "daily_errors": Synced(2, 4)}
 
 
 @pytest.mark.parametrize("hot_log", ["sqlite"], indirect=True)
 def test_record_that_is_as_high_already_is_not_written(hot: HotConnection) -> None:
     assert isinstance(hot, sqlite3.Connection)
-    synced.record(hot, {"hits": Synced(7, 4)})
+    loads.record_synced(hot, {"hits": Synced(7, 4)})
     changes = hot.total_changes
-    synced.record(hot, {"hits": Synced(7, 4)})
+    loads.record_synced(hot, {"hits": Synced(7, 4)})
     assert hot.total_changes == changes
 
 
 def test_lower_record_is_accepted_after_forget(hot: HotConnection) -> None:
-    synced.record(hot, {"hits": Synced(7, 4), "daily_errors": Synced(2, 4)})
-    synced.forget(hot)
-    synced.record(hot, {"hits": Synced(3, 1)})
-    assert synced.recorded(hot) == {"hits": Synced(3, 1)}
+    loads.record_synced(hot, {"hits": Synced(7, 4), "daily_errors": Synced(2, 4)})
+    loads.forget_synced(hot)
+    loads.record_synced(hot, {"hits": Synced(3, 1)})
+    assert loads.synced(hot) == {"hits": Synced(3, 1)}

@@ -8,7 +8,7 @@ from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.control.policy import Period, Periods, Policy
 from warehouse.maintenance import double_counting
 from warehouse.maintenance.double_counting import SEARCHED_DAYS
-from warehouse.report.sources.warnings import SourceWarning
+from warehouse.report.source_warnings import SourceWarning
 
 
 def find(site: Site, policy: Periods = ()) -> dict[str, tuple[SourceWarning, ...]]:

@@ -16,9 +16,9 @@ from tests.warehouse.report.laws.reference import ROWS, LakeIn, SmallLake
 from tests.warehouse.site import DAY, NOON, Row, view
 from warehouse.control.policy import Period, Periods, Policy
 from warehouse.query.snapshot import Snapshot
-from warehouse.report.coverage_report import source_coverage
 from warehouse.report.source_coverage import Coverage
-from warehouse.report.sources.warnings import MISSING_DAYS_MAX, SourceWarning
+from warehouse.report.source_coverage import coverage as source_coverage
+from warehouse.report.source_warnings import MISSING_DAYS_MAX, SourceWarning
 
 BOT = {"traffic": "bot", "rule": "bot:empty"}
 

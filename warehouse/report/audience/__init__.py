@@ -2,7 +2,6 @@
 
 - `agents`: AI agents and other bots, each with its views and the day of its last view.
 - `activity`: Activity of several projects: the views of their last days, and the time of their last hit.
-- `last_days`: Last days of a time range, for reports that take too long over a longer one.
 - `user_agents`: Most frequent user agents of people, AI agents or other bots, each with the rule that decided.
 - `verdicts`: Verdicts of the verification: requests in the names of agents by state, and the evidence.
 - `errors`: Requests of AI agents and bots that were answered with an error.

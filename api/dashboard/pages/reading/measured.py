@@ -16,10 +16,10 @@ from warehouse.columns import sources
 from warehouse.columns.sources import TRAFFIC
 from warehouse.control import policy, source_policies
 from warehouse.control.policy import Periods, Policy
+from warehouse.report import measured
+from warehouse.report.measured import SEEING, Limit
 from warehouse.report.results import Counts
 from warehouse.report.source_coverage import SourceCoverage
-from warehouse.report.sources import measured
-from warehouse.report.sources.measured import SEEING, Limit
 
 FILTERED, NOT_SET_UP, NOT_COUNTED = "not part of this filter", "not set up", "not counted in this period"
 LEFT_OUT = "left out by the source policy"

@@ -17,9 +17,9 @@ from api.dashboard.web import links
 from api.dashboard.web.period import Period
 from api.dashboard.web.view import SOURCES, View, value_name
 from warehouse.columns.dimensions import dimension
+from warehouse.report.measured import Extent
 from warehouse.report.results import Counts, Order, Query, ReportPage
 from warehouse.report.source_coverage import SourceCoverage
-from warehouse.report.sources.measured import Extent
 
 PAGE_ROWS = 10
 """Number of rows on a page of the table of pages."""

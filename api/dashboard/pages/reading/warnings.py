@@ -6,7 +6,7 @@ from babel import Locale
 
 from api.dashboard.web import locale
 from api.dashboard.web.view import SOURCES
-from warehouse.report.sources.warnings import SourceWarning
+from warehouse.report.source_warnings import SourceWarning
 
 _NAMES = {source: f"“{name}”" for source, name in SOURCES.items()}
 

@@ -9,10 +9,9 @@ from api.dashboard.pages.reading.measured import Measured
 from api.dashboard.web.period import Period
 from warehouse.control import policy
 from warehouse.control.policy import Policy
+from warehouse.report.measured import Measured as Known
+from warehouse.report.measured import Span, of_kinds
 from warehouse.report.source_coverage import SourceCoverage
-from warehouse.report.sources.measured import Measured as Known
-from warehouse.report.sources.measured import of_kinds
-from warehouse.report.sources.silence import Span
 
 ZONE = ZoneInfo("UTC")
 NOW = 28

@@ -10,7 +10,7 @@ from api.dashboard.pages.reading.warnings import readable
 from tests.api.dashboard.pages.reading.measuring import day, measured, period
 from warehouse.control.policy import Policy
 from warehouse.report.results import Counts
-from warehouse.report.sources.warnings import SourceWarning
+from warehouse.report.source_warnings import SourceWarning
 
 SCRIPT_THEN_LOG = {"beacon": day(5), "log": day(10)}
 LOG_FELL_SILENT = {"log": 12}

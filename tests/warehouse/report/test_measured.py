@@ -6,8 +6,7 @@ import pytest
 
 from warehouse.control.policy import Period, Policy
 from warehouse.query.time_range import FIRST
-from warehouse.report.sources.measured import Limit, Measured, Spans, holes, merged, of_kinds
-from warehouse.report.sources.silence import Span
+from warehouse.report.measured import Limit, Measured, Span, Spans, holes, merged, of_kinds
 
 
 def day(number: int) -> datetime:

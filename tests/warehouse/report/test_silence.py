@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warehouse.report.sources.silence import SILENT_AFTER, Span, is_silent, midnight, silent_after, spans
+from warehouse.report.measured import SILENT_AFTER, Span, is_silent, midnight, silent_after, spans
 
 FIRST = date(2026, 9, 1).toordinal()
 DAILY = range(FIRST, FIRST + 20)

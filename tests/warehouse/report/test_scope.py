@@ -5,8 +5,10 @@ from datetime import datetime, timedelta
 import pytest
 
 from tests.warehouse.site import DAY, NOON
+from warehouse.columns.filters import Filters
 from warehouse.query.time_range import FIRST, LAST, TimeRange
-from warehouse.report.audience.last_days import last_days
+from warehouse.report.cells import Scope
+from warehouse.report.scope import last_days
 
 MIDNIGHT = NOON - timedelta(hours=12)
 
@@ -23,4 +25,5 @@ MIDNIGHT = NOON - timedelta(hours=12)
     ],
 )
 def test_last_days_end_with_the_range_or_now(start: datetime, end: datetime, first: datetime) -> None:
-    assert last_days(TimeRange(start, end), NOON, 7) == TimeRange(first, end)
+    scope = Scope("site", TimeRange(start, end), Filters())
+    assert last_days(scope, NOON, 7).time_range == TimeRange(first, end)
