@@ -21,10 +21,10 @@ from warehouse.query.result_cache import ResultCache
 from warehouse.query.snapshot import Snapshot, SnapshotReader
 from warehouse.query.time_range import FIRST, TimeRange
 from warehouse.report import pages, series, source_coverage
-from warehouse.report.audience import activity, agents, errors, user_agents, verdicts, visits_sent
+from warehouse.report.audience import activity, agents, errors, visits_sent
 from warehouse.report.audience.activity import Sparkline
+from warehouse.report.audience.agents import Verdicts
 from warehouse.report.audience.errors import ErrorQuery, GroupBy
-from warehouse.report.audience.verdicts import Verdicts
 from warehouse.report.cells import Scope
 from warehouse.report.measured import Measured
 from warehouse.report.results import Audience, Counts, Listing, Order, Query, ReportPage
@@ -164,14 +164,14 @@ class Reports:
 
         `traffic` is human, ai or bot, or None for any. A filter by agent returns the user agents of this agent.
         """
-        scope = self._last_days(snapshot, query, user_agents.DAYS)
-        return user_agents.rank(self._statements.counts(snapshot, scope, *user_agents.COLUMNS), traffic, limit)
+        scope = self._last_days(snapshot, query, agents.EVIDENCE_DAYS)
+        return agents.rank_user_agents(self._statements.counts(snapshot, scope, *agents.USER_AGENTS), traffic, limit)
 
     def verdicts(self, snapshot: Snapshot, query: Query) -> Verdicts:
         """Return the verdicts of the verification on AI agents and other bots: see `Verdicts`."""
-        scope, last = self._scope(snapshot, query), self._last_days(snapshot, query, verdicts.DAYS)
-        states = self._statements.counts(snapshot, scope, *verdicts.STATES)
-        return verdicts.summarize(states, self._statements.counts(snapshot, last, *verdicts.EVIDENCE))
+        scope, last = self._scope(snapshot, query), self._last_days(snapshot, query, agents.EVIDENCE_DAYS)
+        states = self._statements.counts(snapshot, scope, *agents.STATES)
+        return agents.verdicts(states, self._statements.counts(snapshot, last, *agents.EVIDENCE))
 
     def agent_pages(self, snapshot: Snapshot, query: Query, by: str = "agent") -> dict[str, int]:
         """Return the number of distinct paths that each AI agent (or operator, or purpose) read.

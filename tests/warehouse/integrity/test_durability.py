@@ -11,7 +11,8 @@ import pytest
 
 from tests.warehouse.site import Site, die_at, key, some_rows, view
 from warehouse.errors import DataIncomplete
-from warehouse.hotlog.loads import Synced, synced
+from warehouse.hotlog import loads
+from warehouse.hotlog.loads import Synced
 from warehouse.integrity import durability
 from warehouse.lake import delta_table
 from warehouse.maintenance import compact
@@ -44,7 +45,7 @@ def ids(count: int) -> list[str]:
 
 
 def test_load_records_the_version_and_batch_of_each_table(site: Site) -> None:
-    assert synced(site.hot) == dict.fromkeys(NAMES, Synced(3, 3))
+    assert loads.synced(site.hot) == dict.fromkeys(NAMES, Synced(3, 3))
 
 
 def test_maintenance_records_its_versions(site: Site) -> None:
@@ -53,14 +54,14 @@ def test_maintenance_records_its_versions(site: Site) -> None:
     site.compact()
     compact.vacuum(site.hot, site.root, 0)
     versions = {spec.name: site.state(spec).version for spec in delta_table.TABLES}
-    assert synced(site.hot) == {name: Synced(version, 4) for name, version in versions.items()}
+    assert loads.synced(site.hot) == {name: Synced(version, 4) for name, version in versions.items()}
     assert versions["hits"] > 4
 
 
 def test_tables_without_a_record_are_synced_completely_and_recorded(site: Site, synced: set[Path]) -> None:
     site.hot.execute("DELETE FROM synced_tables")
     site.load()
-    assert synced(site.hot) == dict.fromkeys(NAMES, Synced(3, 3))
+    assert loads.synced(site.hot) == dict.fromkeys(NAMES, Synced(3, 3))
     files = {Path(file.path) for spec in delta_table.TABLES for file in site.state(spec).files}
     commits = {commit(site, version, spec.name) for version in range(4) for spec in delta_table.TABLES}
     folders = {path.parent for path in files | commits} | {site.root, *(site.root / name for name in NAMES)}

@@ -15,9 +15,11 @@ from warehouse.columns.filters import Filters
 from warehouse.errors import TooManyBuckets
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query.snapshot import Snapshot, SnapshotReader
-from warehouse.query.time_range import FIRST, LAST
+from warehouse.query.time_range import FIRST, LAST, TimeRange
+from warehouse.report.cells import Scope
 from warehouse.report.reports import BATCH_ROWS, Reports
 from warehouse.report.results import Audience, Counts, Order, Query
+from warehouse.report.scope import last_days
 from warehouse.rollups import catalog, ranked, writer
 
 CACHE_BYTES = 10_000_000
@@ -261,3 +263,19 @@ def test_lost_table_is_a_fault_and_a_whole_one_is_not(site: Site, reports: Repor
 
 def test_bots_are_not_part_of_the_total() -> None:
     assert Counts(human=3, ai=2, bot=9).total == 5
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "first"),
+    [
+        (FIRST, NOON, MIDNIGHT - 6 * DAY),
+        (FIRST, MIDNIGHT, MIDNIGHT - 7 * DAY),  # the last instant is on the day before
+        (NOON - DAY, NOON, NOON - DAY),
+        (FIRST, LAST, MIDNIGHT - 6 * DAY),  # the days of `now`
+        (FIRST, FIRST, FIRST),
+        (FIRST, FIRST + 2 * DAY, FIRST),
+    ],
+)
+def test_last_days_end_with_the_range_or_now(start: datetime, end: datetime, first: datetime) -> None:
+    scope = Scope("site", TimeRange(start, end), Filters())
+    assert last_days(scope, NOON, 7).time_range == TimeRange(first, end)

@@ -1,11 +1,32 @@
-"""AI agents and other bots, each with its views and the day of its last view."""
+"""AI agents and other bots: their views, the verdicts of the verification on them, and the most frequent user agents.
+
+A request in the name of an agent that is not from this agent is `spoofed`: its traffic is `bot`, its agent the name.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 COLUMNS = ("agent", "operator", "purpose", "traffic")
+STATES = (*COLUMNS, "verification")
+EVIDENCE = (*STATES, "verifiedBy")
+USER_AGENTS = ("userAgent", "rule", "agent")
+EVIDENCE_DAYS = 7
+"""Maximum number of UTC days of user agents and of evidence: `hits` is the only table that has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """Requests of AI agents and other bots by state, and those with evidence by the evidence, most views first.
+
+    `states` has the columns agent, operator, purpose, traffic, verification and views. `evidence` has verified_by, too,
+    and only the last EVIDENCE_DAYS days of the range.
+    """
+
+    states: pa.Table
+    evidence: pa.Table
 
 
 def list_agents(counts: pa.Table) -> pa.Table:
@@ -30,3 +51,25 @@ def of_machines(counts: pa.Table) -> pa.Table:
 def most_viewed_first(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
     """Return rows in the order of their views, and those with equal views in the order of columns, null last."""
     return rows.sort_by([("views", "descending"), *((name, "ascending") for name in columns)])
+
+
+def verdicts(states: pa.Table, evidence: pa.Table) -> Verdicts:
+    """Return the verdicts. `states` are counts by STATES, and `evidence` counts by EVIDENCE of the last days."""
+    known = of_machines(evidence).rename_columns({"verifiedBy": "verified_by"})
+    known = known.filter(pc.field("verified_by").is_valid())
+    return Verdicts(
+        most_viewed_first(of_machines(states), STATES),
+        most_viewed_first(known, (*STATES, "verified_by")),
+    )
+
+
+def rank_user_agents(counts: pa.Table, traffic: str | None, limit: int) -> pa.Table:
+    """Return the user agents with most views: user_agent, rule, agent and views. None is any traffic.
+
+    `counts` are counts by USER_AGENTS. Equal ones are in byte order. A user agent whose rule changed has
+    a row for each rule.
+    """
+    human, ai, bot = (counts[name] for name in ("human", "ai", "bot"))
+    views = counts[traffic] if traffic else pc.add(pc.add(human, ai), bot)
+    rows = counts.select(USER_AGENTS).rename_columns(["user_agent", "rule", "agent"]).append_column("views", views)
+    return most_viewed_first(rows.filter(pc.field("views") > 0), ("user_agent", "rule", "agent")).slice(0, limit)
