@@ -86,8 +86,8 @@ class Filters:
 
     def masks(self, policy: Policy) -> list[int]:
         """Return the masks by which `condition` counts cells of people, AI and bots on the days of a policy."""
-        of_source = sources.of_source(source) if (source := self["source"]) else sources.EVERY
-        return [sources.MASKS[policy][each] & of_source if self["traffic"] in {None, each} else 0 for each in TRAFFIC]
+        of_source = sources.of_source(source) if (source := self["source"]) else sources.mask("all", "human")
+        return [sources.mask(policy, each) & of_source if self["traffic"] in {None, each} else 0 for each in TRAFFIC]
 
     @property
     def policy_days(self) -> tuple[date, ...]:

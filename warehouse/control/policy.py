@@ -7,19 +7,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import pairwise
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 Policy = Literal["all", "beacon_only", "log_only", "beacon_people_log_machines"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 DEFAULT: Policy = "all"
 """Policy of a day before the first period."""
-PREFERRED: dict[Policy, tuple[str, ...]] = {
-    "all": (),
-    "beacon_only": ("beacon",),
-    "log_only": ("server", "log"),
-    "beacon_people_log_machines": ("beacon",),
+SOURCES = ("beacon", "server", "log")
+"""Values of `hits.source`. Policies call all but `beacon` logs."""
+_PAGES, _LOGS = SOURCES[:1], SOURCES[1:]
+
+
+class Counted(NamedTuple):
+    """Sources whose page views a policy counts: of people, of AI and other bots, and of Markdown by anybody."""
+
+    people: tuple[str, ...]
+    machines: tuple[str, ...]
+    markdown: tuple[str, ...]
+
+
+COUNTED: Mapping[Policy, Counted] = {
+    "all": Counted(SOURCES, SOURCES, SOURCES),
+    "beacon_only": Counted(_PAGES, _PAGES, _PAGES),
+    "log_only": Counted(_LOGS, _LOGS, _LOGS),
+    "beacon_people_log_machines": Counted(_PAGES, _LOGS, _LOGS),
 }
-"""Sources that a policy prefers to others. Before their first hit it would leave out views that no other hit has."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -49,13 +61,15 @@ def on(periods: Periods, day: date) -> Policy:
 
 
 def first_day(policy: Policy, first_hits: Mapping[str, datetime], today: date) -> date:
-    """Return the first UTC day of a new policy by default: the day of the first hit of a source that it prefers.
+    """Return the first UTC day of a new policy by default: the day of the first hit of a source that counts people.
 
-    It is today if none of these sources has sent a hit, and the first of all days if the policy prefers no source.
+    Before it, the policy would leave out views that no other hit has. The day is today if none of these sources has
+    sent a hit, and the first of all days if people count from every source.
     """
-    if not PREFERRED[policy]:
+    preferred = COUNTED[policy].people
+    if preferred == SOURCES:
         return date.min
-    return min((first_hits[name].date() for name in PREFERRED[policy] if name in first_hits), default=today)
+    return min((first_hits[name].date() for name in preferred if name in first_hits), default=today)
 
 
 def changed(periods: Periods, policy: Policy, from_date: date) -> Periods:
