@@ -90,9 +90,9 @@ class Report:
             PARQUET: {"type": "string", "contentMediaType": PARQUET},
             NDJSON: str,
         }
-        responses = (Success(200, self.success, content, HEADERS), NOT_MODIFIED)
+        successes = (Success(200, self.success, content, HEADERS), NOT_MODIFIED)
         path = f"/v1/analytics/{{projectId}}/{self.name}"
-        return Operation(self.id, "GET", path, self._handler(), "Read", responses, PROBLEMS, parameters=self.parameters)
+        return Operation(self.id, "GET", path, self._handler(), "Read", successes, PROBLEMS, parameters=self.parameters)
 
     def _handler(self) -> Callable[[Request], object]:
         async def respond(request: Request) -> Response:
