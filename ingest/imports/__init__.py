@@ -29,7 +29,7 @@ parses a chunk, classifies its user agents and writes its files, without `prefet
 Modules, in the order data passes through them:
 
 - `files`: Opening the files of an import: patterns, standard input, decompression by the first bytes of the file.
-- `source`: A log as a stream of unpacked bytes.
+- `log_stream`: A log as a stream of unpacked bytes.
 - `fingerprint`: Digest of a chunk of a log, with checkpoints by which a truncated copy of the chunk is recognised.
 - `ledger`: Ledger of imported logs, which recognises a log by its content, so that no line counts twice.
 - `prefetch`: Threads that parse blocks and prepare the next chunk while the importer stores one.
@@ -55,8 +55,8 @@ Code that exists only for speed, and what it gains in processor time, measured o
                       tests/ingest/imports/columns/test_json_lines.py compares both on generated lines.
     request_cache,    Part of the gain of columns: each distinct text is processed once.
     dictionary
-    source            0.06 s to read the log with Source._read_exact_lines; 0.34 s with Source.peek and Source.take,
-                      which copy each block twice.
+    log_stream        0.06 s to read the log with LogStream._read_exact_lines; 0.34 s with its peek and take, which copy
+                      each block twice.
     prefetch, pool    Use the second core: Arrow and the parsers of user agents run in parallel.
     jemalloc          Arrow's allocator in an import: 2.7 s of processor time instead of 3.1 s for the whole import
                       (`api.server.memory.choose_allocators`). Arrow then returns freed memory after 10 s and not 1 s: a

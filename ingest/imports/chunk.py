@@ -15,9 +15,9 @@ from ingest.hits.hit import Hit
 from ingest.imports.columns import combined, json_lines
 from ingest.imports.columns.page_views import ParsedLines
 from ingest.imports.columns.separators import positions
+from ingest.imports.log_stream import BLOCK_BYTES, LogStream
 from ingest.imports.request_cache import RequestCache
 from ingest.imports.rows import ViewCounts, hits_table
-from ingest.imports.source import BLOCK_BYTES, Source
 
 END_BYTES = 2 * BLOCK_BYTES
 """Size of the last chunk of a long log, in bytes. The last chunk is short, because no block is parsed while it is
@@ -118,7 +118,7 @@ class Summary:
                 self.agents[agent] += count
 
 
-def split(source: Source, starts_mid_line: bool, is_growing: bool = False) -> Iterator[Block]:
+def split(source: LogStream, starts_mid_line: bool, is_growing: bool = False) -> Iterator[Block]:
     """Yield the rest of a log as blocks. The generator releases each block before it reads the next one."""
     while data := source.take_lines():
         starts_here, starts_mid_line = starts_mid_line, not data.endswith(b"\n")

@@ -14,7 +14,7 @@ from stat import S_ISREG
 from typing import Any, BinaryIO
 
 from ingest.errors import InvalidLog
-from ingest.imports.source import ReadFailed, Source
+from ingest.imports.log_stream import LogStream, ReadFailed
 
 STDIN = "-"
 MAGIC_BYTES = 6
@@ -35,7 +35,7 @@ _PACKINGS: Sequence[tuple[bytes, str, Callable[[Any], Any]]] = (
 
 
 @contextmanager
-def open_source(name: str, on_bytes: Callable[[int], None] = lambda count: None) -> Iterator[Source]:
+def open_source(name: str, on_bytes: Callable[[int], None] = lambda count: None) -> Iterator[LogStream]:
     """Open a file, or standard input for `-`, and close it in the end.
 
     `on_bytes` is called with the number of bytes of each read, before decompression.
@@ -50,13 +50,13 @@ def open_source(name: str, on_bytes: Callable[[int], None] = lambda count: None)
         yield unpack(name, raw, on_bytes)
 
 
-def unpack(name: str, file: Any, on_bytes: Callable[[int], None] = lambda count: None) -> Source:
+def unpack(name: str, file: Any, on_bytes: Callable[[int], None] = lambda count: None) -> LogStream:
     """Return the source of a file that is open at its beginning."""
     counted = _CountedFile(file, on_bytes)
     for magic, packing, open_packed in _PACKINGS:
         if counted.magic.startswith(magic):
-            return Source(name, open_packed(counted), packing)
-    return Source(name, counted, "")
+            return LogStream(name, open_packed(counted), packing)
+    return LogStream(name, counted, "")
 
 
 def expand(names: Sequence[str]) -> list[str]:

@@ -20,10 +20,10 @@ from ingest.hotlog import ledger_store
 from ingest.imports import files, ledger, prefetch
 from ingest.imports.chunk import MALFORMED_SHOWN, Block, MalformedLine, ParseResult, Summary, parse, split
 from ingest.imports.fingerprint import Fingerprint, fingerprint
+from ingest.imports.log_stream import LogStream
 from ingest.imports.prepared import in_workers, preparation
 from ingest.imports.prepared.preparation import Prepared, Target
 from ingest.imports.request_cache import request_cache
-from ingest.imports.source import Source
 from ingest.verification.verifier import Verifier
 from warehouse.batch.driver import Executor
 from warehouse.database.transaction import transaction
@@ -110,7 +110,7 @@ class LogReader:
     `offset` is the number of bytes and `lines` the number of lines before `position`.
     """
 
-    def __init__(self, run: Import, source: Source, format: Format) -> None:
+    def __init__(self, run: Import, source: LogStream, format: Format) -> None:
         """Take from the source the bytes that were read before."""
         run.check()
         header = LastHeader(format)
@@ -256,7 +256,7 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
 
 
 def import_source(
-    run: Import, source: Source, format: Format, on_lines: Callable[[int], None], judged_lines_min: float = 1
+    run: Import, source: LogStream, format: Format, on_lines: Callable[[int], None], judged_lines_min: float = 1
 ) -> LogReader:
     """Read a log from where the ledger ends to its end.
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ingest.errors import LogReadElsewhere
 from ingest.hotlog.ledger_store import CHECKPOINT, Ledger, keyed, keyed_checkpoints, keyed_columns
 from ingest.imports.fingerprint import CHECKPOINT_BYTES, Fingerprint, digest, digest_of_first_line, fingerprint
-from ingest.imports.source import ReadFailed, Source
+from ingest.imports.log_stream import LogStream, ReadFailed
 
 EXTENDED_BYTES_MAX = 1024 * 1024
 """Maximum size, in bytes, of a chunk that is extended line by line, as the chunks of a followed log are."""
@@ -56,7 +56,9 @@ class _KnownChunk:
     is_copy_end: bool
 
 
-def find(ledger: Ledger, source: Source, on_known: Callable[[bytes], None] = lambda data: None) -> tuple[Position, int]:
+def find(
+    ledger: Ledger, source: LogStream, on_known: Callable[[bytes], None] = lambda data: None
+) -> tuple[Position, int]:
     """Take the known chunks from the source; return the position after them, and their number of lines.
 
     `on_known` is called with each piece of a chunk that is taken.
@@ -79,7 +81,7 @@ def find(ledger: Ledger, source: Source, on_known: Callable[[bytes], None] = lam
     return position, lines + position.ends_mid_line
 
 
-def _known_after(ledger: Ledger, position: Position, source: Source) -> _KnownChunk | None:
+def _known_after(ledger: Ledger, position: Position, source: LogStream) -> _KnownChunk | None:
     """Return the known chunk that the source continues with, or the beginning of another known log."""
     known = _child(ledger, position.id, source, 0)
     if known is None and position.id and not position.ends_mid_line:
@@ -87,7 +89,7 @@ def _known_after(ledger: Ledger, position: Position, source: Source) -> _KnownCh
     return known
 
 
-def _joined(ledger: Ledger, source: Source) -> _KnownChunk | None:
+def _joined(ledger: Ledger, source: LogStream) -> _KnownChunk | None:
     """Return the first chunk of a known log if the source continues with JOINED_LINES_MIN distinct lines of it."""
     first = chunk = _child(ledger, 0, source, 0)
     lines: set[bytes] = set()
@@ -103,7 +105,7 @@ def _joined(ledger: Ledger, source: Source) -> _KnownChunk | None:
     return None
 
 
-def _child(ledger: Ledger, parent: int, source: Source, offset: int) -> _KnownChunk | None:
+def _child(ledger: Ledger, parent: int, source: LogStream, offset: int) -> _KnownChunk | None:
     """Return the chunk after `parent` that the source continues with at an offset, complete or truncated."""
     head = b"".join(source.ahead(offset, CHECKPOINT_BYTES))
     if not head:

@@ -17,7 +17,7 @@ from ingest.hotlog import ledger_store
 from ingest.imports import files
 from ingest.imports.chunk import Block
 from ingest.imports.importer import JUDGED_LINES_MIN, Import, LogReader, import_source
-from ingest.imports.source import BLOCK_BYTES, COMPARED_BYTES, HEAD_BYTES, HEAD_LINES, ReadFailed, Source
+from ingest.imports.log_stream import BLOCK_BYTES, COMPARED_BYTES, HEAD_BYTES, HEAD_LINES, LogStream, ReadFailed
 
 POLL_S = 0.5
 ROTATED_POLLS = 10
@@ -182,7 +182,7 @@ class Tail:
         if self._wait(0):
             raise Stopped
 
-    def _format_of(self, source: Source) -> Format | None:
+    def _format_of(self, source: LogStream) -> Format | None:
         """Return the format of the log; None if it has no whole line yet, or too few lines to detect a format.
 
         A log whose first lines are of no known format is read in the format of the file before it.
@@ -252,7 +252,7 @@ class Tail:
                 if is_copy:
                     self._import_copy(source)
 
-    def _import_copy(self, source: Source) -> None:
+    def _import_copy(self, source: LogStream) -> None:
         assert self._format is not None
         try:
             import_source(self._run, source, self._format, lambda lines: None, math.inf)

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from benchmarks.cluster.raylets import client_address, cluster
-from ingest.imports import source
+from ingest.imports import log_stream
 from ingest.imports.importer import import_logs
 from tests.ingest.formats.test_clf import line
 from tests.programs import skip
@@ -123,7 +123,7 @@ def test_rebuild_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(
 def test_import_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(
     ray: Mapping[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "BLOCK_BYTES", 100_000)
+    monkeypatch.setattr(log_stream, "BLOCK_BYTES", 100_000)
     log = tmp_path / "a.log"
     log.write_bytes(b"".join(line(b"GET /%d HTTP/1.1" % number) + b"\n" for number in range(20_000)))
     with closing(Site(tmp_path / "data")) as site:

@@ -18,7 +18,7 @@ from ingest.hits.body import decode_beacon, parse_post
 from ingest.hits.hit import beacon_hit
 from ingest.hits.row import row, rows
 from ingest.hotlog.deduplication import REMEMBERED_S, Post
-from ingest.imports import prefetch, source
+from ingest.imports import log_stream, prefetch
 from ingest.imports.prepared import preparation
 from ingest.verification.verifier import Verifier
 from tests.simulation import checks, operations, recoveries
@@ -52,7 +52,7 @@ _LOCKED = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND 
 def use_small_limits() -> None:
     """Lower the limits from which few hits take the ways of many."""
     preparation.STAGED_ROWS_MIN = 12
-    source.BLOCK_BYTES, source.LAST_LINE_BYTES, prefetch.CHUNK_BLOCKS = 1_200, 400, 2
+    log_stream.BLOCK_BYTES, log_stream.LAST_LINE_BYTES, prefetch.CHUNK_BLOCKS = 1_200, 400, 2
     LocalPath.checkpoint_commits = 12
 
 

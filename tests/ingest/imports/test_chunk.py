@@ -12,7 +12,7 @@ from ingest.formats import detect
 from ingest.formats.detect import Format
 from ingest.formats.page_filter import DEFAULT_PAGES
 from ingest.formats.request import LINE_BYTES_MAX
-from ingest.imports import chunk, source
+from ingest.imports import chunk, log_stream
 from ingest.imports.chunk import Block, ParseResult, join, parse, split
 from ingest.imports.files import unpack
 from ingest.imports.request_cache import RequestCache
@@ -34,7 +34,7 @@ def parsed(block: Block, format: Format = COMBINED) -> ParseResult:
 def results(content: bytes, block_bytes: int, monkeypatch: pytest.MonkeyPatch) -> list[ParseResult]:
     """Return the results of chunks of two blocks each."""
     with monkeypatch.context() as patched:
-        patched.setattr("ingest.imports.source.BLOCK_BYTES", block_bytes)
+        patched.setattr("ingest.imports.log_stream.BLOCK_BYTES", block_bytes)
         blocks = split(unpack("log", io.BytesIO(content)), False)
         results = [parsed(block) for block in blocks]
         return [join(results[first : first + 2]) for first in range(0, len(results), 2)]
@@ -185,8 +185,8 @@ def test_hits_with_a_cut_text_are_counted() -> None:
 
 
 def test_one_block_of_a_plain_file_is_before_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "BLOCK_BYTES", 100)
-    monkeypatch.setattr(source, "LAST_LINE_BYTES", 100)
+    monkeypatch.setattr(log_stream, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(log_stream, "LAST_LINE_BYTES", 100)
     monkeypatch.setattr(chunk, "END_BYTES", 200)
     file = tmp_path / "log"
     file.write_bytes(b"123456789\n" * 95)

@@ -15,7 +15,7 @@ import pytest
 
 from ingest.errors import InvalidLog
 from ingest.imports import files
-from ingest.imports.source import ReadFailed
+from ingest.imports.log_stream import ReadFailed
 
 CONTENT = b"".join(b"line %d\n" % number for number in range(1_000))
 PACKINGS: dict[str, Callable[[bytes], bytes]] = {

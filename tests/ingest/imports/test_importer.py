@@ -23,7 +23,7 @@ import pytest
 
 from ingest.errors import InvalidFormat, InvalidLog, UnknownFormat
 from ingest.formats.request import LINE_BYTES_MAX
-from ingest.imports import importer, prefetch, request_cache, source
+from ingest.imports import importer, log_stream, prefetch, request_cache
 from ingest.imports.chunk import MALFORMED_SHOWN, Summary
 from ingest.imports.importer import DEFAULTS, Options, import_logs
 from ingest.imports.prepared import preparation
@@ -246,7 +246,7 @@ def test_error_of_a_mostly_malformed_log_names_its_first_malformed_lines(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The error also names lines of chunks that were stored before, and no line of another file.
-    monkeypatch.setattr(source, "BLOCK_BYTES", 1_000)
+    monkeypatch.setattr(log_stream, "BLOCK_BYTES", 1_000)
     monkeypatch.setattr(prefetch, "CHUNK_BLOCKS", 1)
     good = write_lines(tmp_path / "good.log", *[line()] * 9, b"odd")
     bad = write_lines(tmp_path / "bad.log", *[line()] * 9, b"no", *[line()] * 9, *[b"neither"] * 400)
@@ -337,7 +337,7 @@ CLOUDFRONT = b"""#Version: 1.0
 def test_new_lines_are_parsed_by_the_last_header_of_the_known_lines(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, until: bytes, block_bytes: int
 ) -> None:
-    monkeypatch.setattr(source, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(log_stream, "BLOCK_BYTES", block_bytes)
     monkeypatch.setattr(prefetch, "CHUNK_BLOCKS", 1)
     log = tmp_path / "log"
     ends = [CLOUDFRONT.rindex(until) + len(until), CLOUDFRONT.rindex(b"/c"), len(CLOUDFRONT)]
@@ -502,7 +502,7 @@ def test_project_deleted_between_the_check_and_the_transaction_gets_no_rows(site
 
 
 def test_failed_import_leaves_no_thread(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "BLOCK_BYTES", 2_000)
+    monkeypatch.setattr(log_stream, "BLOCK_BYTES", 2_000)
     monkeypatch.setattr(prefetch, "CHUNK_BLOCKS", 1)
     monkeypatch.setattr(preparation, "STAGED_ROWS_MIN", 1)
     checks = iter([None, None])
@@ -528,7 +528,7 @@ def test_plain_log_with_the_name_of_a_compressed_one_is_read(site: Site, tmp_pat
 def test_full_request_cache_changes_no_count(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cached_max: int
 ) -> None:
-    monkeypatch.setattr(source, "BLOCK_BYTES", 2_000)
+    monkeypatch.setattr(log_stream, "BLOCK_BYTES", 2_000)
     monkeypatch.setattr(request_cache, "CACHED_MAX", cached_max)
     agents = [b"GPTBot/1.%d" % n for n in range(9)]
     lines = [line(b"GET /%d HTTP/1.1" % (n % 97), user_agent=agents[n % 9]) for n in range(500)]
@@ -541,7 +541,7 @@ def test_full_request_cache_changes_no_count(
 def test_long_log_is_stored_and_reported_chunk_by_chunk(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "BLOCK_BYTES", 4_000)
+    monkeypatch.setattr(log_stream, "BLOCK_BYTES", 4_000)
     monkeypatch.setattr(prefetch, "CHUNK_BLOCKS", 2)
     monkeypatch.setattr(preparation, "STAGED_ROWS_MIN", 10)
     monkeypatch.setattr(importer, "LOAD_CHUNKS", 3)

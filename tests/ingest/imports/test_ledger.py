@@ -21,14 +21,14 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from ingest.errors import LogReadElsewhere
 from ingest.hotlog import ledger_store
 from ingest.hotlog.ledger_store import Ledger
-from ingest.imports import fingerprint, ledger, prefetch, source
+from ingest.imports import fingerprint, ledger, log_stream, prefetch
 from ingest.imports.chunk import Summary
 from ingest.imports.files import open_source
 from ingest.imports.fingerprint import Fingerprint
 from ingest.imports.importer import Options, import_logs
 from ingest.imports.ledger import Position
+from ingest.imports.log_stream import ReadFailed
 from ingest.imports.prepared import preparation
-from ingest.imports.source import ReadFailed
 from tests import temporary
 from tests.ingest.formats.test_clf import line
 from tests.rounds import rounds
@@ -59,7 +59,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 @pytest.fixture(params=["small", "many"], autouse=True)
 def _boundaries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     block_bytes, chunk_blocks, staged_rows_min = SIZES[request.param]
-    monkeypatch.setattr(source, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(log_stream, "BLOCK_BYTES", block_bytes)
     monkeypatch.setattr(prefetch, "CHUNK_BLOCKS", chunk_blocks)
     monkeypatch.setattr(preparation, "STAGED_ROWS_MIN", staged_rows_min)
 
@@ -212,7 +212,7 @@ def test_logs_with_the_same_first_lines_both_count(site: Site, tmp_path: Path, s
     views = views_by_path(site)
     assert views - each_once(shared) - each_once(shared) == each_once(32, first=10)
     assert views >= each_once(32, first=10) + each_once(shared)
-    if len(log_lines(0, 40)) < source.BLOCK_BYTES:
+    if len(log_lines(0, 40)) < log_stream.BLOCK_BYTES:
         assert views == each_once(32, first=10) + each_once(shared) + each_once(shared)
 
 
@@ -420,7 +420,7 @@ def test_known_chunk_that_changes_while_it_is_read_is_not_skipped(
     log = tmp_path / "log"
     own = known_chunk(site, log)
     changed = log_lines(0, 4_999) + log_line(6_000)
-    monkeypatch.setattr(source, "BLOCK_BYTES", len(changed) // 2)
+    monkeypatch.setattr(log_stream, "BLOCK_BYTES", len(changed) // 2)
 
     def change(piece: bytes) -> None:
         log.write_bytes(changed)

@@ -19,7 +19,7 @@ import pytest
 
 from ingest.errors import InvalidLog, LogReadElsewhere, UnknownFormat
 from ingest.hotlog import ledger_store
-from ingest.imports import source
+from ingest.imports import log_stream
 from ingest.imports import tail as tails
 from ingest.imports.importer import Import, Options, import_logs
 from tests.ingest.imports.test_ledger import AFTER, each_once, log_line, log_lines
@@ -315,7 +315,7 @@ def test_garbage_after_a_rotation_does_not_end_following(
 def test_line_longer_than_a_block_is_one_malformed_line(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "BLOCK_BYTES", 1_000)
+    monkeypatch.setattr(log_stream, "BLOCK_BYTES", 1_000)
     monkeypatch.setattr(tails, "BLOCK_BYTES", 1_000)
     log = tmp_path / "access.log"
     log.write_bytes(log_lines(0, 3))
@@ -394,7 +394,7 @@ def test_log_whose_disk_fails_during_the_first_read_is_retried(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # After the first block, the log's file descriptor is replaced by one whose reads fail.
-    monkeypatch.setattr(source, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(log_stream, "BLOCK_BYTES", 4096)
     log, end = tmp_path / "access.log", 5_000
     log.write_bytes(log_lines(0, end))
     failing = os.open("/proc/self/mem", os.O_RDONLY)  # address 0 is not mapped: reads fail with EIO

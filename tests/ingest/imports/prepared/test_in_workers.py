@@ -11,7 +11,7 @@ import pytest
 
 from ingest.errors import InvalidLog
 from ingest.formats import detect
-from ingest.imports import source
+from ingest.imports import log_stream
 from ingest.imports.chunk import Summary
 from ingest.imports.importer import DEFAULTS, Options, import_logs
 from ingest.imports.prepared import in_workers
@@ -72,7 +72,7 @@ def ledger(site: Site) -> list[tuple[Any, ...]]:
 def test_rows_counts_and_ledger_are_those_of_this_process(
     new_site: Callable[[], Site], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, block_bytes: int
 ) -> None:
-    monkeypatch.setattr(source, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(log_stream, "BLOCK_BYTES", block_bytes)
     log = tmp_path / "a.log"
     log.write_bytes(content)
     site, reference = new_site(), new_site()
@@ -88,7 +88,7 @@ def test_rows_counts_and_ledger_are_those_of_this_process(
 def test_killed_worker_is_replaced_and_each_line_counts_once(
     new_site: Callable[[], Site], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "BLOCK_BYTES", 100_000)
+    monkeypatch.setattr(log_stream, "BLOCK_BYTES", 100_000)
     log = tmp_path / "a.log"
     log.write_bytes(LINES)
     site, children = new_site(), DyingProcesses(2, tmp_path / "died")
@@ -105,7 +105,7 @@ def test_killed_worker_is_replaced_and_each_line_counts_once(
 def test_chunks_before_an_error_are_stored(
     new_site: Callable[[], Site], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "BLOCK_BYTES", 1_000)
+    monkeypatch.setattr(log_stream, "BLOCK_BYTES", 1_000)
     log = tmp_path / "a.log"
     log.write_bytes(LINES[:30_000] + b"\n" + b"malformed\n" * 5_000)
     site, reference = new_site(), new_site()

@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.errors import InvalidLog
-from ingest.imports import source
+from ingest.imports import log_stream
 from ingest.imports.files import open_source, unpack
-from ingest.imports.source import COMPARED_BYTES, HEAD_LINES, Source
+from ingest.imports.log_stream import COMPARED_BYTES, HEAD_LINES, LogStream
 
 
-def source_of(content: bytes) -> Source:
+def source_of(content: bytes) -> LogStream:
     return unpack("log", io.BytesIO(content))
 
 
-def blocks(log: Source) -> list[bytes]:
+def blocks(log: LogStream) -> list[bytes]:
     return list(iter(log.take_lines, b""))
 
 
@@ -40,7 +40,7 @@ def test_bytes_are_taken_once_in_order_after_any_peeks(content: bytes, steps: li
 @pytest.mark.parametrize("block_bytes", [1, 7, 40, 1_000])
 def test_block_ends_with_a_line_unless_the_line_is_longer(monkeypatch: pytest.MonkeyPatch, block_bytes: int) -> None:
     lines = [b"a\n", b"\n", b"bc" * 20 + b"\n", b"d" * 50 + b"\n", b"e\n"] * 9
-    monkeypatch.setattr(source, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(log_stream, "BLOCK_BYTES", block_bytes)
     parts = blocks(source_of(b"".join(lines) + b"end"))
     assert b"".join(parts) == b"".join(lines) + b"end"
     assert all(len(block) <= block_bytes for block in parts)
@@ -55,8 +55,8 @@ def test_file_is_split_into_the_blocks_of_a_stream(
     content = b"\n".join([b"a", b"", b"bc" * 20, b"d" * 50, b"e"] * 9) + b"\nend"
     file, counts = tmp_path / "log", list[int]()
     file.write_bytes(content)
-    monkeypatch.setattr(source, "BLOCK_BYTES", block_bytes)
-    monkeypatch.setattr(source, "LAST_LINE_BYTES", last_line_bytes)
+    monkeypatch.setattr(log_stream, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(log_stream, "LAST_LINE_BYTES", last_line_bytes)
     with open_source(str(file), counts.append) as log:
         log.peek(3)
         assert blocks(log) == blocks(source_of(content))
@@ -68,7 +68,7 @@ def test_blocks_continue_after_what_was_peeked(tmp_path: Path, monkeypatch: pyte
     content = b"".join(b"line %d\n" % number for number in range(30))
     file, counts = tmp_path / "log", list[int]()
     file.write_bytes(content)
-    monkeypatch.setattr(source, "BLOCK_BYTES", 23)
+    monkeypatch.setattr(log_stream, "BLOCK_BYTES", 23)
     with open_source(str(file), counts.append) as log:
         assert log.take(7) == content[:7]
         assert log.peek(ahead) == content[7 : 7 + ahead]
@@ -82,7 +82,7 @@ def test_file_truncated_while_it_is_read_ends_there(
 ) -> None:
     file = tmp_path / "log"
     file.write_bytes(b"abcd\n" * 20)
-    monkeypatch.setattr(source, "BLOCK_BYTES", 23)
+    monkeypatch.setattr(log_stream, "BLOCK_BYTES", 23)
     with open_source(str(file)) as log:
         assert log.take_lines() == b"abcd\n" * 4
         os.truncate(file, size)

@@ -24,7 +24,7 @@ class ReadFailed(OSError):
     """A read of an open log failed; not an error of what the import writes."""
 
 
-class Source:
+class LogStream:
     """The unpacked bytes of one log, taken from its beginning to its end.
 
     The first read that returns nothing is the end. Bytes that the log's writer adds later are not part of the source:
