@@ -25,8 +25,9 @@ from warehouse.report.cells import SHARED_ROWS_MAX, SPILLED_PATH_BYTES, Cells, S
 from warehouse.rollups.catalog import ChosenRollups
 from warehouse.rollups.ranked import Ranking
 
-SLOW_MEMORY = "512MB"
-"""Memory of the database of slow reports."""
+SLOW_MEMORY, SLOW_THREADS = "256MB", 2
+"""Memory and threads of the database of slow reports. More threads need more memory for 2M paths of 200 characters,
+and more memory saves no time: these reports spill."""
 SPILL_LIMIT = "8GiB"
 """Disk space of slow reports: 16 open exports of 2,000,000 paths of 200 characters."""
 VIEWS = ", ".join(f"coalesce(sum(views) FILTER (traffic = '{traffic}'), 0)::BIGINT AS {traffic}" for traffic in TRAFFIC)
@@ -60,7 +61,7 @@ class Statements:
         `rollups` returns the rollups that cover the files of a snapshot, and `ranking` the newest ranking of paths.
         """
         self._spill, self._read = spill, count(1)
-        self.fast, self._slow = _connect_fast(spill), engine.connect(spill, SLOW_MEMORY)
+        self.fast, self._slow = _connect_fast(spill), engine.connect(spill, SLOW_MEMORY, SLOW_THREADS)
         self._slow.execute(f"SET max_temp_directory_size = '{SPILL_LIMIT}'")  # ignored in the configuration
         self.cached, self.rollups, self.ranking = cached, rollups, ranking
         self._alone = threading.Lock()
