@@ -17,7 +17,7 @@
 - `reports`: the reports, one record each.
 - `reference`: the OpenAPI document and its HTML page.
 - `dashboard`: the pages of the dashboard.
-- `maintenance`: the thread that loads, compacts and vacuums the lake.
+- `maintenance`: the settings of the maintenance thread.
 - `metrics`: the metrics of the service.
 - `errors`: errors of this package.
 """

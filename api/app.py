@@ -30,7 +30,7 @@ from api.http.middleware import CLIENT_CLOSED, RequestMiddleware
 from api.http.negotiation import Compression
 from api.http.operation import Operation
 from api.http.rate_limit import WINDOW_US, RateLimit
-from api.maintenance import Maintenance
+from api.maintenance import open_scheduler
 from api.reference.reference import Reference
 from api.reports import records
 from api.routes import beacon, classify, health, hits, job_log, job_prompts, jobs, prompts, reference, script
@@ -183,7 +183,7 @@ async def _open(stack: ExitStack, settings: Settings) -> State:
     # Opens the snapshot and loads the thread pool, which would take 40 ms of the first request.
     if (fault := await run_in_threadpool(reports.fault)) is not None:
         LOG.error("no report can be computed: %s", fault)
-    maintenance = stack.enter_context(closing(Maintenance(settings)))
+    maintenance = stack.enter_context(closing(open_scheduler(settings)))
     hotlog = stack.enter_context(closing(_open_hot_log(settings, store_secret.read(control))))
     agents = stack.enter_context(closing(ChildProcess(agent_worker.config(settings, control))))
     maintenance.start()

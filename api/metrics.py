@@ -84,6 +84,12 @@ def count_cut(hits: Iterable[Hit]) -> int:
     return len(cut)
 
 
+def count_load(rows: int | None) -> None:
+    """Count a load with its number of hits; None for a failed one."""
+    LOADS.labels("failed" if rows is None else "done").inc()
+    LOADED.inc(rows or 0)
+
+
 def count_failure(task: str) -> None:
     """Count a failed step of a maintenance task."""
     FAILURES.labels(task.removeprefix("the ")).inc()

@@ -10,7 +10,6 @@ from api.accounts.keys import Keyring
 from api.cache import Cache
 from api.http.cors import RefusedOrigins
 from api.http.rate_limit import RateLimit
-from api.maintenance import Maintenance
 from api.reference.reference import Reference
 from api.settings import Settings
 from ingest.hotlog.writer import HotLog
@@ -18,6 +17,7 @@ from ingest.verification.verifier import Verifier
 from warehouse.control import projects
 from warehouse.control.projects import Project
 from warehouse.database.pool import Pool
+from warehouse.maintenance.scheduler import Scheduler
 from warehouse.report.reports import Reports
 
 READINESS_TTL_S = 1.0
@@ -40,7 +40,7 @@ class State:
     reports: Reports
     rate_limit: RateLimit
     refused_origins: RefusedOrigins
-    maintenance: Maintenance
+    maintenance: Scheduler
     agents: ChildProcess
     verifier: Verifier
     secret: bytes = field(repr=False)

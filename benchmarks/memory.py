@@ -29,7 +29,7 @@ HITS = 10_000_000
 PART = 200_000
 STEPS = 10
 RELEASED_S = 12
-"""Time in seconds after which the server has released freed memory: more than `api.maintenance.RELEASE_EVERY_S`."""
+"""Time in seconds after which the server has released freed memory: more than `scheduler.RELEASE_EVERY_S`."""
 SHAPE = Shape(hits=20_000_000, days=365, paths=1_000_000, projects=1_001, end=datetime.now(UTC).date())
 CACHES_MIB = (32, 128, settings.Settings.cache_mib, 512)
 """Sizes of the cache setting with which the projects are read."""

@@ -11,7 +11,7 @@ from agent.worker.threads import WorkerThreads
 from api import agent_worker, data_folder, logs
 from api.cli.options.control_database import opened
 from api.errors import AddressInUse
-from api.maintenance import Maintenance
+from api.maintenance import open_scheduler
 from api.settings import Settings
 
 POLL_S = 0.2
@@ -34,7 +34,7 @@ def worker(settings: Settings, metrics_port: int | None) -> None:
     signals: list[int] = []  # not an Event: a signal handler must not wait for a lock
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _: signals.append(number))
-    maintenance = Maintenance(settings)
+    maintenance = open_scheduler(settings)
     threads = WorkerThreads(agent_worker.config(settings, opened(settings)))
     maintenance.start()
     threads.start()

@@ -23,11 +23,12 @@ import asyncio, os, sys
 from datetime import UTC, datetime
 from warehouse.lake.roots import LocalPath
 from api import data_folder, settings
-from api.maintenance import Maintenance
+from api.maintenance import open_scheduler
 from ingest.hotlog.writer import HotLog
 from ingest.hotlog.deduplication import Post
 from warehouse.hotlog import batches
 from warehouse.maintenance import compact, erase
+from warehouse.maintenance.scheduler import VACUUM
 from warehouse.query import engine
 from warehouse.maintenance.load import load
 from warehouse.schema import HOT
@@ -80,8 +81,8 @@ step("project deletion")
 erase.erase_project(hot, root, database, 'other', 60)
 step("an hour's upkeep")
 data_folder.prepare_lake(chosen)
-maintenance = Maintenance(chosen)
-maintenance.vacuum(datetime.now(UTC))
+maintenance = open_scheduler(chosen)
+maintenance.run(VACUUM, datetime.now(UTC))
 maintenance.close()
 step("end")
 """

@@ -10,5 +10,6 @@
 - `erase`: Delete a project, and the days before the retention.
 - `reclassification`: Stored hits under the current rules.
 - `recovery`: Find what a data folder has lost, and go on without it.
+- `scheduler`: The thread that loads the hot log, and runs the tasks that are due.
 - `double_counting`: Warnings for projects whose views are counted twice, because pages and logs both send them.
 """

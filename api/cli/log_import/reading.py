@@ -144,7 +144,7 @@ def _follow(
     settings: Settings, project_id: str, names: Sequence[str], secret: bytes, options: Options, check: Check
 ) -> Summary:
     """Follow the logs, with the maintenance tasks of a service, because the command may run without one."""
-    from api.maintenance import Maintenance  # noqa: PLC0415  # it also loads the classes of the service
+    from api.maintenance import open_scheduler  # noqa: PLC0415  # it also loads the classes of the service
 
     stop_signals: list[int] = []  # not an Event: the code that a signal interrupts may hold its lock
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -157,7 +157,7 @@ def _follow(
             LOG.warning("%s", text)
         return _wait(stop_signals, seconds)
 
-    maintenance = Maintenance(settings)
+    maintenance = open_scheduler(settings)
     maintenance.start()
     try:
         with (

@@ -13,9 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from prometheus_client import REGISTRY
 
-import api.maintenance
 from api import data_folder, settings
-from api.maintenance import RELEASE_EVERY_S, ROLLUPS_EVERY_S, VACUUM_RETRY_S, Maintenance
+from api.maintenance import open_scheduler
 from api.settings import Settings
 from tests.processes import freed_memory
 from tests.processes.waiting import until
@@ -29,7 +28,16 @@ from warehouse.hotlog.retention import AS_OF_S
 from warehouse.integrity.lake_lock import lake_lock
 from warehouse.lake import delta_table
 from warehouse.lake.roots import LocalPath
-from warehouse.maintenance import compact, rollups
+from warehouse.maintenance import compact, rollups, scheduler
+from warehouse.maintenance.scheduler import (
+    RELEASE,
+    RELEASE_EVERY_S,
+    RETRY_S,
+    ROLLUPS,
+    ROLLUPS_EVERY_S,
+    VACUUM,
+    Scheduler,
+)
 from warehouse.rollups import catalog
 from warehouse.schema import HOT
 
@@ -53,15 +61,15 @@ def site(chosen: Settings) -> Iterator[Site]:
 
 
 @pytest.fixture
-def maintenance(chosen: Settings) -> Iterator[Maintenance]:
-    with closing(Maintenance(chosen)) as maintenance:
+def maintenance(chosen: Settings) -> Iterator[Scheduler]:
+    with closing(open_scheduler(chosen)) as maintenance:
         yield maintenance
 
 
 def test_last_load_that_fails_is_logged_and_everything_is_closed(
     chosen: Settings, site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
-    maintenance = Maintenance(chosen)
+    maintenance = open_scheduler(chosen)
     maintenance.start()
     site.hot.execute("ALTER TABLE staged RENAME TO lost")
     maintenance.close()
@@ -78,7 +86,7 @@ def test_full_disk_is_logged_once_and_loading_continues_with_free_space(
 
     chosen = settings.read({"READERSHIP_LOAD_EVERY_S": "1"}, small_disk.folder / "data")
     data_folder.prepare(chosen)
-    with closing(Site(chosen.data)) as site, closing(Maintenance(chosen)) as maintenance:
+    with closing(Site(chosen.data)) as site, closing(open_scheduler(chosen)) as maintenance:
         site.post(view())
         small_disk.fill()
         before = failures()
@@ -98,8 +106,8 @@ def test_error_that_several_steps_have_is_logged_once(
         table = delta_table.open_table(site.root, spec)
         delta_table.append(table, spec.schema.empty_table(), batches.node_id(site.hot), 9)
     is_load_due = threading.Event()
-    monkeypatch.setattr(api.maintenance, "is_due", lambda *_: is_load_due.is_set())
-    with closing(Maintenance(chosen)) as maintenance:
+    monkeypatch.setattr(scheduler, "is_due", lambda *_: is_load_due.is_set())
+    with closing(open_scheduler(chosen)) as maintenance:
         maintenance.start()
         until(lambda: maintenance.fault and "; in the vacuum" in maintenance.fault)
         is_load_due.set()
@@ -112,7 +120,7 @@ def test_outage_that_is_over_is_no_fault_while_another_node_has_the_lock(postgre
         chosen = settings.read({"READERSHIP_DATABASE_URL": url}, tmp_path / "data")
         data_folder.prepare(chosen)
         with (
-            closing(Maintenance(chosen)) as maintenance,  # its last load waits for the lock
+            closing(open_scheduler(chosen)) as maintenance,  # its last load waits for the lock
             closing(batches.connect(server_of(direct_url))) as other,
             lake_lock(other, LocalPath(tmp_path), wait_s=0),
         ):
@@ -124,7 +132,7 @@ def test_outage_that_is_over_is_no_fault_while_another_node_has_the_lock(postgre
             until(lambda: maintenance.fault is None)
 
 
-def test_loaded_batches_are_deleted_when_their_retention_is_over(site: Site, maintenance: Maintenance) -> None:
+def test_loaded_batches_are_deleted_when_their_retention_is_over(site: Site, maintenance: Scheduler) -> None:
     site.post(view())
     site.load()
     assert batches.deleted_through(site.hot) == 0
@@ -141,27 +149,27 @@ def is_vacuumed(site: Site) -> bool:
     return (site.root / ".tidied").exists()
 
 
-def test_retention_runs_on_a_folder_that_no_service_has_used(site: Site, maintenance: Maintenance) -> None:
+def test_retention_runs_on_a_folder_that_no_service_has_used(site: Site, maintenance: Scheduler) -> None:
     site.post(view(ts=NOW - 20 * DAY), view(ts=NOW - DAY))
     for days in (20, 1):  # logs of the ledger
         read_s = int((NOW - days * DAY).timestamp())
         site.hot.execute("INSERT INTO read_logs VALUES (?, 'site', 0, x'', 0, x'', x'', 0, ?, x'')", (days, read_s))
-    maintenance.vacuum(NOW)
+    maintenance.run(VACUUM, NOW)
     assert days_old(site) == [1]
     assert site.hot.execute("SELECT id FROM read_logs").fetchall() == [(1,)]
     assert is_vacuumed(site)
 
 
-def test_failed_step_stops_no_other_and_is_retried_a_minute_later(site: Site, maintenance: Maintenance) -> None:
+def test_failed_step_stops_no_other_and_is_retried_a_minute_later(site: Site, maintenance: Scheduler) -> None:
     site.post(view(ts=NOW - 20 * DAY), view(ts=NOW - DAY))
     site.hot.execute("ALTER TABLE answers RENAME TO lost")
     with pytest.raises(Exception, match="no such table: answers"):
-        maintenance.vacuum(NOW)
+        maintenance.run(VACUUM, NOW)
     assert days_old(site) == [1]
     site.hot.execute("ALTER TABLE lost RENAME TO answers")
-    maintenance.vacuum(NOW + timedelta(seconds=VACUUM_RETRY_S - 1))
+    maintenance.run(VACUUM, NOW + timedelta(seconds=RETRY_S - 1))
     assert not is_vacuumed(site)
-    maintenance.vacuum(NOW + timedelta(seconds=VACUUM_RETRY_S))
+    maintenance.run(VACUUM, NOW + timedelta(seconds=RETRY_S))
     assert is_vacuumed(site)
 
 
@@ -181,7 +189,7 @@ def test_day_with_a_damaged_file_stops_neither_the_vacuum_nor_the_rollups_and_is
     unused.touch()
     site.age()
     site.post(view(ts=NOW))  # a load is due, and after it the compaction
-    with closing(Maintenance(replace(chosen, retention_days=0, load_every_s=1))) as maintenance:
+    with closing(open_scheduler(replace(chosen, retention_days=0, load_every_s=1))) as maintenance:
         maintenance.start()
         until(lambda: list(site.root.glob("rollups/*/*/coverage.json")))
         warning, *_ = str(maintenance.warning).splitlines()
@@ -204,7 +212,7 @@ def damaged_file(site: Site, day: datetime) -> Iterator[Path]:
     path.write_bytes(content)
 
 
-def test_fault_of_a_closed_day_is_a_warning_until_the_day_is_compacted(site: Site, maintenance: Maintenance) -> None:
+def test_fault_of_a_closed_day_is_a_warning_until_the_day_is_compacted(site: Site, maintenance: Scheduler) -> None:
     for _ in range(2):
         site.post(view(ts=NOW - 3 * DAY), view(ts=NOW - 5 * DAY))
         site.load()
@@ -214,16 +222,16 @@ def test_fault_of_a_closed_day_is_a_warning_until_the_day_is_compacted(site: Sit
         assert path.name not in warning, "anyone can read it"
         day = (NOW - 3 * DAY).date()
         assert f"; in hits of {day}; in the compaction of closed days; in the vacuum" in warning.splitlines()[0]
-        for seconds in (1, VACUUM_RETRY_S, VACUUM_RETRY_S + 1):
+        for seconds in (1, RETRY_S, RETRY_S + 1):
             maintenance.run_due(NOW + timedelta(seconds=seconds))
             assert maintenance.warning == warning
         assert maintenance.fault is None
-    maintenance.run_due(NOW + timedelta(seconds=2 * VACUUM_RETRY_S))
+    maintenance.run_due(NOW + timedelta(seconds=2 * RETRY_S))
     assert maintenance.warning is None
 
 
 def test_fault_of_a_day_is_over_when_another_process_has_compacted_the_day(
-    chosen: Settings, site: Site, maintenance: Maintenance
+    chosen: Settings, site: Site, maintenance: Scheduler
 ) -> None:
     now = datetime.now(UTC)
     for _ in range(2):
@@ -231,7 +239,7 @@ def test_fault_of_a_day_is_over_when_another_process_has_compacted_the_day(
         site.load()
     with damaged_file(site, now - 3 * DAY):
         maintenance.run_due(now)
-    with closing(Maintenance(chosen)) as other:
+    with closing(open_scheduler(chosen)) as other:
         other.run_due(now)
     assert maintenance.warning is not None
     maintenance.run_due(now + timedelta(seconds=1))
@@ -245,7 +253,7 @@ def test_fault_of_today_stays_after_the_last_load_until_the_day_is_compacted_or_
 ) -> None:
     now = datetime.now(UTC)
     (site.root / delta_table.LAST_VACUUM).touch()
-    with closing(Maintenance(replace(chosen, load_rows=1))) as maintenance:
+    with closing(open_scheduler(replace(chosen, load_rows=1))) as maintenance:
         for _ in range(compact.CROWDED_FILES):
             site.post(view(ts=now))
             site.load()
@@ -254,15 +262,15 @@ def test_fault_of_today_stays_after_the_last_load_until_the_day_is_compacted_or_
             maintenance.run_due(now)
             warning = str(maintenance.warning)
             assert warning.endswith(f"; in hits of {now.date()}; in the compaction")
-            maintenance.run_due(now + timedelta(seconds=VACUUM_RETRY_S))
+            maintenance.run_due(now + timedelta(seconds=RETRY_S))
             assert maintenance.warning == warning
             if is_deleted:
                 delta_table.delete(site.table(delta_table.HITS_TABLE), f"date = '{now.date()}'")
         if not is_deleted:
             site.compact()
-        maintenance.run_due(now + timedelta(seconds=VACUUM_RETRY_S + 1))
+        maintenance.run_due(now + timedelta(seconds=RETRY_S + 1))
         assert maintenance.warning == warning
-        maintenance.run_due(now + timedelta(seconds=2 * VACUUM_RETRY_S))
+        maintenance.run_due(now + timedelta(seconds=2 * RETRY_S))
         assert maintenance.warning is None
 
 
@@ -271,55 +279,55 @@ def views_of_30_days(site: Site) -> None:
 
 
 def test_clock_400_days_ahead_deletes_no_hit_and_no_event_id(
-    site: Site, maintenance: Maintenance, caplog: pytest.LogCaptureFixture
+    site: Site, maintenance: Scheduler, caplog: pytest.LogCaptureFixture
 ) -> None:
-    maintenance.vacuum(NOW)
+    maintenance.run(VACUUM, NOW)
     views_of_30_days(site)
     site.hot.execute("INSERT INTO event_ids VALUES (x'01', ?)", (int(NOW.timestamp()),))
-    maintenance.vacuum(NOW + 400 * DAY)
+    maintenance.run(VACUUM, NOW + 400 * DAY)
     assert "the clock jumped" in str(clock.warning(site.root))
     assert caplog.messages == [clock.warning(site.root)]
-    maintenance.vacuum(datetime.now(UTC) + timedelta(hours=2))
+    maintenance.run(VACUUM, datetime.now(UTC) + timedelta(hours=2))
     assert clock.warning(site.root) is None
     assert days_old(site) == list(range(1, 10))
     assert site.hot.execute("SELECT count(*) FROM event_ids").fetchone() == (1,)
 
 
-def test_service_that_was_off_for_400_days_deletes_after_a_day_of_use(site: Site, maintenance: Maintenance) -> None:
-    maintenance.vacuum(NOW)
+def test_service_that_was_off_for_400_days_deletes_after_a_day_of_use(site: Site, maintenance: Scheduler) -> None:
+    maintenance.run(VACUUM, NOW)
     views_of_30_days(site)
     for hour in range(24):
-        maintenance.vacuum(NOW + 400 * DAY + timedelta(hours=hour))
+        maintenance.run(VACUUM, NOW + 400 * DAY + timedelta(hours=hour))
         assert days_old(site) == list(range(1, 10))
-    maintenance.vacuum(NOW + 400 * DAY + timedelta(hours=24))
+    maintenance.run(VACUUM, NOW + 400 * DAY + timedelta(hours=24))
     assert days_old(site) == []
     assert clock.warning(site.root) is None
 
 
-def test_folder_of_an_older_release_trusts_the_time_of_its_last_vacuum(site: Site, maintenance: Maintenance) -> None:
+def test_folder_of_an_older_release_trusts_the_time_of_its_last_vacuum(site: Site, maintenance: Scheduler) -> None:
     views_of_30_days(site)
     (site.root / ".tidied").touch()
-    maintenance.vacuum(NOW + 400 * DAY)
+    maintenance.run(VACUUM, NOW + 400 * DAY)
     assert days_old(site) == list(range(1, 10))
 
 
-def test_lake_is_vacuumed_once_an_hour(site: Site, maintenance: Maintenance) -> None:
+def test_lake_is_vacuumed_once_an_hour(site: Site, maintenance: Scheduler) -> None:
     now = datetime.now(UTC)
-    maintenance.vacuum(now)
+    maintenance.run(VACUUM, now)
     site.post(view(ts=now - 20 * DAY))
-    maintenance.vacuum(now + timedelta(minutes=59))
+    maintenance.run(VACUUM, now + timedelta(minutes=59))
     assert site.waiting() == 1
-    maintenance.vacuum(now + timedelta(minutes=61))
+    maintenance.run(VACUUM, now + timedelta(minutes=61))
     assert (site.waiting(), days_old(site)) == (0, [])
 
 
-def test_due_hits_are_loaded_between_the_compactions_of_two_partitions(site: Site, maintenance: Maintenance) -> None:
+def test_due_hits_are_loaded_between_the_compactions_of_two_partitions(site: Site, maintenance: Scheduler) -> None:
     for _ in range(2):
         site.post(*(view(ts=NOW - day * DAY) for day in (1, 2, 3)))
         site.load()
     site.post(view(ts=NOW))
     assert site.waiting() == 1
-    maintenance.vacuum(NOW)
+    maintenance.run(VACUUM, NOW)
     commits = sorted((site.root / delta_table.HITS_TABLE.name / "_delta_log").glob("*.json"))[1:]
     replaces = ['"remove"' in commit.read_text() for commit in commits]
     assert replaces == [False, False, True, False, True, True]
@@ -329,15 +337,15 @@ def rollups_written(site: Site) -> list[Path]:
     return sorted((site.root / "rollups").rglob("coverage.json"))
 
 
-def test_month_that_has_ended_gets_a_rollup(site: Site, maintenance: Maintenance) -> None:
+def test_month_that_has_ended_gets_a_rollup(site: Site, maintenance: Scheduler) -> None:
     site.post(view(ts=NOW - 400 * DAY), view(ts=NOW))
     site.load()
-    maintenance.write_rollups(NOW)
+    maintenance.run(ROLLUPS, NOW)
     assert rollups_written(site) == []
     site.age()
-    maintenance.write_rollups(NOW + timedelta(seconds=ROLLUPS_EVERY_S - 1))
+    maintenance.run(ROLLUPS, NOW + timedelta(seconds=ROLLUPS_EVERY_S - 1))
     assert rollups_written(site) == []
-    maintenance.write_rollups(NOW + timedelta(seconds=ROLLUPS_EVERY_S))
+    maintenance.run(ROLLUPS, NOW + timedelta(seconds=ROLLUPS_EVERY_S))
     assert len(rollups_written(site)) == 1
     assert site.faults() == []
 
@@ -346,19 +354,19 @@ def test_due_hits_are_loaded_between_the_queries_of_a_rollup(chosen: Settings, s
     site.post(view(ts=NOW - 400 * DAY))
     site.load()
     site.age()
-    with closing(Maintenance(replace(chosen, load_every_s=0))) as maintenance:
+    with closing(open_scheduler(replace(chosen, load_every_s=0))) as maintenance:
         site.post(view(ts=NOW))
-        maintenance.write_rollups(NOW)
+        maintenance.run(ROLLUPS, NOW)
         assert site.waiting() == 0
     assert len(rollups_written(site)) == 1
 
 
-def test_retention_leaves_no_deleted_day_in_the_rollup_in_use(site: Site, maintenance: Maintenance) -> None:
+def test_retention_leaves_no_deleted_day_in_the_rollup_in_use(site: Site, maintenance: Scheduler) -> None:
     days = [NOW - age * DAY for age in range(40)]
     site.post(*(view(f"/{day.date()}", day) for day in days))
     site.load()
     rollups.rebuild(site.root, site.share, 0)
-    maintenance.vacuum(NOW)
+    maintenance.run(VACUUM, NOW)
     chosen_parts = catalog.choose(site.root, site.state(delta_table.HITS_TABLE).files).parts
     assert all(part.is_whole for part in chosen_parts)
     paths = {
@@ -369,11 +377,11 @@ def test_retention_leaves_no_deleted_day_in_the_rollup_in_use(site: Site, mainte
     assert paths == {f"/{day.date()}" for day in days[:11]}
 
 
-def test_freed_memory_is_released_at_most_every_ten_seconds(maintenance: Maintenance) -> None:
+def test_freed_memory_is_released_at_most_every_ten_seconds(maintenance: Scheduler) -> None:
     def returned_mib(now: datetime) -> float:
         freed_memory.leave_freed_memory()
         before = freed_memory.resident_mib()
-        maintenance.release_memory(now)
+        maintenance.run(RELEASE, now)
         return before - freed_memory.resident_mib()
 
     half = freed_memory.FREED_MIB / 2
