@@ -5,6 +5,7 @@ import socket
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import reduce
 from typing import Any
 
 import click
@@ -27,36 +28,15 @@ PORT = 8000
 
 def server_options(port: int) -> Callable[[Any], Any]:
     """Return a decorator that adds the options of a command that serves HTTP; `port` is the default."""
-
-    def add(command: Any) -> Any:
-        for option in (
-            click.option(
-                "--workers",
-                "processes",
-                type=click.IntRange(1, 64),
-                default=1,
-                show_default=True,
-                help="Number of processes that answer HTTP requests.",
-            ),
-            click.option(
-                "--port",
-                type=click.IntRange(0, 65535),
-                default=port,
-                show_default=True,
-                help="Port to listen on; 0 for any free port.",
-            ),
-            click.option(
-                "--host",
-                default="127.0.0.1",
-                show_default=True,
-                metavar="ADDRESS",
-                help="Address to listen on; 0.0.0.0 or :: for all interfaces.",
-            ),
-        ):
-            command = option(command)
-        return command
-
-    return add
+    shown: dict[str, Any] = {"show_default": True}
+    count, ports = click.IntRange(1, 64), click.IntRange(0, 65535)
+    host_help = "Address to listen on; 0.0.0.0 or :: for all interfaces."
+    options = (
+        click.option("--workers", "processes", type=count, default=1, help="Number of server processes.", **shown),
+        click.option("--port", type=ports, default=port, help="Port to listen on; 0 for any free port.", **shown),
+        click.option("--host", default="127.0.0.1", metavar="ADDRESS", help=host_help, **shown),
+    )
+    return lambda command: reduce(lambda decorated, option: option(decorated), options, command)
 
 
 @click.command("serve")

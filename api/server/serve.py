@@ -6,18 +6,17 @@ The supervisor serves nothing, so this module does not import the app, which tak
 import multiprocessing
 import os
 import resource
-import shutil
 import socket
 import sys
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from multiprocessing import util
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from api.errors import AddressInUse
 from api.http.rate_limit import RateLimit
-from api.server import server_process, shared_counters
+from api.server import shared_counters
 from api.server.service_lock import ServiceLock
 from api.server.supervisor import Supervisor
 from api.settings import Settings
@@ -57,13 +56,28 @@ def serve(settings: Settings, listener: socket.socket, processes: int, lock: Ser
         started, reports = multiprocessing.Pipe(duplex=False)
         os.set_blocking(reports.fileno(), False)  # the reports are never read: a full pipe must not block a process
         arguments = (counters, listener, lock, reports, settings)
-        supervisor = Supervisor(server_process.main, arguments, processes, has_started=started.poll)
+        supervisor = Supervisor(run_process, arguments, processes, has_started=started.poll)
         status = supervisor.run(lock.mark_ending)
-        with suppress(OSError):  # no folder for temporary files is writable
-            shutil.rmtree(util.get_temp_dir(), ignore_errors=True)  # the socket of the fork server
     _forget_limits(settings.limits)
     if status:
         sys.exit(status)
+
+
+def run_process(
+    number: int, counters: Path, listener: socket.socket, lock: ServiceLock, reports: Connection, settings: Settings
+) -> None:
+    """Serve HTTP until SIGTERM in a process of the supervisor, which owns a share of the lock until it ends.
+
+    `reports` is a non-blocking pipe, into which the process sends one message when it has started.
+    """
+    shared_counters.join(counters, number)
+    from api.server import http_server  # noqa: PLC0415  # imports `api.metrics`: after `join`
+
+    def report() -> None:
+        with suppress(BlockingIOError):  # the pipe is full of messages of earlier processes
+            reports.send_bytes(b".")
+
+    http_server.run(partial(http_server.process_app, settings), listener, settings, on_start=report)
 
 
 def listen(host: str, port: int) -> socket.socket:

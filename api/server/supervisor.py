@@ -15,16 +15,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
 from uvicorn.config import STARTUP_FAILURE
 
-from api.server import fork_server
-from warehouse.batch.parent import unblock
+from warehouse.batch.parent import forking, unblock
 
 LOG = logging.getLogger("readership.supervisor")
+_SPAWN = multiprocessing.get_context("spawn")
 HEARTBEATS = 12
 """Number of heartbeats of a server process in `Timeouts.silent_s`."""
 RESTART_DELAYS_S = (0.0, 0.5, 1.0, 2.0, 4.0)
@@ -128,13 +129,17 @@ class Supervisor:
         heartbeat, theirs = multiprocessing.Pipe(duplex=False)
         with theirs:
             beat_s = self._timeouts.silent_s / HEARTBEATS
+            arguments = child.number, theirs, beat_s, self._target, self._arguments
+            process = _SPAWN.Process(target=_run, args=arguments, name=f"server process {child.number}")
             try:
-                child.process = fork_server.start(_run, child.number, (theirs, beat_s, self._target, self._arguments))
+                resource_tracker.ensure_running()  # see `forking`
+                with forking():
+                    process.start()
             except OSError as error:  # no memory, process or file descriptor is free
                 heartbeat.close()
                 _plan_restart(child, f"could not be started: {error}", {})
                 return
-        child.heartbeat = heartbeat
+        child.process, child.heartbeat = process, heartbeat
         child.started_s = child.heard_s = time.monotonic()
 
     def _next_s(self) -> float:

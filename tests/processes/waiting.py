@@ -68,16 +68,8 @@ def processes_of(service: Running) -> list[int]:
 
 
 def server_processes(parent: int) -> list[int]:
-    """Return the ids of the server processes of a supervisor, without those whose fork server was killed."""
-    return [
-        *(child for server in fork_servers(parent) for child in children(server)),
-        *(child for child in children(parent) if b"spawn_main" in command_line(child)),
-    ]
-
-
-def fork_servers(parent: int) -> list[int]:
-    """Return the id of the fork server of a supervisor, if it runs."""
-    return [child for child in children(parent) if b"multiprocessing.forkserver" in command_line(child)]
+    """Return the ids of the server processes of a supervisor."""
+    return [child for child in children(parent) if b"spawn_main" in command_line(child)]
 
 
 def _all_processes_of(service: Running) -> list[int]:

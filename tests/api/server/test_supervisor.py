@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
@@ -23,8 +22,8 @@ from api.server.supervisor import Supervisor, Timeouts
 from tests.agent.tools import require_sandbox
 from tests.api.server.supervised import cannot_start, ends_at_once, never_ends, started, stops_itself
 from tests.processes.running import COMMAND, Running, new_key
-from tests.processes.state import children, command_line, is_running
-from tests.processes.waiting import fork_servers, server_processes, started_processes, until
+from tests.processes.state import children
+from tests.processes.waiting import server_processes, until
 from tests.warehouse.site import ROOT
 
 REPLACED_S = 30
@@ -98,54 +97,6 @@ def test_server_process_killed_while_it_serves_is_replaced_and_the_log_has_its_s
     until(lambda: httpx.get(f"{service.url}/healthz", timeout=60).status_code == 200)
     os.kill(first, signal.SIGCONT)
     assert service.stop() == 0
-
-
-@pytest.mark.long
-def test_fork_server_that_is_killed_is_replaced_with_its_processes(start: Callable[..., Running]) -> None:
-    service = start(processes=2)
-    assert service.process is not None
-    parent, first = service.process.pid, started_processes(service)
-    os.kill(fork_servers(parent)[0], signal.SIGKILL)
-    until(lambda: len({*server_processes(parent)} - {*first}) == 2)
-    until(lambda: not any(map(is_running, first)))
-    # A start that meets the end of the fork server fails, is logged without a process, and is repeated.
-    assert {line["pid"] for line in restarts(service.log) if "pid" in line} == {*first}
-    started_processes(service)
-    assert service.stop() == 0
-
-
-@pytest.fixture
-def short_folder() -> Iterator[Path]:
-    """Yield a folder whose path is short enough for a socket."""
-    with TemporaryDirectory() as folder:
-        yield Path(folder)
-
-
-def delete_socket(folder: Path) -> None:
-    (socket,) = folder.glob("*/*")
-    socket.unlink()
-
-
-def upgrade(folder: Path) -> None:
-    (package := folder / "readership-999.dist-info").mkdir()
-    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: readership\nVersion: 999\n")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("prepare", [delete_socket, upgrade])
-def test_server_process_is_spawned_without_the_fork_server_and_after_an_upgrade(
-    start: Callable[..., Running], short_folder: Path, prepare: Callable[[Path], None]
-) -> None:
-    service = start(processes=2, TMPDIR=str(short_folder), PYTHONPATH=str(short_folder))
-    assert service.process is not None
-    parent, (first, second) = service.process.pid, started_processes(service)
-    prepare(short_folder)
-    os.kill(first, signal.SIGKILL)
-    (third,) = until(lambda: {*server_processes(parent)} - {first, second})
-    assert b"spawn_main" in command_line(third)
-    started_processes(service)
-    assert service.stop() == 0
-    assert not list(short_folder.glob("pymp-*")), "the folder of the socket is deleted"
 
 
 @pytest.mark.long
