@@ -35,7 +35,7 @@ from api.reference.reference import Reference
 from api.reports import records
 from api.routes import beacon, classify, health, hits, job_log, job_prompts, jobs, prompts, reference, script
 from api.settings import Settings
-from api.state import State, state_of
+from api.state import Background, Intake, State, state_of
 from ingest.hits import row
 from ingest.hotlog import new_values
 from ingest.hotlog.beacon_shares import BeaconShares
@@ -142,11 +142,6 @@ def _open_reports(stack: ExitStack, settings: Settings, control: Pool) -> Report
     return stack.enter_context(closing(reports))
 
 
-def _open_hot_log(settings: Settings, secret: bytes) -> HotLog:
-    limit = NewValues(settings.new_values_per_day, secret)
-    return HotLog(settings.hot_log, settings.backlog_rows_max, settings.lake.local, limit)
-
-
 def _limits_key(settings: Settings, control: Pool) -> bytes:
     """Return the key of the hashes by which clients are counted. All nodes with one PostgreSQL database have one key.
 
@@ -169,40 +164,36 @@ def _open_rate_limit(stack: ExitStack, settings: Settings, key: bytes) -> RateLi
     return stack.enter_context(closing(RateLimit(settings.limits, settings.beacons_per_minute, key, shares)))
 
 
-async def _open(stack: ExitStack, settings: Settings) -> State:
-    """Open the parts of the app and start their threads; the stack closes them in reverse order."""
-    control = database.connect(settings.database_url, busy_timeout_s=LOCK_WAIT_S)
-    stack.callback(control.close)
+def _open_intake(stack: ExitStack, settings: Settings, control: Pool, limits_key: bytes) -> Intake:
+    """Open what posts and beacons pass through; the stack closes the parts."""
     verifier = verifiers.create(
         settings.ranges, is_reverse_dns=settings.reverse_dns, key_directories=settings.key_directories
     )
     stack.callback(verifier.close)
-    reports = _open_reports(stack, settings, control)
-    limits_key = _limits_key(settings, control)
     rate_limit = _open_rate_limit(stack, settings, limits_key)
+    refused_origins = stack.enter_context(closing(RefusedOrigins(settings.limits)))
+    secret = store_secret.read(control)
+    limit = NewValues(settings.new_values_per_day, secret)
+    hotlog = HotLog(settings.hot_log, settings.backlog_rows_max, settings.lake.local, limit)
+    return Intake(stack.enter_context(closing(hotlog)), verifier, rate_limit, refused_origins, secret)
+
+
+async def _open(stack: ExitStack, settings: Settings) -> State:
+    """Open the parts of the app and start their threads; the stack closes them in reverse order."""
+    control = database.connect(settings.database_url, busy_timeout_s=LOCK_WAIT_S)
+    stack.callback(control.close)
+    limits_key, reports = _limits_key(settings, control), _open_reports(stack, settings, control)
     # Opens the snapshot and loads the thread pool, which would take 40 ms of the first request.
     if (fault := await run_in_threadpool(reports.fault)) is not None:
         LOG.error("no report can be computed: %s", fault)
     maintenance = stack.enter_context(closing(open_scheduler(settings)))
-    hotlog = stack.enter_context(closing(_open_hot_log(settings, store_secret.read(control))))
+    intake = _open_intake(stack, settings, control, limits_key)
     agents = stack.enter_context(closing(ChildProcess(agent_worker.config(settings, control))))
     maintenance.start()
     agents.start()
-    return State(
-        settings=settings,
-        reference=Reference(OPERATIONS, settings.base_url),
-        control=control,
-        keyring=Keyring(control),
-        hotlog=hotlog,
-        reports=reports,
-        rate_limit=rate_limit,
-        refused_origins=stack.enter_context(closing(RefusedOrigins(settings.limits))),
-        maintenance=maintenance,
-        agents=agents,
-        verifier=verifier,
-        secret=store_secret.read(control),
-        limits_key=limits_key,
-    )
+    reference, keyring = Reference(OPERATIONS, settings.base_url), Keyring(control)
+    background = Background(maintenance, agents)
+    return State(settings, reference, control, keyring, reports, intake, background, limits_key)
 
 
 def _lifespan(settings: Settings) -> Lifespan[Starlette]:

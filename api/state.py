@@ -25,25 +25,38 @@ READINESS_TTL_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
+class Intake:
+    """What posts and beacons pass through. `secret` is the secret of the control database: see `store_secret`."""
+
+    hotlog: HotLog
+    verifier: Verifier
+    rate_limit: RateLimit
+    refused_origins: RefusedOrigins
+    secret: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """What works beside the requests: the maintenance thread, and the worker of agent jobs."""
+
+    maintenance: Scheduler
+    agents: ChildProcess
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """The shared objects, which the app's lifespan creates and closes.
 
-    `secret` is the secret of the control database: see `warehouse.control.store_secret`. `limits_key` is the key of the
-    hashes by which the limits on beacons and on sign-ins count clients.
+    `limits_key` is the key of the hashes by which the limits on beacons and on sign-ins count clients.
     """
 
     settings: Settings
     reference: Reference
     control: Pool
     keyring: Keyring
-    hotlog: HotLog
     reports: Reports
-    rate_limit: RateLimit
-    refused_origins: RefusedOrigins
-    maintenance: Scheduler
-    agents: ChildProcess
-    verifier: Verifier
-    secret: bytes = field(repr=False)
+    intake: Intake
+    background: Background
     limits_key: bytes = field(repr=False)
     readiness: Cache[tuple[bytes, int]] = field(default_factory=lambda: Cache(1, ttl_s=READINESS_TTL_S))
     """The last response of `/readyz`: its content and status."""

@@ -103,7 +103,7 @@ def _recorded(state: State, project: Project) -> Iterator[None]:
         yield
     except OriginRefused as refused:
         if refused.origin is not None:
-            state.refused_origins.add(project.id, refused.origin, int(time.time()))
+            state.intake.refused_origins.add(project.id, refused.origin, int(time.time()))
         raise
 
 
@@ -116,13 +116,13 @@ async def _require_unchanged(state: State, project: Project) -> None:
 
 def _beacon_post(state: State, project: Project, view: Hit) -> Post:
     """Return the post of one beacon."""
-    rows = [row(project.id, view, "beacon", time.time_ns() // 1_000, state.verifier)]
+    rows = [row(project.id, view, "beacon", time.time_ns() // 1_000, state.intake.verifier)]
     return Post(project.id, rows, [], internal_id=project.internal_id, cut=metrics.count_cut([view]))
 
 
 async def _store(state: State, parsed: Post) -> Receipt:
     """Wait until the rows are on disk."""
-    receipt = await state.hotlog.post(parsed)
+    receipt = await state.intake.hotlog.post(parsed)
     metrics.count_hits("beacon", receipt)
     return receipt
 
@@ -134,7 +134,7 @@ async def _limit_rate(request: Request, state: State, project: Project) -> None:
         Problem: `rate-limited`.
         Overloaded: see `RateLimit.count`.
     """
-    retry_after_s = await state.rate_limit.count(_address(request) or "", project.id)
+    retry_after_s = await state.intake.rate_limit.count(_address(request) or "", project.id)
     if retry_after_s is not None:
         limit = state.settings.beacons_per_minute
         detail = (

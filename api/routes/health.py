@@ -58,7 +58,7 @@ async def metrics_text(request: Request) -> Response:
 
 def _metrics(state: State) -> bytes:
     stats = queue_stats(state.control, time.time_ns() // 1_000)
-    return metrics.exposition(state.maintenance.backlog().rows, stats)
+    return metrics.exposition(state.background.maintenance.backlog().rows, stats)
 
 
 def _readiness(state: State) -> tuple[bytes, int]:
@@ -66,7 +66,7 @@ def _readiness(state: State) -> tuple[bytes, int]:
     faults = _faults(state)
     warnings = {
         "clock": clock.warning(state.settings.lake.local),
-        "upkeep": state.maintenance.warning,
+        "upkeep": state.background.maintenance.warning,
         "reports": state.reports.warning,
     }
     readiness = Readiness(
@@ -83,7 +83,7 @@ def _faults(state: State) -> dict[str, str | None]:
         "controlDatabase": _control_database_fault(state),
         "hotLog": _hot_log_fault(state),
         "lake": _lake_fault(state),
-        "upkeep": state.maintenance.fault,
+        "upkeep": state.background.maintenance.fault,
     }
 
 
@@ -97,12 +97,12 @@ def _control_database_fault(state: State) -> str | None:
 
 
 def _hot_log_fault(state: State) -> str | None:
-    if state.hotlog.shortage is not None:
-        return state.hotlog.shortage
-    if state.hotlog.fault is not None:
-        return f"the last posts could not be stored: {state.hotlog.fault}"
+    if state.intake.hotlog.shortage is not None:
+        return state.intake.hotlog.shortage
+    if state.intake.hotlog.fault is not None:
+        return f"the last posts could not be stored: {state.intake.hotlog.fault}"
     try:
-        backlog = state.maintenance.backlog()
+        backlog = state.background.maintenance.backlog()
     except HOT_LOG_ERRORS as error:
         return status_of(error)
     if backlog.rows >= state.settings.backlog_rows_max or backlog.bytes >= BACKLOG_BYTES_MAX:
@@ -114,7 +114,7 @@ def _hot_log_fault(state: State) -> str | None:
 
 def _lake_fault(state: State) -> str | None:
     try:
-        return state.maintenance.lake_fault()
+        return state.background.maintenance.lake_fault()
     except HOT_LOG_ERRORS:
         return "cannot be compared with the hot log, which cannot be read"
 

@@ -67,7 +67,7 @@ async def _server_post(request: Request, state: State) -> Response:
         metrics.count_rejected(parsed.rejected)
     if not parsed.rows:
         raise _all_rejected(parsed.rejected, is_ndjson or content.lstrip().startswith(b"["))
-    receipt = await state.hotlog.post(parsed)
+    receipt = await state.intake.hotlog.post(parsed)
     metrics.count_hits("server", receipt)
     return Response(msgspec.json.encode(receipt), 202, media_type=JSON)
 
@@ -80,10 +80,10 @@ def _is_large(content: bytes, is_ndjson: bool) -> bool:
 def _parse(state: State, bearer: BearerKey, content: bytes, is_ndjson: bool, key: str | None, now_us: int) -> Post:
     """Parse a server's post, and classify and verify its hits."""
     parsed = post.parse_post(content, is_ndjson, now_us)
-    stored = rows(bearer.project, parsed.hits, now_us, state.verifier)
+    stored = rows(bearer.project, parsed.hits, now_us, state.intake.verifier)
     cut = metrics.count_cut(parsed.hits)
     unkeyed = b"" if key is None else hashlib.blake2b(content, digest_size=16).digest()
-    fingerprint = unkeyed and _fingerprint(unkeyed, state.secret)
+    fingerprint = unkeyed and _fingerprint(unkeyed, state.intake.secret)
     return Post(bearer.project, stored, parsed.rejected, key, fingerprint, bearer.internal_id, unkeyed, cut)
 
 

@@ -49,7 +49,7 @@ async def create(request: Request) -> Response:
     prompt, key = await _prompt(request), idempotency_key(request)
     await jobs.authorise(request, "write")  # the project may have been deleted during the upload
     enqueued = await _enqueue(lambda: store.create(state_of(request).control, project, prompt, key, jobs.now_us()))
-    state_of(request).agents.wake()
+    state_of(request).background.agents.wake()
     location = f"{state_of(request).settings.base_url}/v2/agent/{project}/job/{enqueued.job.id}"
     return jobs.response(enqueued.job, 201, {"Location": location, **jobs.quota_headers([enqueued.quota])})
 
@@ -60,7 +60,7 @@ async def message(request: Request) -> Response:
     prompt, key, id = await _prompt(request), idempotency_key(request), jobs.job_id(request)
     await jobs.authorise(request, "write")  # as in `create`
     enqueued = await _enqueue(lambda: store.message(state_of(request).control, project, id, prompt, key, jobs.now_us()))
-    state_of(request).agents.wake()
+    state_of(request).background.agents.wake()
     return jobs.response(enqueued.job, 200, jobs.quota_headers([enqueued.quota]))
 
 

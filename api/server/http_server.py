@@ -64,7 +64,7 @@ class _Server(uvicorn.Server):
         """
         self._on_end()
         if self.started and (state := self.lifespan.state.get("running")):
-            state.agents.stop_claiming()
+            state.background.agents.stop_claiming()
         super().handle_exit(sig, frame)
 
 

@@ -101,7 +101,7 @@ def test_app_verifies_with_the_network_as_the_settings_allow_it(
     prepared: tuple[Settings, dict[str, str]], caplog: pytest.LogCaptureFixture
 ) -> None:
     def state(client: TestClient) -> str:
-        verdict: Verdict = client.app_state["running"].verifier.verify("Baiduspider", "", Evidence(), 0)
+        verdict: Verdict = client.app_state["running"].intake.verifier.verify("Baiduspider", "", Evidence(), 0)
         return verdict.state
 
     chosen, _ = prepared

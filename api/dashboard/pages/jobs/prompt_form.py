@@ -74,7 +74,7 @@ def submit(visit: ProjectVisit, enqueue: Callable[[str, str, int], QueuedPrompt]
     except (JobArchived, NotConfigured) as error:
         problem = problems.of(visit.request, error)
         return _refusal(problem, visit, problem.detail)
-    visit.state.agents.wake()
+    visit.state.background.agents.wake()
     return queued.job
 
 

@@ -69,7 +69,7 @@ def arrivals(visit: ProjectVisit) -> Response:
 def send_test_view(visit: ProjectVisit) -> Response:
     """Store a view of the owner's own browser, as a beacon does, and show what has arrived."""
     view = beacon.count(visit.request, visit.project, BeaconHit(path=TEST_PATH))
-    asyncio.run_coroutine_threadsafe(view, visit.state.hotlog.loop).result()
+    asyncio.run_coroutine_threadsafe(view, visit.state.intake.hotlog.loop).result()
     sent_ms = int(visit.now.timestamp() * 1_000)
     response = render.redirect(visit, f"/projects/{visit.project.id}/setup", test=str(sent_ms))
     response.headers["location"] += "#arrivals"
@@ -157,7 +157,7 @@ def _arrivals(visit: ProjectVisit, coverage: Coverage) -> dict[str, Any]:
     return {
         "sources": sources,
         "missing_days_max": MISSING_DAYS_SHOWN,
-        "refused": visit.state.refused_origins.of(visit.project),
+        "refused": visit.state.intake.refused_origins.of(visit.project),
         "warnings": readable(coverage.warnings, visit.locale),
         "test": test,
         "user_agent": header(visit.request, b"user-agent") or "",

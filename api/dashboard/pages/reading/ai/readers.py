@@ -92,7 +92,7 @@ def ai_readers(visit: ProjectVisit) -> Response:
         robots_day=datetime.fromtimestamp(text.saved_s, view.zone).date() if text else None,
         obeying=_obeying(robots, table) if robots and view.filters.fields.keys() == {"traffic"} else [],
         pages_days=PAGES_DAYS if view.period.days is None or view.period.days > PAGES_DAYS else None,
-        old_lists=age_warning(visit.state.verifier.lists(), view.now),
+        old_lists=age_warning(visit.state.intake.verifier.lists(), view.now),
         **values,
     )
 

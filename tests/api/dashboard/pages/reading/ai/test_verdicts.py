@@ -83,7 +83,7 @@ def _post_unverified(dashboard: Dashboard) -> None:
     hit = Hit("/a", microseconds(NOON), "GPTBot/1.3", None, {}, None, None, None)
     values = dict(zip(HOT.names, row(PROJECT, hit, "log", hit.ts_us), strict=True))
     values |= {"verification": None, "verified_by": None}
-    hotlog = dashboard.client.app_state["running"].hotlog
+    hotlog = dashboard.client.app_state["running"].intake.hotlog
     internal_id = projects.find(dashboard.engine, PROJECT).internal_id
 
     async def store() -> None:

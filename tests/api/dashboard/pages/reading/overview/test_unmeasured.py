@@ -222,7 +222,7 @@ def test_ai_is_counted_until_its_source_fell_silent(silent: TestClient) -> None:
 
 def post_old_beacon(dashboard: Dashboard, project: str, at: datetime) -> None:
     """Store a view by the website script at a time in the past."""
-    hotlog = dashboard.client.app_state["running"].hotlog
+    hotlog = dashboard.client.app_state["running"].intake.hotlog
     view = Hit("/a", round(at.timestamp() * 1_000_000), FIREFOX, None, {}, None, None, None)
     internal_id = projects.find(dashboard.engine, project).internal_id
     post = Post(project, [row(project, view, "beacon", view.ts_us)], [], internal_id=internal_id)
