@@ -63,8 +63,8 @@ def random_scope(chance: Random) -> Scope:
     start, end = sorted([instant(chance), instant(chance)])
     days = sorted(chance.sample(range(95), chance.choice([0, 0, 1, 2])))
     policy = tuple(Period(date(2026, 5, 31) + timedelta(days=day), chance.choice(POLICIES)) for day in days)
-    path = chance.choice([None, None, "/1*", "*2*", "/3"])
-    traffic, source = chance.choice([None, None, "human", "ai", "bot"]), chance.choice([None, None, "log"])
+    path = chance.choice([None, None, None, "/1*", "*2*", "/3"])
+    traffic, source = chance.choice([None, None, None, "human", "ai", "bot"]), chance.choice([None, None, None, "log"])
     return Scope("site", TimeRange(start, end), Filters(policy, path=path, traffic=traffic, source=source))
 
 
@@ -79,7 +79,7 @@ def test_page_from_the_ranking_is_that_of_all_paths(tmp_path: Path, number: int)
         by_month[file.partition[:7]].append(file)
     for month, files in by_month.items():
         writer.write(root, database, month, files)
-    ranked.write(root, database, catalog.choose(root, ranked_files).parts, steps=(3, 12))
+    ranked.write(root, database, catalog.choose(root, ranked_files).parts, steps=(3, 6, 12))
     later = reference.write_hits(tmp_path / "hits", random_rows(chance, chance.randrange(60)), "later")
     removed = chance.sample(ranked_files, chance.randrange(3))  # their months are not whole any more
     hot = reference.hot(random_rows(chance, chance.randrange(30))).select(HOT_COLUMNS)
@@ -98,8 +98,8 @@ def test_page_from_the_ranking_is_that_of_all_paths(tmp_path: Path, number: int)
         for ranking in found
     )
     for _ in range(rounds(120)):
-        scope, listing = random_scope(chance), chance.choice(LISTINGS)
-        offset, limit = chance.choice([0, 0, 1, 5, 30]), chance.choice([1, 2, 5, 50])
+        scope, listing = random_scope(chance), chance.choice([Listing(), *LISTINGS])
+        offset, limit = chance.choice([0, 0, 1, 5, 30]), chance.choice([1, 1, 2, 2, 5, 50])
         page = pages.page(with_ranking, snapshot, scope, offset, limit, listing)
         expected = pages.page(without, snapshot, scope, offset, limit, listing)
         assert page.rows.to_pylist() == expected.rows.to_pylist(), (scope, listing, offset, limit)
