@@ -9,6 +9,7 @@ then deletes these rows.
 import time
 from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime
 from functools import partial
 
 from agent.git import workspace
@@ -21,10 +22,10 @@ from warehouse import disk
 from warehouse.control import projects
 from warehouse.database.pool import Pool
 from warehouse.hotlog import batches, refusals, wal
-from warehouse.integrity.lake_lock import deletions_lock, rollups_lock
+from warehouse.integrity.lake_lock import deletions_lock
 from warehouse.maintenance import rollups
-from warehouse.maintenance.erase import Chosen, DayCounts, count, erase_hits, erase_project
-from warehouse.query import engine as query
+from warehouse.maintenance.erase import Chosen, DayCounts, count, erase_hits
+from warehouse.query.engine import Share
 
 FOLDER = "deletions"
 """Name of the folder, in the run folder, whose lock the last step takes."""
@@ -49,7 +50,7 @@ def delete_project(
 
     Raises:
         ProjectGone: another process has deleted the project.
-        LakeBusy: see `erase.erase_project`.
+        LakeBusy: see `erase.erase_hits`.
     """
     projects.begin_deletion(control, id, internal_id)
     on_point("before revoke")
@@ -59,13 +60,13 @@ def delete_project(
     for job in jobs:
         workspace.discard(settings.jobs / job)
     require_same = partial(projects.require_same, control, id, internal_id)
-    with closing(batches.connect(settings.hot_log)) as hot, closing(query.connect(settings.run / "spill")) as database:
+    share = Share(settings.run / "spill")
+    with closing(batches.connect(settings.hot_log)) as hot:
         # From now on no hit of the project is stored, not even of a request that is in progress.
         refusals.add(hot, internal_id)
         on_point("before erase")
-        removed = erase_project(hot, settings.lake, database, id, wait_s, require_same=require_same)
-        with rollups_lock(hot, wait_s):
-            rollups.write_stale(settings.lake, database, wait_s)
+        removed = erase_hits(hot, settings.lake, share, Chosen(id), wait_s, require_same=require_same)
+        rollups.write_stale(hot, settings.lake, share, datetime.now(UTC).date(), wait_s)
         on_point("before forget")
         disk.make_folder(settings.run / FOLDER)
         with deletions_lock(hot, settings.run / FOLDER, wait_s):  # no other process deletes the project until the end
@@ -80,8 +81,9 @@ def delete_project(
 
 def count_hits(settings: Settings, chosen: Chosen) -> list[DayCounts]:
     """Return the numbers of hits and errors that `delete_hits` would delete, by day and traffic."""
-    with closing(batches.connect(settings.hot_log)) as hot, closing(query.connect(settings.run / "spill")) as database:
-        return count(hot, settings.lake, database, chosen, LOCK_WAIT_S)
+    share = Share(settings.run / "spill")
+    with closing(batches.connect(settings.hot_log)) as hot:
+        return count(hot, settings.lake, share, chosen, LOCK_WAIT_S)
 
 
 def delete_hits(settings: Settings, control: Pool, chosen: Chosen) -> int:
@@ -94,8 +96,8 @@ def delete_hits(settings: Settings, control: Pool, chosen: Chosen) -> int:
     require_same = partial(
         projects.require_same, control, chosen.project, projects.internal_id_of(control, chosen.project)
     )
-    with closing(batches.connect(settings.hot_log)) as hot, closing(query.connect(settings.run / "spill")) as database:
-        removed = erase_hits(hot, settings.lake, database, chosen, LOCK_WAIT_S, require_same=require_same)
-        with rollups_lock(hot, LOCK_WAIT_S):
-            rollups.write_stale(settings.lake, database, LOCK_WAIT_S)
+    share = Share(settings.run / "spill")
+    with closing(batches.connect(settings.hot_log)) as hot:
+        removed = erase_hits(hot, settings.lake, share, chosen, LOCK_WAIT_S, require_same=require_same)
+        rollups.write_stale(hot, settings.lake, share, datetime.now(UTC).date(), LOCK_WAIT_S)
     return removed

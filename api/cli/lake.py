@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 
 import click
@@ -29,8 +29,7 @@ from warehouse.doctor import Finding
 from warehouse.errors import WarehouseError
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import HotConnection
-from warehouse.integrity.lake_lock import rollups_lock
-from warehouse.maintenance import compact, double_counting, rollups, upkeep
+from warehouse.maintenance import double_counting, rollups, upkeep
 from warehouse.maintenance.erase import erase_before, first_trusted_s
 from warehouse.maintenance.load import is_due, load
 from warehouse.maintenance.reclassification.diff import Diff
@@ -80,22 +79,20 @@ def compact_(settings: Settings, count: int | None, place: str | None) -> None:
     may run beside a service.
     """
     _prepare(settings)
-    root, today = settings.lake, datetime.fromtimestamp(time.time(), UTC).date()
-    with (
-        executor(settings, place, count) as chosen,
-        closing(batches.connect(settings.hot_log)) as hot,
-        closing(engine.connect(settings.run / "spill")) as database,
-    ):
-        between, share = partial(_load_due, hot, settings), engine.Share(settings.run / "spill", chosen.size)
-        compact_all = partial(compact.compact, hot, root, share, LOCK_WAIT_S, executor=chosen, between=between)
-        write_due = partial(rollups.write_due, root, database, today, LOCK_WAIT_S, 0, lambda point: between())
-        done = upkeep.run(hot, root, LOCK_WAIT_S, compact_all, write_due, partial(_progress, "rollups"))
+    with executor(settings, place, count) as chosen, closing(batches.connect(settings.hot_log)) as hot:
+        share, progress = engine.Share(settings.run / "spill", chosen.size), partial(_progress, "rollups")
+        between = partial(_load_due, hot, settings)
+        done = upkeep.run(hot, settings.lake, share, _today(), LOCK_WAIT_S, progress, executor=chosen, between=between)
     compacted, written = done.compacted, counted(done.rollups, "rollup")
     files = f"{counted(compacted.files_before, 'file')} into {compacted.files_after}"
     show(
         {**msgspec.to_builtins(compacted), "rollups": done.rollups},
         f"{counted(compacted.partitions, 'partition')} rewritten: {files}; {written} written",
     )
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
 
 
 def _load_due(hot: HotConnection, settings: Settings) -> None:
@@ -126,10 +123,9 @@ def rebuild_(settings: Settings, count: int | None, place: str | None) -> None:
         executor(settings, place, count) as chosen,
         closing(batches.connect(settings.hot_log)) as hot,
         _progress("rollups") as on_month,
-        rollups_lock(hot, LOCK_WAIT_S),
     ):
         share = engine.Share(settings.run / "spill", chosen.size)
-        written = rollups.rebuild(settings.lake, share, LOCK_WAIT_S, on_month, chosen)
+        written = rollups.rebuild(hot, settings.lake, share, _today(), LOCK_WAIT_S, on_month, chosen)
     seconds = time.monotonic() - start_s
     show(
         {"rollups": written.rollups, "seconds": round(seconds, 1)},
@@ -201,21 +197,21 @@ def retention(settings: Settings, yes: bool) -> None:
     if not (days or yes):
         raise click.ClickException("READERSHIP_RETENTION_DAYS is not set: set it to a number of days")
     _prepare(settings)
-    now = datetime.fromtimestamp(time.time(), UTC)
-    with closing(batches.connect(settings.hot_log)) as hot, closing(engine.connect(settings.run / "spill")) as database:
+    now = datetime.now(UTC)
+    share = engine.Share(settings.run / "spill")
+    with closing(batches.connect(settings.hot_log)) as hot:
         if yes:
             clock.record(settings.lake.local, clock.Clock(now.timestamp()))
         else:
             # Loaded first, because the clock of a new folder is compared with the newest hit in the lake.
             load(hot, settings.lake, LOCK_WAIT_S)
-            newest_s = partial(first_trusted_s, settings.lake, database, now.timestamp())
+            newest_s = partial(first_trusted_s, settings.lake, share, now.timestamp())
             if not clock.observe(settings.lake.local, now.timestamp(), newest_s).is_trusted:
                 raise click.ClickException(str(clock.warning(settings.lake.local)))
         removed = erase_before(hot, settings.lake, now.date(), days, LOCK_WAIT_S) if days else 0
         if days:
             ledger_store.delete_before(hot, now.date() - timedelta(days=days))
-        with rollups_lock(hot, LOCK_WAIT_S):
-            rollups.write_stale(settings.lake, database, LOCK_WAIT_S)
+        rollups.write_stale(hot, settings.lake, share, now.date(), LOCK_WAIT_S)
     show({"removed": removed}, f"{counted(removed, 'hit')} deleted")
 
 

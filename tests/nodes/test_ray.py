@@ -112,7 +112,9 @@ def test_rebuild_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(
         site.post(*rows)
         site.load()
         with dying(ray["READERSHIP_RAY"], site.root, tmp_path / "died") as tasks:
-            assert rollups.rebuild(site.root, site.share, 0, executor=tasks) == Written(rollups=3, rows=22)
+            assert rollups.rebuild(
+                site.hot, site.root, site.share, (NOON + 90 * DAY).date(), 0, executor=tasks
+            ) == Written(rollups=3, rows=22)
         assert (tmp_path / "died").exists()
         chosen = catalog.choose(site.root, site.state(HITS_TABLE).files)
         assert chosen.uncovered == ()

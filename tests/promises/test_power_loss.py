@@ -55,6 +55,7 @@ asyncio.run(post())
 """
 OPEN = """
 hot, database = batches.connect(folder / 'hot.sqlite'), engine.connect(folder / 'spill')
+share = engine.Share(folder / 'spill')
 """
 LOAD = """
 load(hot, root, 60, step)
@@ -69,16 +70,16 @@ load(site.hot, root, 60, step)
 """
 ROLLUP = """
 from warehouse.lake import delta_table
-from warehouse.rollups import writer
+from tests.warehouse.rollups.writing import write_rollup
 
 files = delta_table.list_files(delta_table.open_table(root, delta_table.HITS_TABLE), delta_table.HITS_TABLE)
-writer.write(root, database, "2026-09", files, step)
+write_rollup(root, database, "2026-09", files, step)
 """
 UPKEEP = """
 step("compaction")
-compact.compact(hot, root, engine.Share(folder / "spill"), 60)
+compact.compact(hot, root, share, 60)
 step("project deletion")
-erase.erase_project(hot, root, database, 'other', 60)
+erase.erase_hits(hot, root, share, erase.Chosen('other'), 60)
 step("an hour's upkeep")
 data_folder.prepare_lake(chosen)
 maintenance = open_scheduler(chosen)

@@ -13,14 +13,13 @@ from ingest.imports.importer import import_logs
 from tests.simulation.model import Import, Key, Log
 from tests.simulation.node import SECRET, Node
 from tests.simulation.tasks import pause
+from tests.warehouse.rollups.writing import write_rollup
 from warehouse.hotlog import retention, wal
 from warehouse.hotlog.connection import HotConnection
-from warehouse.integrity.lake_lock import rollups_lock
 from warehouse.lake import delta_table
 from warehouse.maintenance import compact, erase, load, rollup_vacuum, rollups
 from warehouse.maintenance.erase import Chosen
 from warehouse.query import engine
-from warehouse.rollups import writer
 
 if TYPE_CHECKING:
     from tests.simulation.episode import Episode
@@ -108,8 +107,7 @@ def vacuum(episode: "Episode", node: Node, hot: HotConnection) -> Begun:
     def call() -> None:
         compact.vacuum(hot, node.lake, 0)
         deduplication.delete_expired(hot, episode.clock.now_s)
-        with rollups_lock(hot, 0):
-            rollup_vacuum.vacuum(node.lake, 0)
+        rollup_vacuum.vacuum(hot, node.lake, 0)
 
     return "vacuum", call, ignore
 
@@ -124,24 +122,24 @@ def write_rollups(episode: "Episode", node: Node, hot: HotConnection) -> Begun:
     is_due, choice = episode.chance.random() < 0.4, episode.chance.random()
 
     def call() -> None:
-        with rollups_lock(hot, 0):
-            if is_due:
-                rollups.write_due(node.lake, node.database, node.now.date(), 0, 60, pause)
-                return
+        if is_due:
+            share, today = engine.Share(node.spill), node.now.date()
+            rollups.write_due(hot, node.lake, share, today, 0, settle_s=60, on_point=pause)
+            return
+        with rollups.lock(hot, node.lake, 0):
             table = delta_table.open_table(node.lake, delta_table.HITS_TABLE)
             files = delta_table.list_files(table, delta_table.HITS_TABLE)
             if months := sorted({file.partition[:7] for file in files}):
                 month = months[int(choice * len(months))]
                 of_month = [file for file in files if file.partition[:7] == month]
-                writer.write(node.lake, node.database, month, of_month, pause)
+                write_rollup(node.lake, node.database, month, of_month, pause)
 
     return "rollups", call, ignore
 
 
 def rebuild(episode: "Episode", node: Node, hot: HotConnection) -> Begun:
     def call() -> None:
-        with rollups_lock(hot, 0):
-            rollups.rebuild(node.lake, engine.Share(node.spill), 0)
+        rollups.rebuild(hot, node.lake, engine.Share(node.spill), node.now.date(), 0)
 
     return "rebuild of rollups", call, ignore
 
@@ -219,9 +217,8 @@ def erase_chosen(node: Node, hot: HotConnection, deletion: Deletion) -> None:
     if chosen is None:
         erase.erase_before(hot, node.lake, today, (today - deletion.first).days, 0, pause)
     else:
-        erase.erase_hits(hot, node.lake, node.database, chosen, 0, pause)
-    with rollups_lock(hot, 0):
-        rollups.write_stale(node.lake, node.database, 0)
+        erase.erase_hits(hot, node.lake, engine.Share(node.spill), chosen, 0, pause)
+    rollups.write_stale(hot, node.lake, engine.Share(node.spill), today, 0)
     if chosen is not None and deletion.is_project:
         deduplication.delete_project(hot, chosen.project)
         ledger_store.delete_project(hot, chosen.project)

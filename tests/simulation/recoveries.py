@@ -1,6 +1,7 @@
 """Recoveries from a lost store, by the command `readership recover --accept-loss`, at a moment when nothing is lost."""
 
 import os
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from click.testing import CliRunner
@@ -9,6 +10,7 @@ from api.cli.recover import recover
 from tests.simulation import operations
 from tests.simulation.model import Fault
 from tests.simulation.node import Node
+from warehouse.hotlog import batches
 from warehouse.lake import delta_log, delta_table
 from warehouse.maintenance import rollups
 from warehouse.query import engine
@@ -43,7 +45,8 @@ def break_commit(episode: "Episode") -> None:
         _accept(node)
     episode.restart()
     node = episode.nodes[0]
-    rollups.rebuild(node.lake, engine.Share(node.spill), 0)
+    with closing(batches.connect(node.settings.hot_log)) as hot:
+        rollups.rebuild(hot, node.lake, engine.Share(node.spill), node.now.date(), 0)
 
 
 def _stopped(episode: "Episode") -> Node:

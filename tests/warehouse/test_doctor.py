@@ -65,7 +65,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
         site.post(*some_rows(first, 10), view(traffic="ai", agent="GPTBot", status=404))
         site.load()
     site.compact()
-    rollups.rebuild(site.root, site.share, 0)
+    rollups.rebuild(site.hot, site.root, site.share, (NOON + 30 * DAY).date(), 0)
     site.post(*some_rows(20, 5))
     site.load()
     site.post(*some_rows(25, 5))
@@ -140,7 +140,7 @@ def test_changed_number_in_a_rollup_is_found_and_rebuilt(site: Site) -> None:
     fault = faults(site).pop(ROLLUP)
     assert fault.startswith(f"{folder / 'paths.parquet'} is wrong ")
     assert fault.endswith(REWRITE)
-    rollups.rebuild(site.root, site.share, 0)
+    rollups.rebuild(site.hot, site.root, site.share, (NOON + 30 * DAY).date(), 0)
     assert findings(site) == dict.fromkeys(ALL)
 
 

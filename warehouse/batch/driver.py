@@ -127,13 +127,16 @@ def commits(
     function: Callable[[Item], Result],
     items: Iterable[Item],
     commit: Callable[[Item, Result], object],
+    on_done: Callable[[int], object] = lambda done: None,
 ) -> Iterator[Step]:
     """Yield a step for each item, as soon as its result arrives, which calls `commit` with the item and the result.
 
     The name of the step is `str(item)`. The error of the function is an error of the step: see `steps.run_all`.
+    `on_done` is called after each step, also a failed one, with the number of items done.
     """
-    for item, future in run(executor, function, items):
+    for done, (item, future) in enumerate(run(executor, function, items), start=1):
         yield str(item), partial(_commit, commit, item, future)
+        on_done(done)
 
 
 def _commit(commit: Callable[[Item, Result], object], item: Item, future: "Future[Result]") -> None:

@@ -12,7 +12,6 @@ from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
-import duckdb
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -26,6 +25,7 @@ from warehouse.lake.roots import Root
 from warehouse.maintenance.catch_up import OnPoint, catch_up
 from warehouse.maintenance.load import load
 from warehouse.query import engine
+from warehouse.query.engine import Share
 
 _COUNT = "SELECT date, traffic, {sum}::BIGINT FROM {files} WHERE {where} GROUP BY ALL"
 _SUMS = {HITS_TABLE: "count(*)", DAILY_ERRORS_TABLE: "sum(requests)"}
@@ -67,44 +67,21 @@ class DayCounts(NamedTuple):
     errors: int
 
 
-def count(
-    hot: HotConnection, root: Root, database: duckdb.DuckDBPyConnection, chosen: Chosen, wait_s: float
-) -> list[DayCounts]:
+def count(hot: HotConnection, root: Root, share: Share, chosen: Chosen, wait_s: float) -> list[DayCounts]:
     """Return the numbers of the rows that `erase_hits` would delete. Hits in the hot log are loaded first.
 
     Raises:
         LakeBusy: see `load.load`.
     """
     load(hot, root, wait_s)
-    hits, errors = (_count(root, database, spec, chosen) for spec in (HITS_TABLE, DAILY_ERRORS_TABLE))
+    hits, errors = _counts(root, share, chosen)
     return [DayCounts(*key, hits.get(key, 0), errors.get(key, 0)) for key in sorted({*hits, *errors})]
-
-
-def erase_project(
-    hot: HotConnection,
-    root: Root,
-    database: duckdb.DuckDBPyConnection,
-    project: str,
-    wait_s: float,
-    on_point: OnPoint = lambda point: None,
-    require_same: Callable[[], object] = lambda: None,
-) -> int:
-    """Delete a project's rows, those in the hot log included, and return the number of its hits.
-
-    The caller makes sure that nothing is posted to the project meanwhile. An interrupted call can be repeated.
-    `require_same` raises an error if a new project may have the id. It is called before each commit, after the rows to
-    delete have been chosen, so that rows of the new project stay.
-
-    Raises:
-        LakeBusy: see `durability.durable_writes` and `rewriting.retry_commit`.
-    """
-    return erase_hits(hot, root, database, Chosen(project), wait_s, on_point, require_same)
 
 
 def erase_hits(
     hot: HotConnection,
     root: Root,
-    database: duckdb.DuckDBPyConnection,
+    share: Share,
     chosen: Chosen,
     wait_s: float,
     on_point: OnPoint = lambda point: None,
@@ -112,13 +89,17 @@ def erase_hits(
 ) -> int:
     """Delete rows, those in the hot log included, and return the number of page views among them.
 
-    An interrupted call can be repeated. `require_same`: see `erase_project`.
+    Without days and a path, all rows of the project are deleted: the caller makes sure that nothing is posted to the
+    project meanwhile. `require_same` raises an error if a new project may have the id. It is called before each commit,
+    after the rows to delete have been chosen, so that rows of the new project stay.
+
+    An interrupted call can be repeated.
 
     Raises:
         LakeBusy: see `durability.durable_writes` and `rewriting.retry_commit`.
     """
     load(hot, root, wait_s)
-    days = {day.isoformat() for spec in delta_table.TABLES for day, _ in _count(root, database, spec, chosen)}
+    days = {day.isoformat() for counts in _counts(root, share, chosen) for day, _ in counts}
     return _erase(hot, root, days, chosen.where, wait_s, on_point, require_same)
 
 
@@ -148,7 +129,7 @@ def erase_before(
     return _erase(hot, root, old, f"date < '{first_retained}'", wait_s, on_point)
 
 
-def first_trusted_s(root: Root, database: duckdb.DuckDBPyConnection, now_s: float) -> float:
+def first_trusted_s(root: Root, share: Share, now_s: float) -> float:
     """Return the newest trusted time of a folder that has no `clock` record yet, in seconds since 1970.
 
     It is the time of the last vacuum; without one, the time of the newest hit; without a hit, `now_s`.
@@ -159,21 +140,21 @@ def first_trusted_s(root: Root, database: duckdb.DuckDBPyConnection, now_s: floa
     files = delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE)
     if not files:
         return now_s
-    with database.cursor() as cursor:
-        ((newest_s,),) = cursor.execute(f"SELECT epoch(max(received_at)) FROM {engine.parquet(files)}").fetchall()
+    with share.database() as database:
+        ((newest_s,),) = database.execute(f"SELECT epoch(max(received_at)) FROM {engine.parquet(files)}").fetchall()
     return float(newest_s)
 
 
-def _count(
-    root: Root, database: duckdb.DuckDBPyConnection, spec: delta_table.Spec, chosen: Chosen
-) -> dict[tuple[date, str], int]:
-    """Return the sums of the chosen rows of a table by day and traffic."""
-    files = delta_table.list_files(delta_table.open_table(root, spec), spec)
-    if not files:
-        return {}
-    sql = _COUNT.format(sum=_SUMS[spec], files=engine.parquet(files), where=chosen.where)
-    with database.cursor() as cursor:
-        return {(day, traffic): number for day, traffic, number in cursor.execute(sql).fetchall()}
+def _counts(root: Root, share: Share, chosen: Chosen) -> list[dict[tuple[date, str], int]]:
+    """Return the sums of the chosen rows of each table by day and traffic."""
+    counts = []
+    with share.database() as database:
+        for spec in delta_table.TABLES:
+            files = delta_table.list_files(delta_table.open_table(root, spec), spec)
+            relation = engine.parquet(files) if files else engine.no_rows(spec)
+            sql = _COUNT.format(sum=_SUMS[spec], files=relation, where=chosen.where)
+            counts.append({(day, traffic): number for day, traffic, number in database.execute(sql).fetchall()})
+    return counts
 
 
 def _quoted(text: str) -> str:

@@ -3,58 +3,44 @@
 import time
 from contextlib import suppress
 
-from warehouse.lake import roots
-from warehouse.lake.delta_table import GRACE_H, HITS_TABLE
+from warehouse.hotlog.connection import HotConnection
+from warehouse.lake.delta_table import GRACE_H
 from warehouse.lake.roots import Root
 from warehouse.maintenance.rollups import files_by_month, lock
 from warehouse.rollups import catalog, ranked
 
+UNUSED = "unused"
+"""Name of the file that marks the folder of a rollup which readers of the newest snapshot do not use."""
 
-def vacuum(root: Root, wait_s: float) -> None:
-    """Remove rollups that no reader uses any more.
 
-    These are rollups that a newer one replaced more than GRACE_H hours ago, folders without `coverage.json` of the same
-    age, and rollups whose files have left the disk.
+def vacuum(hot: HotConnection, root: Root, wait_s: float) -> None:
+    """Remove rollups that have not been in use for GRACE_H hours, and what killed writers have left.
+
+    A reader of an older snapshot may use a rollup until then, whether a newer rollup or a compaction replaced it.
 
     Raises:
         LakeBusy: another process wrote rollups for `wait_s` seconds.
     """
-    months = catalog.list_months(root)
-    if not months and not (root / catalog.FOLDER).folders():
+    if not (root / catalog.FOLDER).folders():
         return
-    with lock(root, wait_s):
-        by_month = files_by_month(root)
-        for month in months:
-            chosen = catalog.choose(root, by_month.get(month, ()))
-            in_use = {part.rollup.folder for part in chosen.parts}
-            for folder in _unused(root, month) - in_use:
-                folder.remove_folder()
+    with lock(hot, root, wait_s):
+        old_s, by_month = time.time() - GRACE_H * 3600, files_by_month(root)
+        for month in catalog.list_months(root):
+            in_use = {part.rollup.folder for part in catalog.choose(root, by_month.get(month, ())).parts}
+            for folder in catalog.list_folders(root, month):
+                _vacuum(folder, old_s, is_used=folder in in_use)
             with suppress(OSError):  # not empty, or in an object store
                 catalog.month_folder(root, month).local.rmdir()
-        ranked.remove_unused(root, time.time() - GRACE_H * 3600)
+        ranked.remove_unused(root, old_s)
 
 
-def _unused(root: Root, month: str) -> set[Root]:
-    """Return the folders of a month that may be removed unless the rollup is in use now."""
-    old_s = time.time() - GRACE_H * 3600
-    readable = {rollup.folder: rollup for rollup in catalog.list_rollups(root, month)}
-    committed_s = {folder: roots.modified_s(folder / catalog.COVERAGE) for folder in readable}
-    newest_old_s = max((seconds for seconds in committed_s.values() if seconds <= old_s), default=0)
-    unused = set()
-    for folder in catalog.list_folders(root, month):
-        if folder not in readable:
-            is_unused = max([roots.modified_s(folder), *(stat.st_mtime for _, stat in folder.files())]) <= old_s
-        else:
-            is_unused = committed_s[folder] < newest_old_s or not _has_files(root, readable[folder])
-        if is_unused:
-            unused.add(folder)
-    return unused
-
-
-def _has_files(root: Root, rollup: catalog.Rollup) -> bool:
-    """Return whether the disk has all files of at least one day that the rollup counts."""
-    table = root / HITS_TABLE.name
-    return any(
-        all((table / f"{HITS_TABLE.partition}={day}" / name).exists() for name in names)
-        for day, names in rollup.files.items()
-    )
+def _vacuum(folder: Root, old_s: float, *, is_used: bool) -> None:
+    """Mark a rollup that is not in use, and remove it if it was marked, and last written, before `old_s`."""
+    written_s = {name: stat.st_mtime for name, stat in folder.files()}
+    if is_used:
+        if UNUSED in written_s:
+            (folder / UNUSED).unlink()
+    elif UNUSED not in written_s:
+        (folder / UNUSED).write(b"")
+    elif max(written_s.values()) <= old_s:
+        folder.remove_folder()

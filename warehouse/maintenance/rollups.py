@@ -1,31 +1,31 @@
-"""Write the rollups of the months that need one, and remove those that no reader uses any more.
+"""Write the rollups of the months that need one, and the ranking of paths.
 
 The files of a version of `hits` never change, so a rollup is written without the lake's lock. The rollups have a lock
-of their own: one process at a time writes them.
+of their own: one process at a time writes or removes them.
 """
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from itertools import chain
 
-import duckdb
-
 from warehouse.batch import driver, steps
 from warehouse.batch.driver import THIS_PROCESS, Executor
 from warehouse.hotlog import disk_space
+from warehouse.hotlog.connection import HotConnection
+from warehouse.integrity.lake_lock import rollups_lock
 from warehouse.lake import delta_table, roots
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.lake.lock import write_lock
 from warehouse.lake.roots import Root
 from warehouse.query.engine import Share
 from warehouse.rollups import catalog, ranked, writer
-from warehouse.rollups.catalog import ChosenRollups
-from warehouse.rollups.writer import OnPoint, Prepared
+from warehouse.rollups.catalog import ChosenRollups, Part
+from warehouse.rollups.writer import OnPoint, Prepared, no_point
 
 UNCOVERED_ROWS_MIN, UNCOVERED_SHARE = 100_000, 0.1
 """Number of rows of a month that no rollup counts, and their share of the month's rows: with both, a rollup is due."""
@@ -38,10 +38,9 @@ SPACE_SHARE = 2
 """Free space that writing a rollup needs, as a multiple of the size of the month's files. Without it the month is
 skipped: a rollup only saves time."""
 
-IsDue = Callable[[ChosenRollups, Sequence[File]], bool]
-"""Function that returns whether files need a new rollup, by their coverage."""
-Choose = Callable[[Sequence[File]], Sequence[File]]
-"""Function that returns some of the files of a month."""
+Files = Sequence[File]
+Choose = Callable[[str, Files], Sequence[Files]]
+"""Function that returns for a month (YYYY-MM) and its files those of each rollup that is written; none if none is."""
 OnMonth = Callable[[int, int], None]
 """Function that is called after each month, with the number of months done and the total."""
 
@@ -54,212 +53,213 @@ class Written:
     rows: int
 
 
-def write_due(
-    root: Root,
-    database: duckdb.DuckDBPyConnection,
-    today: date,
-    wait_s: float,
-    settle_s: float = SETTLE_S,
-    on_point: OnPoint = lambda point: None,
-    on_month: OnMonth = lambda done, total: None,
-) -> Written:
-    """Write a rollup for each month whose rollup counts too little of it, and one for today: see `is_due`.
-
-    The rollup of the present month ends yesterday, so that the month is not written again for each part of today.
-    `settle_s` replaces SETTLE_S. `on_point` is called between the queries of a rollup, without the lake's lock.
-
-    Raises:
-        LakeBusy: another process wrote rollups for `wait_s` seconds.
-    """
-    day = today.isoformat()
-    is_chosen = partial(is_due, current_month=day[:7], settled_s=time.time() - settle_s)
-
-    def until_yesterday(files: Sequence[File]) -> Sequence[File]:
-        return [file for file in files if file.partition < day or file.partition[:7] != day[:7]]
-
-    def of_today(files: Sequence[File]) -> Sequence[File]:
-        return [file for file in files if file.partition == day]
-
-    def is_today_due(chosen: ChosenRollups, files: Sequence[File]) -> bool:
-        rows = sum(file.rows for file in files)
-        return sum(file.rows for file in chosen.uncovered) >= max(UNCOVERED_ROWS_MIN, UNCOVERED_SHARE * rows)
-
-    written = list[Written]()
-
-    def write(is_chosen: IsDue, choose_files: Choose, on_month: OnMonth = lambda done, total: None) -> None:
-        written.append(_write(root, database, wait_s, is_chosen, on_point, on_month, choose_files))
-
-    steps.run_all(
-        [
-            ("the rollups of months", partial(write, is_chosen, until_yesterday, on_month)),
-            ("the rollup of today", partial(write, is_today_due, of_today)),
-            ("the ranking of paths", partial(_rank, root, database, wait_s)),
-        ]
-    )
-    return Written(sum(each.rollups for each in written), sum(each.rows for each in written))
-
-
-def write_stale(root: Root, database: duckdb.DuckDBPyConnection, wait_s: float) -> Written:
-    """Write a rollup for each month whose rollup counts files that are not in `hits` any more, after a deletion.
-
-    The old rollup still counts deleted rows. `vacuum` removes it GRACE_H hours later, like the files of `hits`.
-
-    Raises:
-        LakeBusy: another process wrote rollups for `wait_s` seconds.
-    """
-
-    def is_stale(chosen: ChosenRollups, files: Sequence[File]) -> bool:
-        has_whole = any(part.is_whole for part in chosen.parts)
-        return not has_whole and any(catalog.list_rollups(root, files[0].partition[:7]))
-
-    written = _write(root, database, wait_s, is_stale)
-    _rank(root, database, wait_s)
-    return written
-
-
-def rebuild(
+def write_due(  # noqa: PLR0913  # where, what, and how
+    hot: HotConnection,
     root: Root,
     share: Share,
+    today: date,
     wait_s: float,
+    *,
+    settle_s: float = SETTLE_S,
+    on_point: OnPoint = no_point,
     on_month: OnMonth = lambda done, total: None,
     executor: Executor = THIS_PROCESS,
 ) -> Written:
-    """Write a rollup for each month from `hits` alone, and take all others out of use.
+    """Write a rollup for each month whose rollup counts too little of it, and one for today: see `is_due`.
 
-    The executor prepares the months, and this process commits them under the lock. The others are written if one fails.
+    `settle_s` replaces SETTLE_S. `on_point` is called between the queries of a rollup in this process.
 
     Raises:
         LakeBusy: another process wrote rollups for `wait_s` seconds.
         WorkerDied: processes died with the same month again and again.
     """
-    done: list[Written] = []
+    settled_s = time.time() - settle_s
 
-    def commit(task: Month, prepared: Prepared | None) -> None:
-        with lock(root, wait_s):
-            done.append(Written(int(prepared is not None), _replace(root, task.month, prepared)))
-        on_month(len(done), len(months))
+    def due(month: str, files: Files) -> Sequence[Files]:
+        chosen = catalog.choose(root, files)
+        return [
+            each
+            for each in until_today(files, today)
+            if is_due(chosen, each, str(today), settled_s) and _has_space(root, each)
+        ]
 
-    def rank() -> None:
-        with share.database() as database:
-            _rank(root, database, wait_s)
+    with lock(hot, root, wait_s):
+        return _write(root, share, executor, due, on_month, on_point)
 
-    months = [Month(root, month, share) for month in sorted({*files_by_month(root), *catalog.list_months(root)})]
-    commits = driver.commits(executor, prepare, months, commit)
-    steps.run_all(chain(commits, [("the ranking of paths", rank)]))
-    return Written(sum(each.rollups for each in done), sum(each.rows for each in done))
+
+def write_stale(hot: HotConnection, root: Root, share: Share, today: date, wait_s: float) -> Written:
+    """Write the rollups of each month with a day whose rollup counts files that are not in `hits` any more.
+
+    The old rollup still counts deleted rows. `rollup_vacuum` removes it GRACE_H hours later, like the files of `hits`.
+
+    Raises:
+        LakeBusy: another process wrote rollups for `wait_s` seconds.
+    """
+
+    def stale(month: str, files: Files) -> Sequence[Files]:
+        parts = catalog.choose(root, files).parts
+        of_rollups = {day for rollup in catalog.list_rollups(root, month) for day in rollup.files}
+        days = of_rollups & {file.partition for file in files} - _counted_days(parts)
+        return until_today(files, today) if days or _replaced_days(parts, parts) else ()
+
+    with lock(hot, root, wait_s):
+        return _write(root, share, THIS_PROCESS, stale)
+
+
+def rebuild(
+    hot: HotConnection,
+    root: Root,
+    share: Share,
+    today: date,
+    wait_s: float,
+    on_month: OnMonth = lambda done, total: None,
+    executor: Executor = THIS_PROCESS,
+) -> Written:
+    """Write the rollups of each month from `hits` alone, and take all others out of use.
+
+    Raises:
+        LakeBusy: another process wrote rollups for `wait_s` seconds.
+        WorkerDied: processes died with the same month again and again.
+    """
+    with lock(hot, root, wait_s):
+        months = catalog.list_months(root)
+        return _write(
+            root, share, executor, lambda _, files: until_today(files, today), on_month, replaced_months=months
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Month:
-    """A month (YYYY-MM) whose rollup is prepared."""
+    """A month (YYYY-MM) with the files of each of its rollups that is written. `is_copied`: see `writer.prepare`."""
 
     root: Root
-    month: str
     share: Share
+    month: str
+    rollups: Sequence[Files]
+    is_copied: bool
 
     def __str__(self) -> str:
         return f"the rollup of {self.month}"
 
 
-def prepare(task: Month) -> Prepared | None:
-    """Write the files of a rollup of a month from the newest version of `hits`; return None if it has no hits."""
-    files = files_by_month(task.root).get(task.month, ())
-    if not files:
-        return None
+def prepare(task: Month, on_point: OnPoint = no_point) -> list[Prepared]:
+    """Write the files of the rollups of a month, which no reader uses before `writer.commit`."""
     with task.share.database() as database:
-        return writer.prepare(task.root, database, task.month, files, is_copied=False)
-
-
-def _replace(root: Root, month: str, prepared: Prepared | None) -> int:
-    """Commit a rollup, take all others of its month out of use, and return the number of rows that it counts."""
-    new = writer.commit(root, prepared) if prepared else None
-    for folder in catalog.list_folders(root, month):
-        if new is None or folder != new.folder:
-            _take_out_of_use(folder)
-    catalog.change_written_key(root)
-    return new.rows if new else 0
-
-
-def is_due(chosen: ChosenRollups, files: Sequence[File], *, current_month: str, settled_s: float) -> bool:
-    """Return whether a month needs a new rollup. `chosen` is the coverage of the month's `files`.
-
-    It needs one if many rows are uncovered; if rollups of single days are to be merged; or if files that were last
-    written before `settled_s` (seconds since 1970) are uncovered, in a month that has ended or on a day that the rollup
-    counts and that was replaced since.
-    """
-    if len(chosen.parts) > (PARTS_MAX if files[0].partition[:7] >= current_month else 1):
-        return True
-    uncovered_rows = sum(file.rows for file in chosen.uncovered)
-    if uncovered_rows >= max(UNCOVERED_ROWS_MIN, UNCOVERED_SHARE * sum(file.rows for file in files)):
-        return True
-    if any(file.partition[:7] < current_month and _written_s(file) <= settled_s for file in chosen.uncovered):
-        return True
-    counted = {day for part in chosen.parts for day in part.days}
-    replaced = {day for part in chosen.parts for day in part.rollup.files.keys() - counted}
-    return any(
-        all(_written_s(file) <= settled_s for file in chosen.uncovered if file.partition == day) for day in replaced
-    )
+        return [
+            writer.prepare(task.root, database, task.month, files, on_point, is_copied=task.is_copied)
+            for files in task.rollups
+        ]
 
 
 def _write(
     root: Root,
-    database: duckdb.DuckDBPyConnection,
-    wait_s: float,
-    is_chosen: IsDue,
-    on_point: OnPoint = lambda point: None,
+    share: Share,
+    executor: Executor,
+    choose: Choose,
     on_month: OnMonth = lambda done, total: None,
-    choose_files: Choose = lambda files: files,
+    on_point: OnPoint = no_point,
+    replaced_months: Sequence[str] | None = None,
 ) -> Written:
-    """Write a rollup for each month for which `is_chosen` is true, one month at a time under the lock.
+    """Write the rollups that `choose` returns, and the ranking of paths. The caller has the lock.
 
-    `choose_files` returns the files of a month that the rollup counts. The other months are written if one fails, such
-    as for a damaged file: see `steps.run_all`.
+    The executor prepares the rollups of a month, and this process commits them. The other months are written if one
+    fails, such as for a damaged file: see `steps.run_all`. With `replaced_months`, all older rollups of these months
+    and of the written ones are taken out of use.
     """
-    done = Written(0, 0)
+    done = list[int]()
 
-    def write(number: int, month: str) -> None:
-        nonlocal done
-        with lock(root, wait_s):
-            files = choose_files(files_by_month(root).get(month, []))
-            if files and is_chosen(catalog.choose(root, files), files):  # still, after the wait for the lock
-                rollup = writer.write(root, database, month, files, on_point)
-                done = Written(done.rollups + 1, done.rows + rollup.rows)
-        on_month(number, len(months))
+    def tasks() -> Iterator[Month]:
+        for month in months:  # its files are listed when it is taken: others may compact and delete them while it waits
+            yield Month(root, share, month, choose(month, files_by_month(root).get(month, ())), replaced_months is None)
 
-    months = [
-        month
-        for month, of_month in sorted(files_by_month(root).items())
-        if (files := choose_files(of_month))
-        and is_chosen(catalog.choose(root, files), files)
-        and _has_space(root, files)
-    ]
-    numbered = enumerate(months, start=1)
-    steps.run_all((f"the rollup of {month}", partial(write, number, month)) for number, month in numbered)
-    return done
+    def commit(task: Month, prepared: Sequence[Prepared]) -> None:
+        new = [writer.commit(root, each, on_point) for each in prepared]
+        if replaced_months is not None:
+            for folder in set(catalog.list_folders(root, task.month)) - {each.folder for each in new}:
+                catalog.take_out_of_use(folder)
+            catalog.change_written_key(root)
+        done.extend(each.rows for each in new)
+
+    chosen = (month for month, files in files_by_month(root).items() if choose(month, files))
+    months = sorted({*chosen, *(replaced_months or ())})
+    function = partial(prepare, on_point=on_point)
+    commits = driver.commits(executor, function, tasks(), commit, lambda number: on_month(number, len(months)))
+    steps.run_all(chain(commits, [("the ranking of paths", partial(_rank, root, share))]))
+    return Written(len(done), sum(done))
 
 
-def _rank(root: Root, database: duckdb.DuckDBPyConnection, wait_s: float) -> None:
+def until_today(files: Files, today: date) -> Sequence[Files]:
+    """Return the files of a month without those of today, and these: each of the two, if any, has a rollup of its own.
+
+    The month so far is therefore not written again for each part of today.
+    """
+    of_today = [file for file in files if file.partition == today.isoformat()]
+    return [each for each in ([file for file in files if file.partition != today.isoformat()], of_today) if each]
+
+
+def is_due(chosen: ChosenRollups, files: Files, today: str, settled_s: float) -> bool:
+    """Return whether files of a month need a new rollup: see `until_today`. `chosen` is the coverage of the month.
+
+    They need one if many rows are uncovered. Files before today also need one if rollups of single days are to be
+    merged; or if files that were last written before `settled_s` (seconds since 1970) are uncovered, in a month that
+    has ended or on a day that a rollup counts and that was replaced since.
+    """
+    days = {file.partition for file in files}
+    uncovered = [file for file in chosen.uncovered if file.partition in days]
+    if sum(file.rows for file in uncovered) >= max(
+        UNCOVERED_ROWS_MIN, UNCOVERED_SHARE * sum(each.rows for each in files)
+    ):
+        return True
+    if today in days:
+        return False
+    has_ended = files[0].partition[:7] < today[:7]
+    parts = [part for part in chosen.parts if part.rollup.files.keys() != {today}]
+    if len(parts) > (1 if has_ended else PARTS_MAX):
+        return True
+    if has_ended and any(_written_s(file) <= settled_s for file in uncovered):
+        return True
+    return any(
+        all(_written_s(file) <= settled_s for file in uncovered if file.partition == day)
+        for day in _replaced_days(parts, chosen.parts)
+    )
+
+
+def _replaced_days(parts: Sequence[Part], counting: Sequence[Part]) -> set[str]:
+    """Return the days of the rollups of `parts` that no part of `counting` counts: their files were replaced."""
+    return {day for part in parts for day in part.rollup.files} - _counted_days(counting)
+
+
+def _counted_days(parts: Sequence[Part]) -> set[str]:
+    return {day for part in parts for day in part.days}
+
+
+def _rank(root: Root, share: Share) -> None:
     """Write the ranking of the rollups that readers use now."""
     if catalog.list_months(root):
-        with lock(root, wait_s):
-            files = chain.from_iterable(files_by_month(root).values())
+        files = chain.from_iterable(files_by_month(root).values())
+        with share.database() as database:
             ranked.write(root, database, catalog.choose(root, [*files]).parts)
 
 
-def _has_space(root: Root, files: Sequence[File]) -> bool:
+def _has_space(root: Root, files: Files) -> bool:
     """Return whether the disk has space for a rollup and its intermediate results, beside new hits."""
     return disk_space.free_bytes(root.local) >= disk_space.MARGIN_BYTES + SPACE_SHARE * sum(file.size for file in files)
 
 
 @contextmanager
-def lock(root: Root, wait_s: float) -> Iterator[None]:
+def lock(hot: HotConnection, root: Root, wait_s: float) -> Iterator[None]:
+    """Lock the rollups for one writer across all processes of this machine, and across all nodes with one hot log.
+
+    Raises:
+        LakeBusy: another process or node had the lock for `wait_s` seconds.
+    """
     folder = root / catalog.FOLDER
     folder.make_folder()
-    with write_lock(folder.local, wait_s):
+    with write_lock(folder.local, wait_s), rollups_lock(hot, wait_s):
         yield
 
 
-def files_by_month(root: Root) -> Mapping[str, Sequence[File]]:
+def files_by_month(root: Root) -> dict[str, list[File]]:
     """Return the files of the newest version of `hits`."""
     by_month: defaultdict[str, list[File]] = defaultdict(list)
     for file in delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE):
@@ -270,9 +270,3 @@ def files_by_month(root: Root) -> Mapping[str, Sequence[File]]:
 def _written_s(file: File) -> float:
     """Return the time at which a file was written, in seconds since 1970; 0 if the file is missing."""
     return roots.modified_s(file.path)
-
-
-def _take_out_of_use(folder: Root) -> None:
-    """Make a rollup garbage, so that no reader chooses it from now on."""
-    (folder / catalog.COVERAGE).unlink(missing_ok=True)
-    folder.sync()

@@ -24,7 +24,6 @@ from warehouse.errors import DataIncomplete, LakeBusy, LakeUnreachable, Warehous
 from warehouse.hotlog import batches, disk_space, retention
 from warehouse.hotlog.connection import HOT_LOG_ERRORS, HotConnection, HotLogPlace
 from warehouse.integrity import durability
-from warehouse.integrity.lake_lock import rollups_lock
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
 from warehouse.lake.roots import Root
@@ -95,7 +94,7 @@ class Scheduler:
         self._hot = batches.connect(plan.hot_log)
         # Requests use a second connection: the first one is blocked while the thread waits for a lock.
         self._read_hot = batches.connect(plan.hot_log)
-        self._database = engine.connect(plan.run / "spill")
+        self._share = engine.Share(plan.run / "spill")
         self._compaction = engine.Share(plan.run / "spill", len(os.sched_getaffinity(0)), COMPACTION_MEMORY)
         tasks = (  # a load makes the compaction due
             Task(COMPACTION, math.inf, RETRY_S, self._compact_crowded, tried_s=0),
@@ -123,7 +122,6 @@ class Scheduler:
                 self._thread.join()
                 self._load_last()
         finally:
-            self._database.close()
             self._read_hot.close()
             self._hot.close()
 
@@ -251,10 +249,10 @@ class Scheduler:
 
     def _write_rollups(self, now: datetime) -> bool:
         """Write the rollups that are due, and remove unused ones. Loads run in between."""
-        with suppress(LakeBusy, Stopping), rollups_lock(self._hot, wait_s=0):  # or another process writes them
-            between = self._between_queries
-            write = partial(rollups.write_due, self._lake, self._database, now.date(), wait_s=0, on_point=between)
-            removal = partial(rollup_vacuum.vacuum, self._lake, wait_s=0)
+        with suppress(LakeBusy, Stopping):  # or another process writes them
+            today, between = now.date(), self._between_queries
+            write = partial(rollups.write_due, self._hot, self._lake, self._share, today, 0, on_point=between)
+            removal = partial(rollup_vacuum.vacuum, self._hot, self._lake, 0)
             steps.run_all([("the new rollups", write), ("the removal of unused rollups", removal)])
             return True
         return False
@@ -278,7 +276,7 @@ class Scheduler:
     def _remove_old(self, now: datetime) -> None:
         """Delete hits past the retention and event ids older than seven days, unless the clock has jumped."""
         root, now_s, plan = self._lake, now.timestamp(), self._plan
-        if not clock.observe(root.local, now_s, partial(first_trusted_s, root, self._database, now_s)).is_trusted:
+        if not clock.observe(root.local, now_s, partial(first_trusted_s, root, self._share, now_s)).is_trusted:
             LOG.warning(clock.warning(root.local))
             return
         tasks: list[steps.Step] = [("the deletion of event ids", partial(plan.delete_ids, self._hot, now_s))]
@@ -286,12 +284,9 @@ class Scheduler:
             erase = partial(erase_before, self._hot, root, now.date(), days, VACUUM_WAIT_S)
             logs = partial(plan.delete_logs, self._hot, now.date() - timedelta(days=days))
             tasks += [("the deletion of hits", erase), ("the deletion of old logs from the ledger", logs)]
-            tasks.append(("the rollups of deleted hits", self._write_stale_rollups))
+            stale = partial(rollups.write_stale, self._hot, root, self._share, now.date(), VACUUM_WAIT_S)
+            tasks.append(("the rollups of deleted hits", stale))
         steps.run_all(tasks, steps.is_outage)
-
-    def _write_stale_rollups(self) -> None:
-        with rollups_lock(self._hot, VACUUM_WAIT_S):
-            rollups.write_stale(self._lake, self._database, VACUUM_WAIT_S)
 
 
 def _release_memory(_: datetime) -> bool:

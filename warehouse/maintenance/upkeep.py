@@ -3,14 +3,17 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import date
+from functools import partial
 
 from warehouse.batch import steps
+from warehouse.batch.driver import THIS_PROCESS, Executor
 from warehouse.hotlog.connection import HotConnection
-from warehouse.integrity.lake_lock import rollups_lock
 from warehouse.lake.roots import Root
-from warehouse.maintenance import compact, rollup_vacuum
+from warehouse.maintenance import compact, rollup_vacuum, rollups
 from warehouse.maintenance.compact import Compacted
 from warehouse.maintenance.rollups import OnMonth, Written
+from warehouse.query.engine import Share
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,18 +24,21 @@ class Upkeep:
     rollups: int
 
 
-def run(
+def run(  # noqa: PLR0913  # where, what, and how
     hot: HotConnection,
     root: Root,
+    share: Share,
+    today: date,
     wait_s: float,
-    compact_all: Callable[[], Compacted],
-    write_due: Callable[..., Written],
     progress: Callable[[], AbstractContextManager[OnMonth]],
+    *,
+    executor: Executor = THIS_PROCESS,
+    between: Callable[[], object] = lambda: None,
 ) -> Upkeep:
-    """Compact the lake by `compact_all`, write rollups by `write_due`, and delete unused files and rollups.
+    """Compact the lake, write the rollups that are due, and delete unused files and rollups.
 
     Each step runs, also if one before it failed, unless it would fail for the same reason: see `steps.run_all`.
-    `write_due` is called with `on_month`, which `progress` yields.
+    `progress` yields the function that is called after each month of rollups. Other parameters: see `compact.compact`.
 
     Raises:
         ExceptionGroup: several partitions or steps failed.
@@ -40,19 +46,19 @@ def run(
     done: list[Compacted] = []
     written: list[Written] = []
 
-    def write_rollups() -> None:
-        with progress() as on_month, rollups_lock(hot, wait_s):
-            written.append(write_due(on_month=on_month))
+    def merge() -> None:
+        done.append(compact.compact(hot, root, share, wait_s, executor=executor, between=between))
 
-    def remove_rollups() -> None:
-        with rollups_lock(hot, wait_s):
-            rollup_vacuum.vacuum(root, wait_s)
+    def write_rollups() -> None:
+        with progress() as on_month:
+            due = rollups.write_due(hot, root, share, today, wait_s, settle_s=0, on_month=on_month, executor=executor)
+        written.append(due)
 
     tasks: list[steps.Step] = [
-        ("the compaction", lambda: done.append(compact_all())),
+        ("the compaction", merge),
         ("the new rollups", write_rollups),
-        ("the removal of unused files", lambda: compact.vacuum(hot, root, wait_s)),
-        ("the removal of unused rollups", remove_rollups),
+        ("the removal of unused files", partial(compact.vacuum, hot, root, wait_s)),
+        ("the removal of unused rollups", partial(rollup_vacuum.vacuum, hot, root, wait_s)),
     ]
     steps.run_all(tasks, steps.is_of_lake)
     return Upkeep(done[0], written[0].rollups)

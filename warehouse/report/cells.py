@@ -111,8 +111,8 @@ def select(snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, columns: Co
 
 
 def relation_of(number: int) -> str:
-    """Return the name of the relation of shared rows, which a statement reads from memory or from files."""
-    return f"<rows {number}>"
+    """Return the name of the relation of shared rows: a table in memory, or a view of files."""
+    return f"rows_{number}"
 
 
 def files_of(files: Sequence[File], time_range: TimeRange) -> list[File]:

@@ -43,6 +43,8 @@ METADATA_BYTES_MAX = 64 * 1024 * 1024
 METADATA_CHECKED_EVERY = 1_000
 """Number of fast statements after which this memory is read, which takes 1 ms."""
 METADATA_BYTES = "SELECT memory_usage_bytes FROM duckdb_memory() WHERE tag = 'OBJECT_CACHE'"
+Relations = Mapping[str, pa.Table | str]
+"""Tables in memory, and table functions, by the names that a statement has for them."""
 _BATCH = "FROM report WHERE rowid >= ? AND rowid < ?"
 
 
@@ -100,12 +102,11 @@ class Statements:
             SlowReport: the statement is slow, and the caller accepts only a fast report.
             SpillFull
         """
-        sql, tables = self._with_shared(scope, chosen, sql)
-        tables |= {"hot": snapshot.hot, **(more or {})}
+        relations = {**self._relations(snapshot, scope, chosen), **(more or {})}
         if not chosen.is_slow:
-            with suppress(duckdb.OutOfMemoryException), self._cursor(scope, tables, is_slow=False) as cursor:
+            with suppress(duckdb.OutOfMemoryException), self._cursor(scope, relations, is_slow=False) as cursor:
                 return engine.fetch(cursor, sql, chosen.bound | values)
-        with self._cursor(scope, tables, is_slow=True) as cursor:
+        with self._cursor(scope, relations, is_slow=True) as cursor:
             return engine.fetch(cursor, sql, chosen.bound | values)
 
     def batches(
@@ -120,9 +121,9 @@ class Statements:
     def _spilled(
         self, snapshot: Snapshot, scope: Scope, chosen: Cells, sql: str, batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
-        sql, tables = self._with_shared(scope, chosen, sql)
+        relations = self._relations(snapshot, scope, chosen)
         with self._slow.cursor() as cursor:  # a temporary table belongs to its cursor
-            _register(cursor, tables | {"hot": snapshot.hot})
+            _register(cursor, relations)
             with self._turn(scope.project), engine.interruptible(cursor):
                 cursor.execute(f"CREATE TEMP TABLE report AS {sql}", chosen.bound)
             for start in count(step=batch_rows):
@@ -133,16 +134,14 @@ class Statements:
                 yield from rows.to_batches()
 
     @contextmanager
-    def _cursor(
-        self, scope: Scope, tables: Mapping[str, pa.Table], *, is_slow: bool
-    ) -> Iterator[duckdb.DuckDBPyConnection]:
+    def _cursor(self, scope: Scope, relations: Relations, *, is_slow: bool) -> Iterator[duckdb.DuckDBPyConnection]:
         if is_slow:
             with self._turn(scope.project), engine.interruptible_cursor(self._slow) as cursor:
-                _register(cursor, tables)
+                _register(cursor, relations)
                 yield cursor
         else:
             with engine.reader(self.fast) as cursor:
-                _register(cursor, tables)
+                _register(cursor, relations)
                 yield cursor
             if next(self._read) % METADATA_CHECKED_EVERY == 0:
                 self._bound_metadata()
@@ -153,18 +152,17 @@ class Statements:
         if size > METADATA_BYTES_MAX:
             self.fast = _connect_fast(self._spill)  # the last cursor of the other one closes it
 
-    def _with_shared(self, scope: Scope, chosen: Cells, sql: str) -> tuple[str, dict[str, pa.Table]]:
-        """Return a statement with its shared rows filled in, and the tables in memory that it names."""
-        tables = dict[str, pa.Table]()
+    def _relations(self, snapshot: Snapshot, scope: Scope, chosen: Cells) -> Relations:
+        """Return the relations that a statement names: the waiting rows, and shared rows, if few, in memory."""
+        relations: dict[str, pa.Table | str] = {"hot": snapshot.hot}
         for number, rows in enumerate(chosen.shared):
-            relation = engine.rows(HITS_TABLE, rows.files)
+            name = cells.relation_of(number)
+            relations[name] = engine.rows(HITS_TABLE, rows.files)
             with suppress(duckdb.OutOfMemoryException):
                 table = self.cached(("rows", scope.project, rows), partial(self._read_shared, scope, rows))
                 if table.num_rows <= SHARED_ROWS_MAX:
-                    relation = f"rows_{number}"
-                    tables[relation] = table
-            sql = sql.replace(cells.relation_of(number), relation)
-        return sql, tables
+                    relations[name] = table
+        return relations
 
     def _read_shared(self, scope: Scope, rows: SharedRows) -> pa.Table:
         """Return shared rows, or columns of no more than the first ones if there are more than SHARED_ROWS_MAX."""
@@ -216,9 +214,12 @@ def _connect_fast(spill: Path) -> duckdb.DuckDBPyConnection:
     return database
 
 
-def _register(cursor: duckdb.DuckDBPyConnection, tables: Mapping[str, pa.Table]) -> None:
-    for name, table in tables.items():
-        cursor.register(name, table)
+def _register(cursor: duckdb.DuckDBPyConnection, relations: Relations) -> None:
+    for name, relation in relations.items():
+        if isinstance(relation, str):
+            cursor.execute(f"CREATE TEMP VIEW {name} AS FROM {relation}")
+        else:
+            cursor.register(name, relation)
 
 
 def without_waiting(snapshot: Snapshot) -> Snapshot:

@@ -140,6 +140,12 @@ def change_written_key(root: Root) -> None:
     os.utime(root.local / FOLDER)
 
 
+def take_out_of_use(folder: Root) -> None:
+    """Make a rollup garbage, so that no reader chooses it from now on."""
+    (folder / COVERAGE).unlink(missing_ok=True)
+    folder.sync()
+
+
 def list_rollups(root: Root, month: str) -> Iterator[Rollup]:
     """Yield the rollups of a month (YYYY-MM) that can be read, in no particular order."""
     for folder in list_folders(root, month):

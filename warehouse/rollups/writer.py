@@ -24,6 +24,12 @@ from warehouse.rollups.cubes import write_rows
 
 OnPoint = Callable[[str], None]
 """Function that is called with the name of each point (see POINTS) at which a crash would leave a different state."""
+
+
+def no_point(point: str) -> None:
+    """Do nothing at a point."""
+
+
 WRITTEN = tuple(sorted(CUBES, key=lambda cube: cube.base is not None))
 """Cubes in the order in which they are written: first those that are counted from `hits`, then their sums."""
 POINTS = (
@@ -43,33 +49,18 @@ class Prepared:
     record: Record
 
 
-def write(
-    root: Root,
-    database: duckdb.DuckDBPyConnection,
-    month: str,
-    files: Sequence[File],
-    on_point: OnPoint = lambda point: None,
-    *,
-    is_copied: bool = True,
-) -> Rollup:
-    """Write a rollup of all `files` of a month (YYYY-MM) of `hits`, and return it. At least one file is required.
-
-    If `is_copied`, the valid days of the rollup that a reader would use are copied, and only other files are counted.
-    """
-    return commit(root, prepare(root, database, month, files, on_point, is_copied=is_copied), on_point)
-
-
 def prepare(
     root: Root,
     database: duckdb.DuckDBPyConnection,
     month: str,
     files: Sequence[File],
-    on_point: OnPoint = lambda point: None,
+    on_point: OnPoint = no_point,
     *,
     is_copied: bool = True,
 ) -> Prepared:
-    """Write the Parquet files of a rollup into a new folder, and return them. Parameters: see `write`.
+    """Write the Parquet files of a rollup of all `files` of a month (YYYY-MM) of `hits`, at least one, and return them.
 
+    If `is_copied`, the valid days of the rollup that a reader would use are copied, and only other files are counted.
     Each call has a folder of its own: a repeated call does not meet the files of the first one.
     """
     chosen = catalog.choose(root, files) if is_copied else ChosenRollups((), tuple(files))
@@ -87,7 +78,7 @@ def prepare(
     return Prepared(folder, record)
 
 
-def commit(root: Root, prepared: Prepared, on_point: OnPoint = lambda point: None) -> Rollup:
+def commit(root: Root, prepared: Prepared, on_point: OnPoint = no_point) -> Rollup:
     """Write the `coverage.json` of a rollup, so that readers use it, and return the rollup."""
     try:
         on_point("before coverage")

@@ -5,6 +5,7 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from tests.warehouse.rollups.writing import write_rollup
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.columns.filters import Filters
 from warehouse.lake.delta_table import HITS_TABLE
@@ -13,7 +14,7 @@ from warehouse.query.snapshot import SnapshotReader
 from warehouse.query.time_range import TimeRange
 from warehouse.report import cells
 from warehouse.report.statements import Statements
-from warehouse.rollups import catalog, check, writer
+from warehouse.rollups import catalog, check
 
 HOUR = timedelta(hours=1)
 SCOPE = cells.Scope("site", TimeRange(datetime(2026, 9, 1, tzinfo=UTC), NOON), Filters())
@@ -26,7 +27,7 @@ def main() -> None:
         site.post(view(ts=NOON - 10 * DAY, **html), view(ts=NOON + HOUR, **markdown))
         site.load()
         files = site.state(HITS_TABLE).files
-        writer.write(site.root, site.database, "2026-09", files)
+        write_rollup(site.root, site.database, "2026-09", files)
         site.post(view(ts=NOON - HOUR, **markdown))
         with closing(SnapshotReader(site.hot_log, site.root)) as reader:
             snapshot = reader.take()

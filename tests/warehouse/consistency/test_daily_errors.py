@@ -122,7 +122,7 @@ def test_erasures_remove_errors_on_days_without_a_page_view_too(site: Site) -> N
     site.load()
     assert erase.erase_before(site.hot, site.root, NOON.date(), 10, 0) == 0
     assert errors_of(site) == expected([error(0), error(3)])
-    erase.erase_project(site.hot, site.root, site.database, "site", 0)
+    erase.erase_hits(site.hot, site.root, site.share, erase.Chosen("site"), 0)
     assert [row["project_id"] for row in site.stored(DAILY_ERRORS_TABLE)] == ["other"]
     site.close()
 

@@ -31,13 +31,15 @@ RANGES = ((FIRST, None), (NOON - 20 * DAY, NOON), (NOON - 1.5 * DAY, NOON + 0.5 
 Rewrite = Callable[[Site, catch_up.OnPoint], object]
 REWRITES: dict[str, Rewrite] = {
     "reclassify": lambda site, on_point: run_reclassify(site.hot, site.root, site.share, 0, on_point),
-    "project": lambda site, on_point: erase.erase_project(site.hot, site.root, site.database, "goes", 0, on_point),
+    "project": lambda site, on_point: erase.erase_hits(
+        site.hot, site.root, site.share, erase.Chosen("goes"), 0, on_point
+    ),
     "days": lambda site, on_point: erase.erase_before(site.hot, site.root, date(2026, 9, 15), 10, 0, on_point),
 }
 KILLED = {
     "reclassify": "from tests.warehouse.maintenance.reclassification.steps import run_reclassify\n"
     "run_reclassify(hot, root, share, 10, on_point)",
-    "project": 'erase.erase_project(hot, root, database, "goes", 10, on_point)',
+    "project": 'erase.erase_hits(hot, root, share, erase.Chosen("goes"), 10, on_point)',
 }
 
 

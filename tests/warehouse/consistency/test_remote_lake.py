@@ -74,15 +74,15 @@ def test_answers_equal_those_of_a_local_lake(local: Site, remote: Site) -> None:
         site.load()
         site.compact()
         compact.vacuum(site.hot, site.root, 0)
-        expected = rollups.write_due(site.root, site.database, TODAY, 0, settle_s=0).rows
+        expected = rollups.write_due(site.hot, site.root, site.share, TODAY, 0, settle_s=0).rows
         site.post(*some_rows(80, 5))
     assert expected == 81
     assert answers(remote) == answers(local)
     for site in (local, remote):
         site.load()
-        assert erase.erase_project(site.hot, site.root, site.database, "site-2", 0) == 1
-        rollups.write_stale(site.root, site.database, 0)
-        rollup_vacuum.vacuum(site.root, 0)
+        assert erase.erase_hits(site.hot, site.root, site.share, erase.Chosen("site-2"), 0) == 1
+        rollups.write_stale(site.hot, site.root, site.share, TODAY, 0)
+        rollup_vacuum.vacuum(site.hot, site.root, 0)
     result = answers(remote)
     assert result == answers(local)
     assert (result[-1], len(result[3])) == ([], 12)
@@ -118,7 +118,7 @@ def test_vacuum_evicts_files_that_another_machine_deleted(remote: Site) -> None:
 def test_local_lake_is_moved_by_copying_its_files(local: Site, bucket: str) -> None:
     local.post(*some_rows(0, 10))
     local.load()
-    rollups.write_due(local.root, local.database, TODAY, 0, settle_s=0)
+    rollups.write_due(local.hot, local.root, local.share, TODAY, 0, settle_s=0)
     local.stage(some_rows(10, 10))
     expected = answers(local)
     folder = local.hot_log.parent
@@ -174,7 +174,7 @@ def test_report_after_a_load_lists_no_rollup_again(
         with closing(Site(tmp_path, root=root)) as site, closing(site.reports()) as reports:
             site.post(*some_rows(0, 10), view(ts=NOON - 40 * DAY))
             site.load()
-            assert rollups.write_due(root, site.database, TODAY, 0, settle_s=0).rollups == 2
+            assert rollups.write_due(site.hot, root, site.share, TODAY, 0, settle_s=0).rollups == 2
             totals, lists = [], []
             for number in (0, 1, 2):
                 site.post(view(f"/new-{number}"))
@@ -287,6 +287,6 @@ def test_rollup_of_a_killed_writer_is_ignored_and_its_folder_removed(remote: Sit
     folder = catalog.month_folder(remote.root, "2026-09") / "killed"
     (folder / "paths.parquet").write(b"part")
     assert list(catalog.list_rollups(remote.root, "2026-09")) == []
-    assert rollups.write_due(remote.root, remote.database, TODAY, 0, settle_s=0).rollups == 1
+    assert rollups.write_due(remote.hot, remote.root, remote.share, TODAY, 0, settle_s=0).rollups == 1
     (part,) = catalog.choose(remote.root, remote.state(HITS_TABLE).files).parts
     assert part.is_whole

@@ -86,7 +86,7 @@ def test_loads_compactions_rollups_and_deletions_write_small_groups(site: Site) 
     assert largest(hits) <= limit
     site.compact()
     monthly.rebuild(site.root, site.share, 0)
-    erase.erase_project(site.hot, site.root, site.database, "another", 0)
+    erase.erase_hits(site.hot, site.root, site.share, erase.Chosen("another"), 0)
     deleted = delta_table.delete(site.table(delta_table.HITS_TABLE), "path < '/000001'", 4_000)
     assert deleted == 1
     assert max(map(largest, (hits, site.root / "rollups"))) <= limit

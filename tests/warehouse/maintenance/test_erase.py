@@ -25,7 +25,7 @@ SECRET = "/only-in-the-deleted-project"
 
 
 def erase_project(site: Site, project: str) -> int:
-    return erase.erase_project(site.hot, site.root, site.database, project, 0)
+    return erase.erase_hits(site.hot, site.root, site.share, erase.Chosen(project), 0)
 
 
 def erase_before(site: Site, days: int) -> int:
@@ -94,15 +94,15 @@ def test_chosen_days_and_paths_are_counted_and_deleted_and_all_others_stay(
     hot = [view("/old/hot", ts=NOON + 3 * DAY)]
     site.post(*hot)
     removed = [row for row in rows + hot if row["project_id"] == "site" and row["path"] in gone]
-    counted = erase.count(site.hot, site.root, site.database, chosen, 0)
+    counted = erase.count(site.hot, site.root, site.share, chosen, 0)
     assert sum(each.hits + each.errors for each in counted) == len(removed)
     assert {each.day for each in counted} == {row["ts"].date() for row in removed}
     views = [row for row in removed if row["status"] != 404]
-    assert erase.erase_hits(site.hot, site.root, site.database, chosen, 0) == len(views)
+    assert erase.erase_hits(site.hot, site.root, site.share, chosen, 0) == len(views)
     stayed = [row for row in rows + hot if row not in removed]
     assert site.daily_views() == Counter(key(row) for row in stayed if row["status"] != 404)
     assert len(site.stored(delta_table.DAILY_ERRORS_TABLE)) == ("/failed" not in gone)
-    assert erase.count(site.hot, site.root, site.database, chosen, 0) == []
+    assert erase.count(site.hot, site.root, site.share, chosen, 0) == []
     assert site.faults() == []
 
 
@@ -219,12 +219,12 @@ def test_rows_of_a_later_project_with_the_id_that_another_node_stores_meanwhile_
             delta_table.append(site.table(delta_table.HITS_TABLE), rows, "another node", checks)
 
     with pytest.raises(ProjectGone, match="another process has deleted project 'site'"):
-        erase.erase_project(site.hot, site.root, site.database, "site", 0, require_same=require_same)
+        erase.erase_hits(site.hot, site.root, site.share, erase.Chosen("site"), 0, require_same=require_same)
     assert Counter(row["path"] for row in site.stored(delta_table.HITS_TABLE))["/new"] == 2
     assert checks == 2
 
 
-PROJECT = 'erase.erase_project(hot, root, database, "goes", 10, on_point)'
+PROJECT = 'erase.erase_hits(hot, root, share, erase.Chosen("goes"), 10, on_point)'
 DAYS = "from datetime import date\nerase.erase_before(hot, root, date(2026, 9, 15), 10, 10, on_point)"
 
 

@@ -17,15 +17,18 @@ from tests import temporary
 from tests.rounds import rounds
 from tests.warehouse.batch.tasks import DyingProcesses
 from tests.warehouse.rollups.counted import cells, stored
+from tests.warehouse.rollups.writing import write_rollup
 from tests.warehouse.site import DAY, NOON, Row, Site, die_at, some_rows, view
+from warehouse.columns.filters import Filters
 from warehouse.errors import LakeBusy
 from warehouse.lake import delta_table
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.lake.lock import write_lock
 from warehouse.lake.roots import LocalPath
 from warehouse.maintenance import compact, rollup_vacuum, rollups
-from warehouse.maintenance.erase import erase_before, erase_project
+from warehouse.maintenance.erase import Chosen, erase_before, erase_hits
 from warehouse.maintenance.rollups import Written
+from warehouse.report.results import Query
 from warehouse.rollups import catalog, ranked, writer
 from warehouse.rollups.catalog import ChosenRollups, Part, Rollup
 
@@ -45,7 +48,7 @@ def add(site: Site, *rows: Row) -> None:
 
 
 def write_due(site: Site, today: date = MONTH_LATER, settle_s: float = 0) -> Written:
-    return rollups.write_due(site.root, site.database, today, 0, settle_s)
+    return rollups.write_due(site.hot, site.root, site.share, today, 0, settle_s=settle_s)
 
 
 def chosen(site: Site) -> ChosenRollups:
@@ -94,7 +97,7 @@ def is_due(tmp_path: Path, files: list[File], *covered: str, current_month: str 
     parts = (Part(rollup, days, is_whole=bool(days)),) if covered else ()
     uncovered = tuple(file for file in files if not days or Path(file.path).name not in covered)
     now_s = time.time()
-    return rollups.is_due(ChosenRollups(parts, uncovered), files, current_month=current_month, settled_s=now_s - 600)
+    return rollups.is_due(ChosenRollups(parts, uncovered), files, f"{current_month}-30", now_s - 600)
 
 
 @pytest.mark.parametrize(("rows", "due"), [(99_999, False), (100_000, True)])
@@ -168,15 +171,15 @@ def test_deleted_project_leaves_no_trace_an_hour_later(site: Site) -> None:
     secret = [view(f"/secret-{number}", NOON + number % 3 * DAY, project_id="other") for number in range(9)]
     add(site, *some_rows(0, 20), *secret)
     write_due(site)
-    erase_project(site.hot, site.root, site.database, "other", 0)
-    assert rollups.write_stale(site.root, site.database, 0) == Written(rollups=1, rows=20)
+    erase_hits(site.hot, site.root, site.share, Chosen("other"), 0)
+    assert rollups.write_stale(site.hot, site.root, site.share, MONTH_LATER, 0) == Written(rollups=1, rows=20)
     check(site, some_rows(0, 20))
     old = folders(site) - in_use(site)
-    rollup_vacuum.vacuum(site.root, 0)
+    rollup_vacuum.vacuum(site.hot, site.root, 0)
     assert folders(site) > old
     site.age()
     compact.vacuum(site.hot, site.root, 0)
-    rollup_vacuum.vacuum(site.root, 0)
+    rollup_vacuum.vacuum(site.hot, site.root, 0)
     assert folders(site) == in_use(site)
     contents = [path.read_bytes() for path in site.root.rglob("*.parquet")]
     assert contents
@@ -190,7 +193,7 @@ def test_retention_removes_the_days_from_the_rollup(site: Site) -> None:
     write_due(site)
     erase_before(site.hot, site.root, NOON.date() + timedelta(days=11), 10, 0)
     assert part(site).days == {"2026-09-16", "2026-09-17"}
-    assert rollups.write_stale(site.root, site.database, 0).rollups == 1
+    assert rollups.write_stale(site.hot, site.root, site.share, MONTH_LATER, 0).rollups == 1
     check(site, [row for row in rows if row["ts"].date() > NOON.date()])
 
 
@@ -198,12 +201,12 @@ def test_rollup_of_a_deleted_month_is_removed_with_its_files(site: Site) -> None
     add(site, view())
     write_due(site)
     erase_before(site.hot, site.root, NOON.date() + timedelta(days=365), 10, 0)
-    rollups.write_stale(site.root, site.database, 0)
-    rollup_vacuum.vacuum(site.root, 0)
+    rollups.write_stale(site.hot, site.root, site.share, MONTH_LATER, 0)
+    rollup_vacuum.vacuum(site.hot, site.root, 0)
     assert len(folders(site)) == 2
     site.age()
     compact.vacuum(site.hot, site.root, 0)
-    rollup_vacuum.vacuum(site.root, 0)
+    rollup_vacuum.vacuum(site.hot, site.root, 0)
     assert folders(site) == set()
     assert catalog.list_months(site.root) == []
 
@@ -215,17 +218,63 @@ def test_reader_of_an_older_snapshot_can_use_the_older_rollup_for_an_hour(site: 
     add(site, view())
     site.compact()
     write_due(site)
-    rollup_vacuum.vacuum(site.root, 0)
+    rollup_vacuum.vacuum(site.hot, site.root, 0)
     (older,) = catalog.choose(site.root, before).parts
     assert older.is_whole
     assert stored(older.rollup) == cells(some_rows(0, 20))
+
+
+def test_reader_of_an_older_snapshot_reads_a_replaced_rollup_older_than_another_old_one(site: Site) -> None:
+    query = Query("site", NOON - DAY, NOON + DAY, Filters(), NOON + DAY)
+    add(site, view())
+    add(site, view())
+    write_due(site)
+    replaced = part(site).rollup.folder
+    add(site, view(ts=NOON + DAY))
+    of_other_day = [file for file in site.state(HITS_TABLE).files if file.partition != str(NOON.date())]
+    write_rollup(site.root, site.database, "2026-09", of_other_day)
+    site.age()
+    os.utime(replaced / catalog.COVERAGE, (0, 0))
+    with closing(site.reports()) as reports:
+        older = reports.take()
+        site.compact()
+        assert write_due(site).rollups == 1
+        assert reports.breakdown(reports.take(), query, "status", 0, 10).totals.total == 2
+        for _ in range(2):
+            rollup_vacuum.vacuum(site.hot, site.root, 0)
+        assert reports.breakdown(older, query, "status", 0, 10).totals.total == 2
+    site.age()
+    rollup_vacuum.vacuum(site.hot, site.root, 0)
+    assert folders(site) == in_use(site)
+
+
+def test_rebuilt_present_month_is_not_due(site: Site) -> None:
+    today = NOON + DAY
+    add(site, view())
+    add(site, view(ts=today))
+    assert rollups.rebuild(site.hot, site.root, site.share, today.date(), 0) == Written(rollups=2, rows=2)
+    add(site, view(ts=today))
+    assert write_due(site, today.date()) == NOTHING
+    site.compact()
+    assert write_due(site, today.date()) == NOTHING
+    assert [each.days for each in chosen(site).parts] == [{str(NOON.date())}]
+
+
+def test_stale_rollups_of_the_present_month_are_replaced_and_not_due(site: Site) -> None:
+    today = NOON + DAY
+    add(site, view(), view(project_id="other"), view(ts=today))
+    rollups.rebuild(site.hot, site.root, site.share, today.date(), 0)
+    erase_hits(site.hot, site.root, site.share, Chosen("other"), 0)
+    assert rollups.write_stale(site.hot, site.root, site.share, today.date(), 0) == Written(rollups=2, rows=2)
+    assert write_due(site, today.date()) == NOTHING
+    assert rollups.write_stale(site.hot, site.root, site.share, today.date(), 0) == NOTHING
 
 
 def test_rollup_in_use_is_never_removed(site: Site) -> None:
     add(site, *some_rows(0, 20))
     write_due(site)
     site.age()
-    rollup_vacuum.vacuum(site.root, 0)
+    rollup_vacuum.vacuum(site.hot, site.root, 0)
     check(site, some_rows(0, 20))
 
 
@@ -233,16 +282,16 @@ def test_garbage_of_a_killed_writer_is_removed_an_hour_later(site: Site) -> None
     add(site, view())
     write_due(site)
     call = "from datetime import date\nfrom warehouse.maintenance import rollups\n"
-    call += "rollups.write_due(root, database, date(2026, 10, 1), 0, 0, on_point)"
+    call += "rollups.write_due(hot, root, share, date(2026, 10, 1), 0, settle_s=0, on_point=on_point)"
     add(site, view())
     die_at(site, call, "before coverage")
     month = part(site).rollup.folder.parent
     (month / "empty").make_folder()
     assert len(month.folders()) == 3
-    rollup_vacuum.vacuum(site.root, 0)
+    rollup_vacuum.vacuum(site.hot, site.root, 0)
     assert len(month.folders()) == 3
     site.age()
-    rollup_vacuum.vacuum(site.root, 0)
+    rollup_vacuum.vacuum(site.hot, site.root, 0)
     assert month.folders() == [part(site).rollup.folder.name]
 
 
@@ -252,7 +301,9 @@ def test_rebuild_replaces_a_wrong_rollup_and_ignores_it(site: Site) -> None:
     write_due(site, date(2026, 11, 1))
     wrong, key = {each.rollup.folder for each in chosen(site).parts}, catalog.written_key(site.root)
     progress: list[tuple[int, int]] = []
-    done = rollups.rebuild(site.root, site.share, 0, lambda done, total: progress.append((done, total)))
+    done = rollups.rebuild(
+        site.hot, site.root, site.share, MONTH_LATER, 0, lambda done, total: progress.append((done, total))
+    )
     assert done == Written(rollups=2, rows=21)
     assert progress == [(1, 2), (2, 2)]
     assert not wrong & {each.rollup.folder for each in chosen(site).parts}
@@ -266,7 +317,7 @@ def test_rebuild_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(site: S
     add(site, *rows)
     children = DyingProcesses(2, tmp_path / "died")
     try:
-        done = rollups.rebuild(site.root, site.share, 0, executor=children)
+        done = rollups.rebuild(site.hot, site.root, site.share, MONTH_LATER, 0, executor=children)
     finally:
         children.close()
     assert (tmp_path / "died").exists()
@@ -275,15 +326,16 @@ def test_rebuild_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(site: S
     assert sum((stored(each.rollup)["paths"] for each in chosen(site).parts), Counter()) == cells(rows)["paths"]
     assert site.faults() == []
     assert len(folders(site)) == 5
+    rollup_vacuum.vacuum(site.hot, site.root, 0)
     site.age()
-    rollup_vacuum.vacuum(site.root, 0)
+    rollup_vacuum.vacuum(site.hot, site.root, 0)
     assert folders(site) == in_use(site)
 
 
 def test_today_has_a_rollup_of_its_own_until_its_month_is_merged(site: Site) -> None:
     month, today = [view(f"/{number % 9}") for number in range(30)], NOON + DAY
     add(site, *month)
-    rollups.write_due(site.root, site.database, MONTH_LATER, 0, 0)
+    rollups.write_due(site.hot, site.root, site.share, MONTH_LATER, 0, settle_s=0)
     largest = part(site).rollup.folder
     add(site, *(view("/today", today) for _ in range(rollups.UNCOVERED_ROWS_MIN)))
     assert write_due(site, today.date()) == Written(rollups=1, rows=rollups.UNCOVERED_ROWS_MIN)
@@ -301,7 +353,7 @@ def test_one_process_writes_at_a_time(site: Site) -> None:
     write_due(site)
     add(site, view())
     with write_lock(site.root / "rollups", 0):
-        for call in (lambda: write_due(site), lambda: rollup_vacuum.vacuum(site.root, 0)):
+        for call in (lambda: write_due(site), lambda: rollup_vacuum.vacuum(site.hot, site.root, 0)):
             with pytest.raises(LakeBusy):
                 call()
 
@@ -314,15 +366,15 @@ def test_lake_is_not_locked_while_a_rollup_is_written(site: Site) -> None:
         add(site, view())
         steps.append(step)
 
-    rollups.write_due(site.root, site.database, MONTH_LATER, 0, 0, load)
+    rollups.write_due(site.hot, site.root, site.share, MONTH_LATER, 0, settle_s=0, on_point=load)
     assert steps == list(writer.POINTS)
     assert stored(part(site).rollup) == cells([view()])
 
 
 def test_empty_lake_has_no_rollup_and_no_folder_of_them(site: Site) -> None:
     assert write_due(site) == NOTHING
-    rollup_vacuum.vacuum(site.root, 0)
-    assert not (site.root / "rollups").exists()
+    rollup_vacuum.vacuum(site.hot, site.root, 0)
+    assert (site.root / "rollups").folders() == []
 
 
 actions = st.sampled_from(["add", "add", "add", "write", "write", "compact", "delete project", "delete day", "vacuum"])
@@ -342,13 +394,13 @@ def test_valid_days_equal_hits_after_any_maintenance(steps: list[tuple[str, int]
             elif action == "compact":
                 site.compact()
             elif action == "delete project":
-                erase_project(site.hot, site.root, site.database, "b", 0)
+                erase_hits(site.hot, site.root, site.share, Chosen("b"), 0)
             elif action == "delete day":
                 day = (NOON + number % 3 * DAY).date()
                 delta_table.delete(site.table(HITS_TABLE), f"date = '{day}'")
             else:
                 compact.vacuum(site.hot, site.root, 0)
-                rollup_vacuum.vacuum(site.root, 0)
+                rollup_vacuum.vacuum(site.hot, site.root, 0)
         assert site.faults() == []
         write_due(site)
         assert chosen(site).uncovered == ()
@@ -363,7 +415,9 @@ def test_month_with_a_damaged_file_does_not_prevent_the_rollups_of_the_others(si
     Path(damaged.path).write_bytes(b"PAR1 and no more")
     done: list[int] = []
     with pytest.raises(duckdb.Error) as caught:
-        rollups.write_due(site.root, site.database, MONTH_LATER, 0, 0, on_month=lambda number, _: done.append(number))
+        rollups.write_due(
+            site.hot, site.root, site.share, MONTH_LATER, 0, settle_s=0, on_month=lambda number, _: done.append(number)
+        )
     assert [folder.parent.name for folder in sorted(folders(site))] == ["month=2026-07", "month=2026-09", "ranked"]
-    assert done == [1, 3]
-    assert caught.value.__notes__ == ["in the rollup of 2026-08", "in the rollups of months"]
+    assert done == [1, 2, 3]
+    assert caught.value.__notes__ == ["in the rollup of 2026-08"]

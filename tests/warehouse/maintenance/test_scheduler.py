@@ -365,7 +365,7 @@ def test_retention_leaves_no_deleted_day_in_the_rollup_in_use(site: Site, mainte
     days = [NOW - age * DAY for age in range(40)]
     site.post(*(view(f"/{day.date()}", day) for day in days))
     site.load()
-    rollups.rebuild(site.root, site.share, 0)
+    rollups.rebuild(site.hot, site.root, site.share, NOW.date(), 0)
     maintenance.run(VACUUM, NOW)
     chosen_parts = catalog.choose(site.root, site.state(delta_table.HITS_TABLE).files).parts
     assert all(part.is_whole for part in chosen_parts)

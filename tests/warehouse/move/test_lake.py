@@ -36,7 +36,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
         site.compact()
         site.age()
         compact.vacuum(site.hot, site.root, 0)
-        rollups.write_due(site.root, site.database, date(2026, 11, 1), 0, 0)
+        rollups.write_due(site.hot, site.root, site.share, date(2026, 11, 1), 0, settle_s=0)
         site.stage(some_rows(60, 30))
         site.load()
         site.post(*some_rows(90, 30))

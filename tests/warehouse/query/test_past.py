@@ -181,7 +181,7 @@ def delete_beyond_the_limit(site: Site) -> None:
 
 
 def erase_project(site: Site) -> None:
-    erase.erase_project(site.hot, site.root, site.database, "other", 0)
+    erase.erase_hits(site.hot, site.root, site.share, erase.Chosen("other"), 0)
 
 
 def erase_days(site: Site) -> None:

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from tests.warehouse.report.laws import generated
+from tests.warehouse.rollups.writing import write_rollup
 from tests.warehouse.site import Row, Site
 from warehouse.control.policy import Periods
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.report.reports import Reports
 from warehouse.report.results import Query
-from warehouse.rollups import catalog, ranked, writer
+from warehouse.rollups import catalog, ranked
 
 
 @dataclass(frozen=True)
@@ -40,5 +41,5 @@ def write_rollups(site: Site, months: Iterable[str]) -> None:
     """Write the rollups of months, and a ranking of paths of which pages read few ranks first."""
     files = site.state(HITS_TABLE).files
     for month in months:
-        writer.write(site.root, site.database, month, [file for file in files if file.partition[:7] == month])
+        write_rollup(site.root, site.database, month, [file for file in files if file.partition[:7] == month])
     ranked.write(site.root, site.database, catalog.choose(site.root, files).parts, (2, 8))

@@ -12,13 +12,13 @@ from tests.rounds import rounds
 from tests.warehouse.report.lake import Lake
 from tests.warehouse.report.laws import generated, model
 from tests.warehouse.report.laws.generated import NOW
+from tests.warehouse.rollups.writing import write_rollup
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.columns.filters import Filters
 from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query.time_range import FIRST
 from warehouse.report.reports import AGENT_PAGES_DAYS as DAYS
 from warehouse.report.results import Query
-from warehouse.rollups import writer
 
 GPT = {"traffic": "ai", "agent": "GPTBot", "operator": "OpenAI", "purpose": "training"}
 USER = {"traffic": "ai", "agent": "ChatGPT-User", "operator": "OpenAI", "purpose": "assistant"}
@@ -62,7 +62,7 @@ def test_path_with_many_reads_in_the_edge_that_is_subtracted_is_left_out(site: S
         site.stage([view(path, end, **GPT)] * 300 + [view(path, end - 2 * MICROSECOND, **GPT)] * before)
     site.load()
     files = site.state(HITS_TABLE).files
-    writer.write(site.root, site.database, f"{NOON:%Y-%m}", files)
+    write_rollup(site.root, site.database, f"{NOON:%Y-%m}", files)
     reports = site.reports()
     query = Query("site", MIDNIGHT, end, Filters(), NOON + DAY)
     assert reports.agent_pages(reports.take(), query) == {"GPTBot": 1}

@@ -12,6 +12,7 @@ import pytest
 
 from tests.rounds import rounds, seeded
 from tests.warehouse.report.laws import reference
+from tests.warehouse.rollups.writing import write_rollup
 from tests.warehouse.site import Row, view
 from warehouse.columns.filters import Filters
 from warehouse.control.policy import POLICIES, Period
@@ -25,7 +26,7 @@ from warehouse.report import pages
 from warehouse.report.cells import Scope
 from warehouse.report.results import Listing
 from warehouse.report.statements import Statements
-from warehouse.rollups import catalog, check, ranked, writer
+from warehouse.rollups import catalog, check, ranked
 from warehouse.rollups.ranked import Ranking
 
 MONTHS = [date(2026, 6, 1), date(2026, 7, 1), date(2026, 8, 1)]
@@ -78,7 +79,7 @@ def test_page_from_the_ranking_is_that_of_all_paths(tmp_path: Path, number: int)
     for file in ranked_files:
         by_month[file.partition[:7]].append(file)
     for month, files in by_month.items():
-        writer.write(root, database, month, files)
+        write_rollup(root, database, month, files)
     ranked.write(root, database, catalog.choose(root, ranked_files).parts, steps=(3, 6, 12))
     later = reference.write_hits(tmp_path / "hits", random_rows(chance, chance.randrange(60)), "later")
     removed = chance.sample(ranked_files, chance.randrange(3))  # their months are not whole any more
@@ -113,13 +114,13 @@ def test_ranking_of_other_rollups_is_not_used(tmp_path: Path) -> None:
     database = engine.connect(tmp_path / "spill")
     files = reference.write_hits(tmp_path / "hits", random_rows(seeded(1), 50), "hits")
     *of_june, last = [file for file in files if file.partition < "2026-07"]
-    writer.write(root, database, "2026-06", of_june)
+    write_rollup(root, database, "2026-06", of_june)
     ranked.write(root, database, catalog.choose(root, of_june).parts)
     first = ranked.find(root)
     assert first is not None
     assert all(map(first.has, catalog.choose(root, of_june).parts))
     of_june.append(last)
-    writer.write(root, database, "2026-06", of_june)
+    write_rollup(root, database, "2026-06", of_june)
     assert not any(map(first.has, catalog.choose(root, of_june).parts))
     assert not any(map(first.has, catalog.choose(root, of_june[1:]).parts))
     ranked.write(root, database, catalog.choose(root, of_june).parts)
@@ -134,7 +135,7 @@ def test_doctor_finds_a_wrong_ranking(tmp_path: Path, wrong: str) -> None:
     root, database = LocalPath(tmp_path), engine.connect(tmp_path / "spill")
     files = reference.write_hits(root / "hits", random_rows(seeded(1), 50), "hits")
     for month in sorted({file.partition[:7] for file in files}):
-        writer.write(root, database, month, [file for file in files if file.partition[:7] == month])
+        write_rollup(root, database, month, [file for file in files if file.partition[:7] == month])
     parts = catalog.choose(root, files).parts
     ranked.write(root, database, parts, steps=(3,))
     ranking = ranked.find(root)

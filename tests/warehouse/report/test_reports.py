@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tests.warehouse.report.laws import model
+from tests.warehouse.rollups import writing
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.columns.dimensions import BREAKDOWNS
 from warehouse.columns.filters import Filters
@@ -20,7 +21,7 @@ from warehouse.report.cells import Scope
 from warehouse.report.reports import BATCH_ROWS, Reports
 from warehouse.report.results import Audience, Counts, Order, Query
 from warehouse.report.scope import last_days
-from warehouse.rollups import catalog, ranked, writer
+from warehouse.rollups import catalog, ranked
 
 CACHE_BYTES = 10_000_000
 AI, BOT = {"traffic": "ai", "agent": "GPTBot"}, {"traffic": "bot", "agent": "Googlebot"}
@@ -39,7 +40,7 @@ def reports(site: Site) -> Iterable[Reports]:
 
 def write_rollup(site: Site) -> None:
     files = [file for file in site.state(HITS_TABLE).files if file.partition.startswith("2026-09")]
-    writer.write(site.root, site.database, "2026-09", files)
+    writing.write_rollup(site.root, site.database, "2026-09", files)
     ranked.write(site.root, site.database, catalog.choose(site.root, files).parts, (2, 4))
 
 

@@ -14,17 +14,18 @@ from zoneinfo import ZoneInfo
 import duckdb
 import pytest
 
+from tests.warehouse.rollups.writing import write_rollup
 from tests.warehouse.site import DAY, NOON, Site, some_rows, view
 from warehouse.columns.filters import Filters
 from warehouse.control.policy import Period, Periods
 from warehouse.errors import SlowReport, SpillFull
 from warehouse.lake.delta_table import HITS_TABLE
+from warehouse.maintenance import rollups
 from warehouse.query import engine
 from warehouse.query.time_range import FIRST, LAST
 from warehouse.report import cells, statements
 from warehouse.report.reports import Reports
 from warehouse.report.results import Audience, Order, Query
-from warehouse.rollups import writer
 
 EVERYTHING = Query("site", FIRST, LAST, Filters(), NOON + 9 * DAY)
 LONG = replace(EVERYTHING, filters=Filters(path="/long*"))
@@ -40,10 +41,9 @@ POLICIES: dict[str, Periods] = {
 }
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    """Yield a site with hits in a rollup, in a file that no rollup covers, and in the hot log."""
-    site = Site(tmp_path)
+def filled(folder: Path) -> Site:
+    """Return a site with hits in a rollup, in a file that no rollup covers, and in the hot log."""
+    site = Site(folder)
     rows = some_rows(0, 60)
     rows += [
         view(f"/long-{number % 5}".ljust(2_000, "x"), NOON + number * DAY / 8, source="beacon") for number in range(20)
@@ -51,12 +51,17 @@ def site(tmp_path: Path) -> Iterator[Site]:
     rows += [view("/others", NOON, project_id="another"), view("/1", NOON, format="markdown", source="server")]
     site.post(*rows[::3])
     site.load()
-    writer.write(site.root, site.database, "2026-09", site.state(HITS_TABLE).files)
+    write_rollup(site.root, site.database, "2026-09", site.state(HITS_TABLE).files)
     site.post(*rows[1::3])
     site.load()
     site.post(*rows[2::3])
-    yield site
-    site.close()
+    return site
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with closing(filled(tmp_path / "data")) as site:
+        yield site
 
 
 def context_of(caller: engine.Caller) -> Context:
@@ -96,6 +101,21 @@ def test_slow_reports_are_those_of_fast_ones(site: Site, policy: str, monkeypatc
     fast = [*everything(site, POLICIES[policy])]
     make_all_slow(monkeypatch)
     assert [*everything(site, POLICIES[policy])] == fast
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("shared", [statements.SHARED_ROWS_MAX, 0])
+def test_names_of_relations_and_values_in_the_name_of_a_folder_change_no_report(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: int
+) -> None:
+    expected = [*everything(site, ())]
+    monkeypatch.setattr(statements, "SHARED_ROWS_MAX", shared)
+    name = "it's {part} {cells} {rows} <rows 0> rows_0 rows_1 $start_0 $limit"
+    with closing(filled(tmp_path / name)) as odd:
+        today = date(2026, 10, 1)
+        rollups.rebuild(odd.hot, odd.root, odd.share, today, 0)
+        assert [*everything(odd, ())] == expected
+        assert odd.faults() == []
 
 
 def test_project_whose_report_needs_too_much_memory_is_a_warning_until_its_next_report(

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests import temporary
 from tests.rounds import rounds
 from tests.warehouse.rollups.counted import cells, stored
+from tests.warehouse.rollups.writing import write_rollup
 from tests.warehouse.site import DAY, NOON, Row, Site, die_at, some_rows, view
 from warehouse.lake.delta_table import HITS_TABLE, File
 from warehouse.lake.roots import LocalPath
@@ -38,7 +39,7 @@ def files(site: Site) -> list[File]:
 
 
 def write(site: Site, on_point: Callable[[str], None] = lambda point: None) -> Rollup:
-    return writer.write(site.root, site.database, MONTH, files(site), on_point)
+    return write_rollup(site.root, site.database, MONTH, files(site), on_point)
 
 
 def check(rollup: Rollup, rows: Sequence[Row]) -> None:
@@ -107,7 +108,7 @@ def test_first_and_last_quarter_of_a_day_of_any_year(site: Site) -> None:
         site.load()
         day = start.date().isoformat()
         of_day = [file for file in site.state(HITS_TABLE).files if file.partition == day]
-        rollup = writer.write(site.root, site.database, day[:7], of_day)
+        rollup = write_rollup(site.root, site.database, day[:7], of_day)
         check(rollup, [view(ts=start), view(ts=start + last)])
 
 
@@ -178,9 +179,9 @@ def test_unknown_source_is_an_error(site: Site) -> None:
 
 WRITE = """
 from warehouse.lake import delta_table
-from warehouse.rollups import writer
+from tests.warehouse.rollups.writing import write_rollup
 files = delta_table.list_files(delta_table.open_table(root, delta_table.HITS_TABLE), delta_table.HITS_TABLE)
-writer.write(root, database, "2026-09", files, on_point)
+write_rollup(root, database, "2026-09", files, on_point)
 """
 
 
@@ -217,12 +218,12 @@ def test_writer_spills_what_exceeds_the_memory_limit(site: Site, tmp_path: Path)
     site.stage([view(f"/{number}/{'x' * 1_000}") for number in range(rows)])
     site.load()
     with closing(engine.connect(tmp_path / "spill", "80MB")) as database:
-        rollup = writer.write(site.root, database, MONTH, files(site))
+        rollup = write_rollup(site.root, database, MONTH, files(site))
     assert pq.read_metadata(rollup.folder / "paths.parquet").num_rows == 2 * rows
     with closing(engine.connect(tmp_path / "spill", "80MB")) as database:
         database.execute("SET temp_directory = ''")
         with pytest.raises(duckdb.OutOfMemoryException):
-            writer.write(LocalPath(tmp_path), database, MONTH, files(site))
+            write_rollup(LocalPath(tmp_path), database, MONTH, files(site))
 
 
 texts = st.sampled_from([None, "", "a", "é"])

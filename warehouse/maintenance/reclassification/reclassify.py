@@ -170,11 +170,9 @@ class _Run(ExitStack):
                 if files := delta_table.list_files(table, HITS_TABLE, day):
                     yield Day(self._root, self._rules, self._share, day, files, self._is_preview)
 
-        total = self._done + len(days)
-        for step in driver.commits(executor, reclassify_day, taken(), commit):
-            yield step
-            self._done += 1
-            on_day(self._done, total)
+        before, self._done = self._done, self._done + len(days)
+        total = self._done
+        yield from driver.commits(executor, reclassify_day, taken(), commit, lambda done: on_day(before + done, total))
 
     def count(self, day: Day, new: NewDay) -> None:
         self._days.add(day.day)

@@ -72,7 +72,7 @@ def test_deleted_days_are_in_no_rollup_that_is_used(tmp_path: Path) -> None:
     with closing(Site(data)) as site:
         site.post(view("/deleted", deleted), view("/stored", stored))
         site.load()
-        rollups.rebuild(site.root, site.share, 0)
+        rollups.rebuild(site.hot, site.root, site.share, datetime.now(UTC).date(), 0)
         days = (datetime.now(UTC).date() - stored.date()).days
         environ = {**os.environ, "READERSHIP_RETENTION_DAYS": str(days)}
         done = readership("--data", str(data), "retention", "--yes", env=environ)

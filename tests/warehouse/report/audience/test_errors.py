@@ -96,7 +96,7 @@ def test_moment_that_a_client_changed_does_not_have_erased_errors(site: Site, is
     with process(site) as first:
         assert numbers(first, first.take().moment, "goes") == [1]
         if is_project:
-            erase.erase_project(site.hot, site.root, site.database, "goes", 0)
+            erase.erase_hits(site.hot, site.root, site.share, erase.Chosen("goes"), 0)
         else:
             erase.erase_before(site.hot, site.root, NOON.date(), 30, 0)
         site.post(error(4))

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
 from tests.warehouse.report.laws import model
+from tests.warehouse.rollups.writing import write_rollup
 from tests.warehouse.site import NOON, Row, view
 from warehouse.columns.filters import Filters
 from warehouse.control.policy import Period, Periods
@@ -24,7 +25,7 @@ from warehouse.query.time_range import FIRST, LAST, TimeRange
 from warehouse.report.cells import Scope
 from warehouse.report.results import Listing, Query
 from warehouse.report.statements import Statements
-from warehouse.rollups import catalog, ranked, writer
+from warehouse.rollups import catalog, ranked
 from warehouse.rollups.catalog import ChosenRollups
 from warehouse.schema import HITS, HITS_ORDER, HOT
 
@@ -114,7 +115,7 @@ class SmallLake:
         """Write one rollup for each month of the files, and the ranking of all rollups."""
         for month in sorted({file.partition[:7] for file in self.files}):
             of_month = [file for file in self.files if file.partition[:7] == month]
-            writer.write(self.root, self.database, month, of_month)
+            write_rollup(self.root, self.database, month, of_month)
         if with_ranking:
             ranked.write(self.root, self.database, self.coverage.parts, RANKS)
 

@@ -22,6 +22,7 @@ from tests.warehouse.maintenance.reclassification.rules import RULES, reclassifi
 from tests.warehouse.report.laws import generated, model
 from tests.warehouse.report.laws.generated import NOW, Breakdown, Form, Series, Views
 from tests.warehouse.report.laws.model import Counted
+from tests.warehouse.rollups.writing import write_rollup
 from tests.warehouse.site import Row, Site
 from warehouse.columns.filters import Filters
 from warehouse.control.policy import POLICIES, Period, Periods
@@ -37,7 +38,6 @@ from warehouse.query.time_range import FIRST
 from warehouse.report.reports import Reports
 from warehouse.report.results import Query, ReportPage
 from warehouse.report.source_coverage import MISSING_DAYS_MAX
-from warehouse.rollups import writer
 from warehouse.schema import HOT
 
 pytestmark = pytest.mark.long
@@ -198,23 +198,23 @@ class Lake(RuleBasedStateMachine):
             case "vacuum":
                 self.begin_command()
                 compact.vacuum(self.site.hot, self.site.root, 0)
-                rollup_vacuum.vacuum(self.site.root, 0)
+                rollup_vacuum.vacuum(self.site.hot, self.site.root, 0)
             case "rebuild rollups":
-                rollups.rebuild(self.site.root, self.site.share, 0)
+                rollups.rebuild(self.site.hot, self.site.root, self.site.share, NOW.date(), 0)
 
     @rule(month=st.none() | st.sampled_from(generated.MONTHS))
     def write_rollups(self, month: str | None) -> None:
         """Write the rollup of one month, or of each month that needs one."""
         if month is None:
-            rollups.write_due(self.site.root, self.site.database, NOW.date(), 0, settle_s=0)
+            rollups.write_due(self.site.hot, self.site.root, self.site.share, NOW.date(), 0, settle_s=0)
             return
         files = delta_table.list_files(self.site.table(delta_table.HITS_TABLE), delta_table.HITS_TABLE)
         if of_month := [file for file in files if file.partition[:7] == month]:
-            writer.write(self.site.root, self.site.database, month, of_month)
+            write_rollup(self.site.root, self.site.database, month, of_month)
 
     @rule(project=st.sampled_from(generated.PROJECTS))
     def delete_project(self, project: str) -> None:
-        erase.erase_project(self.site.hot, self.site.root, self.site.database, project, 0)
+        erase.erase_hits(self.site.hot, self.site.root, self.site.share, erase.Chosen(project), 0)
         self.retain(lambda row: row["project_id"] != project)
 
     @rule(days=st.sampled_from([15, 100, 250, 10_000]))

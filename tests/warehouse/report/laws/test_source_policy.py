@@ -63,7 +63,7 @@ def stored(site: Site) -> Iterator[Site]:
     rows = week()
     site.post(*rows[:300])
     site.load()
-    written = rollups.write_due(site.root, site.database, (NOON + 30 * DAY).date(), 0, settle_s=0)
+    written = rollups.write_due(site.hot, site.root, site.share, (NOON + 30 * DAY).date(), 0, settle_s=0)
     assert written.rows == 300
     site.post(*rows[300:400])
     site.load()
