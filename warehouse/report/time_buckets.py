@@ -11,9 +11,9 @@ The buckets of a range are contiguous, and each instant is in one bucket:
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import islice
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from warehouse.errors import TooManyBuckets
@@ -24,11 +24,10 @@ BUCKETS_MAX = 10_000
 INTERVALS = ("hour", "day", "week", "month")
 HOUR_S = 3_600
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_SECOND, _DAY, _WEEK = timedelta(seconds=1), timedelta(days=1), timedelta(weeks=1)
+_SECOND, _HOUR, _DAY, _WEEK = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1), timedelta(weeks=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Bucket:
+class Bucket(NamedTuple):
     """A bucket, which ends where the next one begins.
 
     `start_s` is the first instant, in seconds since 1970. `label` is the date of that instant in the zone, or for an
@@ -84,7 +83,12 @@ def _hours(start_s: int, zone: ZoneInfo) -> Iterator[Bucket]:
     is_changed = _offset_s(full_hour_s, zone) != offset_s
     begin_s = _change_s(full_hour_s, start_s, zone) if is_changed else full_hour_s
     while True:
-        yield Bucket(begin_s, _local(begin_s, zone).isoformat())
+        local, tomorrow = _local(begin_s, zone), _local(begin_s + 24 * HOUR_S, zone)
+        if tomorrow - local == _DAY and not (local.minute or local.second or local.fold):  # the clock is not changed
+            yield from (Bucket(begin_s + hour * HOUR_S, (local + hour * _HOUR).isoformat()) for hour in range(24))
+            begin_s += 24 * HOUR_S
+            continue
+        yield Bucket(begin_s, local.isoformat())
         full_hour_s = begin_s + HOUR_S - (begin_s + offset_s) % HOUR_S
         following_s = _offset_s(full_hour_s, zone)
         begin_s = full_hour_s if following_s == offset_s else _change_s(begin_s, full_hour_s, zone)
