@@ -60,7 +60,7 @@ def test_refused_model_key_is_the_failure_reason(job: Job, agent: dict[str, obje
 def test_unreachable_model_server_ends_the_turn_before_its_time_limit(job: Job, agent: dict[str, object]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    with pytest.raises(TurnFailed, match=f"stopped: the model server at {url} cannot be reached: .*refused"):
+    with pytest.raises(TurnFailed, match=f"stopped: the model server at {url} cannot be reached: ."):
         job.run(upstream=url, limit_s=120, failing_s_max=0.5, **agent)
 
 

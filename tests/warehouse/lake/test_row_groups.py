@@ -85,7 +85,7 @@ def test_loads_compactions_rollups_and_deletions_write_small_groups(site: Site) 
     limit = BYTES_MAX + 200_000  # of headers of pages
     assert largest(hits) <= limit
     site.compact()
-    monthly.rebuild(site.root, site.share, 0)
+    monthly.rebuild(site.hot, site.root, site.share, NOON.date(), 0)
     erase.erase_hits(site.hot, site.root, site.share, erase.Chosen("another"), 0)
     deleted = delta_table.delete(site.table(delta_table.HITS_TABLE), "path < '/000001'", 4_000)
     assert deleted == 1
