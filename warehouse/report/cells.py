@@ -186,7 +186,7 @@ def _is_shared(
         return len(path) * SHARED_ROWS_MAX <= SHARED_PATH_BYTES
     share = min((within.end - within.start) / timedelta(days=1), 1)
     is_small = sum(file.rows for file in files) * share <= SHARED_ROWS_MAX
-    return is_small and _path_bytes((file.path for file in files), scope.project) <= SHARED_PATH_BYTES
+    return is_small and path_bytes((file.path for file in files), scope.project) <= SHARED_PATH_BYTES
 
 
 def _size(
@@ -203,16 +203,12 @@ def _size(
     if not (by_path and isinstance(scope.project, str)):
         return number, 0
     if path is None:
-        return number, _path_bytes(files, scope.project)
+        return number, path_bytes(files, scope.project)
     if number > SLOW_ROWS:  # else the files need not be opened
         number = sum(row_groups.path_rows(file, scope.project, path) for file in rows)
     return number, 0
 
 
-def has_many_paths(files: Iterable[str], project: str) -> bool:
-    """Return whether the paths of a project in files are too large for a fast report."""
-    return _path_bytes(files, project) > SLOW_PATH_BYTES
-
-
-def _path_bytes(files: Iterable[str], project: str) -> int:
+def path_bytes(files: Iterable[str], project: str) -> int:
+    """Return the size of the paths in the row groups of files that may have rows of a project, in bytes."""
     return sum(row_groups.path_bytes(file, project) for file in files)

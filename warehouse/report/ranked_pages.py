@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +31,8 @@ from warehouse.report.statements import VIEWS, Statements
 from warehouse.rollups.catalog import ChosenRollups, Part
 from warehouse.rollups.ranked import Ranking
 
+ROWS_MAX, BYTES_MAX = 500_000, 32 * 1024 * 1024
+"""Most rows of a project, and bytes of its paths, of which a page reads all ranks. A statement reads more faster."""
 _FILTERS = {"path", "traffic", "source"}
 """Filters by columns of the ranking."""
 _PAGE = (
@@ -69,7 +71,8 @@ def page(
                 of_months = sum(bounds[[*record.rollups].index(part.rollup.month)] for part in chosen.counted)
                 if rows[listing.order][-1].as_py() > min(of_months, bounds[-1]) + rows["unread"][0].as_py():
                     return rows.drop_columns("unread"), counts
-    if cells.has_many_paths([chosen.ranking.months], project):
+    is_large = chosen.ranking.rows(project) > ROWS_MAX or cells.path_bytes([chosen.ranking.months], project) > BYTES_MAX
+    if is_large:
         return None
     rows, counts = _read(statements, snapshot, scope, chosen, None, listed)
     return rows.drop_columns("unread"), counts
@@ -88,14 +91,12 @@ def _choose(statements: Statements, snapshot: Snapshot, scope: Scope) -> _Chosen
     ranking, rollups = statements.ranking(), statements.rollups(snapshot)
     if ranking is None or not _FILTERS.issuperset(scope.filters.fields) or not isinstance(scope.project, str):
         return None
-    ranked = {part.rollup.month: part for part in rollups.parts if ranking.has(part)}
-    others = ChosenRollups(tuple(part for part in rollups.parts if part not in ranked.values()), rollups.uncovered)
-    days = [
-        day.isoformat()[:7]
-        for each in round_to_days(scope.time_range).whole_days
-        for day in (each.start, each.end - timedelta(days=1))
-    ]
-    counted = [part for month, part in ranked.items() if days and days[0] <= month <= days[1]]
+    ranked = [part for part in rollups.parts if ranking.has(part)]
+    others = ChosenRollups(tuple(part for part in rollups.parts if part not in ranked), rollups.uncovered)
+    within = [(str(each.start.date()), str(each.end.date())) for each in round_to_days(scope.time_range).whole_days]
+    counted = [part for part in ranked if any(first <= day < end for first, end in within for day in part.days)]
+    if not counted:
+        return None
     return _Chosen(ranking, counted, cells.select(snapshot, others, scope, ("path", "traffic")))
 
 
@@ -136,7 +137,7 @@ def _count(chosen: _Chosen, scope: Scope, step: int | None) -> tuple[pa.ChunkedA
         ranks, sets = rows["rank"].to_numpy().astype(np.int64), rows["sources"].to_numpy()
         if more:
             _, first_rows = np.unique(ranks, return_index=True)
-            paths, views = rows["path"].take(first_rows), np.zeros(3 * len(first_rows))
+            paths, views = _decode(rows["path"], first_rows), np.zeros(3 * len(first_rows))
         traffic = pc.index_in(rows["traffic"], pa.array(TRAFFIC)).to_numpy()
         for each in in_file:
             counted = rows[each.last].to_numpy().astype(np.int64)
@@ -145,6 +146,17 @@ def _count(chosen: _Chosen, scope: Scope, step: int | None) -> tuple[pa.ChunkedA
             counted *= (sets & np.array(each.masks, np.uint8)[traffic]) != 0
             views += np.bincount(ranks * 3 + traffic, counted, len(views))
     return paths, views.astype(np.int64).reshape(-1, 3)
+
+
+def _decode(paths: pa.ChunkedArray, rows: npt.NDArray[np.int64]) -> pa.ChunkedArray:
+    """Return the paths of some rows, in order. Each batch of a file has a dictionary of its own."""
+    ends = np.cumsum([0, *map(len, paths.chunks)])
+    cuts = np.searchsorted(rows, ends)
+    chosen = (
+        chunk.take(pa.array(rows[cut:end] - start))
+        for chunk, start, (cut, end) in zip(paths.chunks, ends, pairwise(cuts), strict=False)
+    )
+    return pa.chunked_array([chunk.dictionary_decode() for chunk in chosen], pa.string())
 
 
 class _Slice(NamedTuple):

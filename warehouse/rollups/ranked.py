@@ -13,15 +13,16 @@ import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 
 import duckdb
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from cachetools import LRUCache, cached
 
 from warehouse.lake import roots
 from warehouse.lake.roots import Root
@@ -61,6 +62,13 @@ GROUP BY project_id
 """
 
 
+_METADATA = LRUCache[str, "tuple[pq.FileMetaData, tuple[_Group, ...]]"](
+    32 * 1024 * 1024, lambda each: METADATA_FACTOR * each[0].serialized_size
+)
+METADATA_FACTOR = 8
+"""Memory of the metadata of a file, as a multiple of their size in the file: 5 MB for 165 row groups of 36 columns."""
+
+
 class Record(msgspec.Struct, frozen=True):
     """Content of `ranked.json`: the folders of the rollups by month, and the sizes of the Parquet files in bytes.
 
@@ -97,7 +105,7 @@ class Ranking:
         groups = [number for number, each in enumerate(bounds) if each.may_have(project, end)]
         names, size = ["project_id", "rank", *columns], GROUP_ROWS if end is None else min(GROUP_ROWS, 10 * end)
         read = list[pa.RecordBatch]()
-        with pq.ParquetFile(roots.open_parquet(path), metadata=metadata) as file:
+        with pq.ParquetFile(roots.open_parquet(path), metadata=metadata, read_dictionary=["path"]) as file:
             for batch in file.iter_batches(size, groups, names, use_threads=False):
                 is_read = pc.equal(batch["project_id"], project)
                 if end is not None:
@@ -106,7 +114,13 @@ class Ranking:
                     read.append(batch.filter(is_read))
                 elif read:
                     break
-        return pa.Table.from_batches(read, metadata.schema.to_arrow_schema().empty_table().select(names).schema)
+        return pa.Table.from_batches(read) if read else file.schema_arrow.empty_table().select(names)
+
+    def rows(self, project: str) -> int:
+        """Return the number of rows of months in the row groups that may have rows of a project."""
+        metadata, bounds = _metadata(self.months)
+        groups = (number for number, each in enumerate(bounds) if each.may_have(project, None))
+        return sum(metadata.row_group(number).num_rows for number in groups)
 
     def has(self, part: Part) -> bool:
         """Return whether the ranking counts the rollup of a part, all of whose days are valid."""
@@ -142,6 +156,7 @@ def write(root: Root, database: duckdb.DuckDBPyConnection, parts: Sequence[Part]
     folder = root / catalog.FOLDER / FOLDER / str(uuid.uuid4())
     try:
         with folder.new_folder() as work, database.cursor() as cursor:
+            cursor.execute("SET threads = 1")  # with more, DuckDB fails to sort 1M paths of 200 characters in 256 MB
             bounds = _write_files(cursor, work, ranked, steps)
             sizes = {path.name: path.stat().st_size for path in work.iterdir()}
         (folder / RECORD).write(msgspec.json.encode(Record(_LAYOUT, rollups, [*steps], bounds, sizes)))
@@ -260,7 +275,7 @@ class _Group:
         return self.first <= project <= self.last and not (has_only and end is not None and self.rank >= end)
 
 
-@lru_cache(1_024)
+@cached(_METADATA, lock=Lock())
 def _metadata(path: str) -> tuple[pq.FileMetaData, tuple[_Group, ...]]:
     """Return the metadata of a file, which is never changed, and its row groups."""
     metadata, groups = pq.read_metadata(roots.open_parquet(path)), list[_Group]()

@@ -1,11 +1,13 @@
 """A page from the ranking is that of all paths, whatever is not ranked: edges, uncovered files and waiting rows."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from random import Random
 
 import msgspec
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
@@ -22,7 +24,7 @@ from warehouse.query.moment import Moment
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.snapshot import HOT_COLUMNS, Snapshot
 from warehouse.query.time_range import FIRST, LAST, TimeRange
-from warehouse.report import pages
+from warehouse.report import pages, ranked_pages
 from warehouse.report.cells import Scope
 from warehouse.report.results import Listing
 from warehouse.report.statements import Statements
@@ -70,7 +72,19 @@ def random_scope(chance: Random) -> Scope:
 
 
 @pytest.mark.parametrize("number", range(4))
-def test_page_from_the_ranking_is_that_of_all_paths(tmp_path: Path, number: int) -> None:
+def test_page_from_the_ranking_is_that_of_all_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    read, ends = Ranking.read, set[int | None]()
+
+    def noted(ranking: Ranking, path: str, project: str, end: int | None, columns: Sequence[str]) -> pa.Table:
+        ends.add(end)
+        return read(ranking, path, project, end, columns)
+
+    monkeypatch.setattr(Ranking, "read", noted)
+    is_large = number == 3
+    if is_large:
+        monkeypatch.setattr(ranked_pages, "ROWS_MAX", 0)
     root = LocalPath(tmp_path)
     chance = seeded(number)
     database = engine.connect(tmp_path / "spill")
@@ -105,6 +119,7 @@ def test_page_from_the_ranking_is_that_of_all_paths(tmp_path: Path, number: int)
         expected = pages.page(without, snapshot, scope, offset, limit, listing)
         assert page.rows.to_pylist() == expected.rows.to_pylist(), (scope, listing, offset, limit)
         assert (page.totals, page.has_more) == (expected.totals, expected.has_more)
+    assert ends == ({3, 6, 12} if is_large else {3, 6, 12, None})
     for each in (with_ranking, without, database):
         each.close()
 
