@@ -94,7 +94,7 @@ def _page(
     statements: Statements, snapshot: Snapshot, scope: Scope, offset: int, limit: int, listing: Listing
 ) -> ReportPage:
     shown = f"{_listed(listing)} LIMIT {limit + 1} OFFSET {offset}"
-    ranked = ranked_pages.page(statements, snapshot, scope, offset, limit, listing, shown)
+    ranked = ranked_pages.page(statements, snapshot, scope, ranked_pages.Asked(offset, limit, listing, shown))
     if ranked is None:
         chosen = _cells(statements, snapshot, scope)
         sql = f"FROM {_PATHS.format(cells=chosen.sql)} WHERE {shown}"

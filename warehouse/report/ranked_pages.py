@@ -33,12 +33,8 @@ from warehouse.rollups.ranked import Ranking
 
 ROWS_MAX, BYTES_MAX = 500_000, 32 * 1024 * 1024
 """Most rows of a project, and bytes of its paths, of which a page reads all ranks. A statement reads more faster."""
-_FILTERS = {"path", "traffic", "source"}
-"""Filters by columns of the ranking."""
-_PAGE = (
-    "SELECT path, human, ai, bot, human + ai AS total, 0::BIGINT AS unread FROM ranked WHERE {has_path} AND {listed}"
-)
-_PAGE_WITH_MORE = f"""
+_FILTERS = {"path", "traffic", "source"}  # the columns of the ranking
+_PAGE = f"""
 WITH sums AS MATERIALIZED (
     SELECT path, bool_or(is_ranked) AS is_ranked, sum(human)::BIGINT AS human, sum(ai)::BIGINT AS ai,
            sum(bot)::BIGINT AS bot
@@ -52,21 +48,30 @@ FROM sums WHERE (is_ranked OR {{has_all}}) AND {{listed}}
 """
 
 
-def page(
-    statements: Statements, snapshot: Snapshot, scope: Scope, offset: int, limit: int, listing: Listing, listed: str
-) -> tuple[pa.Table, Counts | None] | None:
-    """Return the rows of a page and, if there are more, the row after it; None if the ranking cannot answer.
+class Asked(NamedTuple):
+    """The paths of a page. `sql` is the SQL of their condition, order, limit and offset."""
 
-    With them are the views of all paths, if the ranking has them. `listed` is the SQL of the condition, the order, the
-    limit and the offset of the page.
+    offset: int
+    limit: int
+    listing: Listing
+    sql: str
+
+
+def page(
+    statements: Statements, snapshot: Snapshot, scope: Scope, asked: Asked
+) -> tuple[pa.Table, Counts | None] | None:
+    """Return the rows of a page, with the row after it if there is one, and the views of all paths if they are known.
+
+    None if the ranking cannot answer.
     """
+    offset, limit, listing, _ = asked
     chosen = _choose(statements, snapshot, scope)
     if chosen is None or chosen.added.is_slow:
         return None
     project, record = str(scope.project), chosen.ranking.record
     for step, bounds in zip(record.steps, record.bounds.get(project, []), strict=False):
         if offset + limit < step and listing.order not in {"bot", "path"}:
-            rows, counts = _read(statements, snapshot, scope, chosen, step, listed)
+            rows, counts = _read(statements, snapshot, scope, chosen, step, asked)
             if rows.num_rows > limit:
                 of_months = sum(bounds[[*record.rollups].index(part.rollup.month)] for part in chosen.counted)
                 if rows[listing.order][-1].as_py() > min(of_months, bounds[-1]) + rows["unread"][0].as_py():
@@ -74,7 +79,7 @@ def page(
     is_large = chosen.ranking.rows(project) > ROWS_MAX or cells.path_bytes([chosen.ranking.months], project) > BYTES_MAX
     if is_large:
         return None
-    rows, counts = _read(statements, snapshot, scope, chosen, None, listed)
+    rows, counts = _read(statements, snapshot, scope, chosen, None, asked)
     return rows.drop_columns("unread"), counts
 
 
@@ -101,19 +106,33 @@ def _choose(statements: Statements, snapshot: Snapshot, scope: Scope) -> _Chosen
 
 
 def _read(
-    statements: Statements, snapshot: Snapshot, scope: Scope, chosen: _Chosen, step: int | None, listed: str
+    statements: Statements, snapshot: Snapshot, scope: Scope, chosen: _Chosen, step: int | None, page: Asked
 ) -> tuple[pa.Table, Counts | None]:
     """Return the rows of a page of the paths whose rank is below `step`, or of all; and the views of all paths."""
     paths, views = _count(chosen, scope, step)
     ranked = pa.table([paths, *np.ascontiguousarray(views.T)], ["path", *TRAFFIC])
+    if chosen.added.is_empty and not scope.filters.path and len(views):
+        return _listed(ranked.slice(1), page), Counts(*map(int, views[0]))
     has_path, _ = Filters(path=scope.filters.path).condition()
-    sql = _PAGE if chosen.added.is_empty else _PAGE_WITH_MORE
-    sql = sql.format(
-        cells=chosen.added.sql, has_path=f"path IS NOT NULL AND {has_path}", has_all=step is None, listed=listed
+    sql = _PAGE.format(
+        cells=chosen.added.sql, has_path=f"path IS NOT NULL AND {has_path}", has_all=step is None, listed=page.sql
     )
-    rows = statements.fetch(snapshot, scope, chosen.added, sql, {"ranked": ranked})
-    has_totals = chosen.added.is_empty and not scope.filters.path and len(views)
-    return rows, Counts(*map(int, views[0])) if has_totals else None
+    return statements.fetch(snapshot, scope, chosen.added, sql, {"ranked": ranked}), None
+
+
+def _listed(ranked: pa.Table, page: Asked) -> pa.Table:
+    """Return the rows that the statement would return: a statement takes 3 ms more."""
+    human, ai, bot = (ranked[name].to_numpy() for name in TRAFFIC)
+    is_listed = {
+        "ai_only": (ai > 0) & (human == 0),
+        "people_only": (human > 0) & (ai == 0),
+        "all": human + ai + bot * page.listing.with_bots > 0,
+    }[page.listing.audience]
+    rows = ranked.append_column("total", pa.array(human + ai)).append_column("unread", pa.repeat(0, len(ranked)))
+    rows = rows.filter(pa.array(is_listed))
+    keys = [] if page.listing.order == "path" else [(page.listing.order, "descending")]
+    first = pc.sort_indices(rows, [*keys, ("path", "ascending")]).slice(page.offset, page.limit + 1)
+    return rows.take(first)
 
 
 def _count(chosen: _Chosen, scope: Scope, step: int | None) -> tuple[pa.ChunkedArray, npt.NDArray[np.int64]]:
