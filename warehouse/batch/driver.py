@@ -84,9 +84,11 @@ def run(
     """Yield each item with its future, which has the result or the error, in the order in which they arrive.
 
     If `is_ordered`, the order is that of the items. The next item is taken when the executor has room for it. An item
-    with which ATTEMPTS_MAX processes died has the error WorkerDied.
+    with which ATTEMPTS_MAX processes died has the error WorkerDied. An error of the iterator of the items is raised
+    when all taken items have been yielded.
     """
-    todo, taken, deaths = iter(items), deque[_Taken[Item, Result]](), Counter[_Taken[Item, Result]]()
+    faults: list[Exception] = []
+    todo, taken, deaths = _until_fault(items, faults), deque[_Taken[Item, Result]](), Counter[_Taken[Item, Result]]()
     running: dict[Future[Result], _Taken[Item, Result]] = {}
     while True:
         room = min(executor.size - len(running), 1 + AHEAD * (executor.size - 1) - len(taken))
@@ -94,6 +96,8 @@ def run(
             taken.append(_Taken(item))
             running[executor.submit(function, item)] = taken[-1]
         if not taken:
+            if faults:
+                raise faults[0]
             return
         ended = (each for each in islice(taken, 1 if is_ordered else None) if each.future.done())
         if each := next(ended, None):
@@ -112,6 +116,14 @@ def run(
                 each.future.set_result(call.result())
             else:
                 each.future.set_exception(error)
+
+
+def _until_fault(items: Iterable[Item], faults: list[Exception]) -> Iterator[Item]:
+    """Yield items until their iterator raises an error, and append the error to `faults`."""
+    try:
+        yield from items
+    except Exception as error:  # noqa: BLE001  # `run` raises it
+        faults.append(error)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -33,22 +33,29 @@ def errors_of(error: Exception) -> tuple[Exception, ...]:
 def run_all(steps: Iterable[Step], is_last: Callable[[Exception], bool] = is_of_all) -> None:
     """Call each step, also after an error of an earlier one, and raise the errors at the end.
 
-    An error for which `is_last` is true ends the steps. A step may call this function for its own steps.
+    An error for which `is_last` is true ends the steps, and so does one of the iterator. A step may call this function
+    for its own steps.
 
     Raises:
         Exception: the error of the only step that failed, or that of the first one if each of them is LakeBusy. The
-            error has a note with the name of its step.
+            error has a note with the name of its step; that of the iterator has none.
         ExceptionGroup: several steps failed. The group contains no other group.
     """
     errors: list[Exception] = []
-    for name, step in steps:
+    todo = iter(steps)
+    while True:
+        step: Step | None = None
         try:
-            step()
+            if (step := next(todo, None)) is None:
+                break
+            step[1]()
         except Exception as error:  # noqa: BLE001  # it is raised at the end
             failed = errors_of(error)
-            for each in failed:
-                each.add_note(f"in {name}")
             errors += failed
+            if step is None:
+                break
+            for each in failed:
+                each.add_note(f"in {step[0]}")
             if any(map(is_last, failed)):
                 break
     if len(errors) > 1 and not all(isinstance(each, LakeBusy) for each in errors):

@@ -119,6 +119,17 @@ def test_items_are_taken_while_few_results_wait() -> None:
     assert len(taken) <= 1 + driver.AHEAD
 
 
+def test_error_of_the_items_is_raised_after_the_results_of_the_items_before_it() -> None:
+    def items() -> Iterator[int]:
+        yield from (1, 2)
+        raise KeyError("lost")
+
+    done = list[tuple[int, int]]()
+    with pytest.raises(KeyError, match="lost"):
+        done.extend((number, outcome.result()) for number, outcome in driver.run(Late(2), square, items()))
+    assert done == [(1, 1), (2, 4)]
+
+
 def test_each_result_is_committed_and_an_error_names_its_item() -> None:
     committed: list[tuple[int, float]] = []
     commits = driver.commits(THIS_PROCESS, divide, [4, 0, 2], lambda *result: committed.append(result))

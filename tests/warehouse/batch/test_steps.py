@@ -1,11 +1,11 @@
 """Each step runs although an earlier one failed, unless it would fail for the same reason."""
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from warehouse.batch.steps import is_of_all, is_outage, run_all
+from warehouse.batch.steps import Step, is_of_all, is_outage, run_all
 from warehouse.errors import DataIncomplete, LakeBusy, LakeUnreachable
 
 
@@ -58,6 +58,19 @@ def test_caller_decides_which_errors_end_the_steps() -> None:
     with pytest.raises(OSError, match="full"):
         run_all([("a", failing(full)), ("b", lambda: done.append("b"))], is_outage)
     assert done == ["b"]
+
+
+def test_error_of_the_iterator_ends_the_steps_and_hides_no_error() -> None:
+    def steps() -> Iterator[Step]:
+        yield "a", failing(ValueError("damaged"))
+        raise KeyError("lost")
+
+    with pytest.raises(ExceptionGroup) as caught:
+        run_all(steps())
+    assert [(type(error), getattr(error, "__notes__", [])) for error in caught.value.exceptions] == [
+        (ValueError, ["in a"]),
+        (KeyError, []),
+    ]
 
 
 def test_taken_lock_hides_no_error() -> None:
