@@ -9,9 +9,6 @@ from warehouse.lake.roots import Root
 from warehouse.maintenance.rollups import files_by_month, lock
 from warehouse.rollups import catalog, ranked
 
-UNUSED = "unused"
-"""Name of the file that marks the folder of a rollup which readers of the newest snapshot do not use."""
-
 
 def vacuum(hot: HotConnection, root: Root, wait_s: float) -> None:
     """Remove rollups that have not been in use for GRACE_H hours, and what killed writers have left.
@@ -28,19 +25,7 @@ def vacuum(hot: HotConnection, root: Root, wait_s: float) -> None:
         for month in catalog.list_months(root):
             in_use = {part.rollup.folder for part in catalog.choose(root, by_month.get(month, ())).parts}
             for folder in catalog.list_folders(root, month):
-                _vacuum(folder, old_s, is_used=folder in in_use)
+                catalog.vacuum_folder(folder, old_s, is_used=folder in in_use)
             with suppress(OSError):  # not empty, or in an object store
                 catalog.month_folder(root, month).local.rmdir()
         ranked.remove_unused(root, old_s)
-
-
-def _vacuum(folder: Root, old_s: float, *, is_used: bool) -> None:
-    """Mark a rollup that is not in use, and remove it if it was marked, and last written, before `old_s`."""
-    written_s = {name: stat.st_mtime for name, stat in folder.files()}
-    if is_used:
-        if UNUSED in written_s:
-            (folder / UNUSED).unlink()
-    elif UNUSED not in written_s:
-        (folder / UNUSED).write(b"")
-    elif max(written_s.values()) <= old_s:
-        folder.remove_folder()

@@ -24,6 +24,8 @@ from warehouse.lake.roots import Root
 FOLDER = "rollups"
 """Name of the folder of rollups in the lake."""
 COVERAGE = "coverage.json"
+UNUSED = "unused"
+"""Name of the file that marks the folder of a rollup or ranking which readers of the newest snapshot do not use."""
 PARQUET = tuple(cube.file for cube in CUBES)
 """Names of the files in the folder of a rollup, beside `coverage.json`."""
 REREAD_S = 600
@@ -237,3 +239,15 @@ def _divide(parts: Sequence[Part], by_day: Mapping[str, Mapping[str, File]]) -> 
 def _name(file: File) -> str:
     """Return the name of a file in the folder of its partition."""
     return file.path.rpartition(os.sep)[2]
+
+
+def vacuum_folder(folder: Root, old_s: float, *, is_used: bool) -> None:
+    """Mark a rollup or ranking that is not in use, and remove it if it was marked, and last written, before `old_s`."""
+    written_s = {name: stat.st_mtime for name, stat in folder.files()}
+    if is_used:
+        if UNUSED in written_s:
+            (folder / UNUSED).unlink()
+    elif UNUSED not in written_s:
+        (folder / UNUSED).write(b"")
+    elif max(written_s.values()) <= old_s:
+        folder.remove_folder()

@@ -167,25 +167,21 @@ def write(root: Root, database: duckdb.DuckDBPyConnection, parts: Sequence[Part]
 
 
 def remove_unused(root: Root, old_s: float) -> None:
-    """Remove the folders that no reader uses, if they were replaced or left before `old_s` (seconds since 1970).
+    """Mark rankings that no new reader uses, and remove those marked before `old_s` (seconds since 1970).
 
     The newest ranking is in use, unless a rollup that it counts was removed, and with it, perhaps, a project. Readers
-    may use the ranking before it until they notice the newest.
+    may use another one until they notice that, also on other nodes.
     """
     newest = find(root)
     if newest and any(
         not (catalog.month_folder(root, month) / name / catalog.COVERAGE).exists()
         for month, name in newest.record.rollups.items()
     ):
-        (newest.folder / RECORD).unlink()
+        (newest.folder / RECORD).unlink(missing_ok=True)  # which a cache may still have
         catalog.change_written_key(root)
-        newest = find(root)
-    replaced_s = roots.modified_s(newest.folder / RECORD) if newest else 0
+        newest = None
     for folder in _folders(root):
-        written_s = max([roots.modified_s(folder), *(stat.st_mtime for _, stat in folder.files())])
-        is_replaced = (folder / RECORD).exists()
-        if (newest is None or folder != newest.folder) and (replaced_s if is_replaced else written_s) <= old_s:
-            folder.remove_folder()
+        catalog.vacuum_folder(folder, old_s, is_used=newest is not None and folder == newest.folder)
 
 
 def _folders(root: Root) -> list[Root]:

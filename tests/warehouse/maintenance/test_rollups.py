@@ -211,6 +211,18 @@ def test_rollup_of_a_deleted_month_is_removed_with_its_files(site: Site) -> None
     assert catalog.list_months(site.root) == []
 
 
+def test_ranking_of_a_removed_rollup_is_not_removed_until_its_readers_have_noticed(site: Site) -> None:
+    add(site, view())
+    write_due(site)
+    ranking, now_s = ranked.find(site.root), time.time()
+    assert ranking is not None
+    part(site).rollup.folder.remove_folder()
+    for old_s, is_left in ((now_s + 60, True), (now_s - 60, True), (now_s + 60, False)):
+        ranked.remove_unused(site.root, old_s)
+        assert ranked.find(site.root) is None
+        assert Path(ranking.months).exists() == is_left
+
+
 def test_reader_of_an_older_snapshot_can_use_the_older_rollup_for_an_hour(site: Site) -> None:
     add(site, *some_rows(0, 20))
     write_due(site)
