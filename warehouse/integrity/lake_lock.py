@@ -19,8 +19,17 @@ ROLLUPS_KEY = 0x726F6C6C
 """Key of the advisory lock of the rollups: `roll` in ASCII."""
 DELETIONS_KEY = 0x64656C65
 """Key of the advisory lock of the deletions of projects: `dele` in ASCII."""
-_NAMES = {LAKE_KEY: "the lake", ROLLUPS_KEY: "the rollups", DELETIONS_KEY: "the deletions of projects"}
+COMPACTION_KEY = 0x636F6D70
+"""Key of the advisory lock of compactions: `comp` in ASCII."""
+_NAMES = {
+    LAKE_KEY: "the lake",
+    ROLLUPS_KEY: "the rollups",
+    DELETIONS_KEY: "the deletions of projects",
+    COMPACTION_KEY: "compactions",
+}
 """Name of what each key locks, in messages."""
+COMPACTION = "compaction"
+"""Name of the folder in the lake whose lock compactions take."""
 POLL_S = 0.1
 """Time between two attempts to lock, in seconds."""
 
@@ -61,6 +70,19 @@ def deletions_lock(hot: HotConnection, folder: Path, wait_s: float) -> Iterator[
         LakeBusy: see `lake_lock`.
     """
     with write_lock(folder, wait_s), _nodes_lock(hot, DELETIONS_KEY, wait_s):
+        yield
+
+
+@contextmanager
+def compaction_lock(hot: HotConnection, root: Root, wait_s: float) -> Iterator[None]:
+    """Lock compactions, which would otherwise sort the same files, across all processes and nodes as `lake_lock` does.
+
+    Raises:
+        LakeBusy: see `lake_lock`.
+    """
+    folder = root / COMPACTION
+    folder.make_folder()
+    with write_lock(folder.local, wait_s), _nodes_lock(hot, COMPACTION_KEY, wait_s):
         yield
 
 

@@ -15,6 +15,7 @@ from warehouse.batch.driver import THIS_PROCESS, Executor
 from warehouse.hotlog import wal
 from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.durability import durable_writes
+from warehouse.integrity.lake_lock import compaction_lock
 from warehouse.lake import delta_table, rewriting, row_groups
 from warehouse.lake.delta_table import File, Spec
 from warehouse.lake.lock import pause_for_waiters
@@ -76,8 +77,9 @@ def ended(before: date, files: Sequence[File]) -> Sequence[File]:
 def tier(files: Sequence[File]) -> Sequence[File]:
     """Return the smallest files of a partition that has more than CROWDED_FILES small ones, or a large row group.
 
-    This is tiered compaction: a file is merged only with so many smaller ones that the new file has GROWTH times its
-    rows. The number of times that a row is rewritten is therefore logarithmic in the rows of its partition.
+    This is tiered compaction: a file is merged only with so many smaller ones that all of them have GROWTH times its
+    rows. The number of times that a hit is rewritten is therefore logarithmic in the hits of its day. The new file of
+    `daily_errors` may have fewer rows, because the counts of a key are added up to one row: it is merged again sooner.
     """
     small = sorted((file for file in files if file.size < SMALL_BYTES), key=lambda file: (file.rows, file.path))
     if len(small) <= CROWDED_FILES:
@@ -86,7 +88,7 @@ def tier(files: Sequence[File]) -> Sequence[File]:
     return small[: max((n for n, rows in enumerate(sums, start=1) if rows >= GROWTH * small[n - 1].rows), default=0)]
 
 
-def compact(
+def compact(  # noqa: PLR0913  # where, what, and how
     hot: HotConnection,
     root: Root,
     share: Share,
@@ -95,18 +97,21 @@ def compact(
     *,
     executor: Executor = THIS_PROCESS,
     between: Callable[[], object] = lambda: None,
+    turn_wait_s: float = 0,
 ) -> Compacted:
     """Merge and sort the files of each partition that `choose` returns, one commit a partition.
 
-    The executor writes the new files, without the lake's lock. This process commits them, unless another process has
-    replaced files of the partition meanwhile. `between` is called after each commit: a service, which does not load
-    while it compacts, runs the loads that are due in `between`.
+    One process compacts at a time, and another waits for its turn for `turn_wait_s` seconds. The executor writes the
+    new files, without the lake's lock, so that loads and deletions run meanwhile. This process commits them, unless
+    one of the merged files was replaced meanwhile. `between` is called after each commit: a service, which does not
+    load while it compacts, runs the loads that are due in `between`.
 
     The others are merged if one fails, such as for a damaged file: see `steps.run_all`. Each error has a note that
     names its partition.
 
     Raises:
-        LakeBusy, DataIncomplete: see `durability.durable_writes`.
+        LakeBusy: another process compacts; or see `durability.durable_writes`.
+        DataIncomplete: see `durability.durable_writes`.
         WorkerDied: processes died with the same partition again and again.
         ExceptionGroup: several partitions failed.
     """
@@ -119,15 +124,16 @@ def compact(
         pause_for_waiters()
 
     commits = driver.commits(executor, write_merged, _merges(root, share, choose), commit)
-    steps.run_all(step for each in commits for step in (each, ("a load", between)))
+    with compaction_lock(hot, root, turn_wait_s):
+        steps.run_all(step for each in commits for step in (each, ("a load", between)))
     return Compacted(len(done), sum(before for before, _ in done), sum(after for _, after in done))
 
 
 def _merges(root: Root, share: Share, choose: Choice) -> Iterator[Merge]:
     """Yield the files that are due.
 
-    Those of a partition are listed when it is taken: another process may compact it while it waits, and delete its old
-    files `delta_table.GRACE_H` hours later.
+    Those of a partition are listed when it is taken: a deletion may replace them while it waits, and a vacuum deletes
+    the replaced files `delta_table.GRACE_H` hours later.
     """
     due = [(spec, name) for spec in delta_table.TABLES for name, files in _partitions(root, spec) if choose(files)]
     for spec, partition in due:

@@ -1,7 +1,9 @@
 """The thread that loads the hot log into the lake, and runs the tasks that are due.
 
-Every process of a service has such a thread. Each thread decides from the stored data whether a task is due, and the
-lock of the lake lets one thread work at a time. Any number of threads may therefore run, and any of them may die.
+Every process of a service has such a thread. Each thread decides from the stored data whether a task is due. Commits
+of the lake, compactions and the writing of rollups have a lock each, across all processes and nodes, and the vacuum has
+one on each machine: a thread skips work that another one does. Any number of threads may therefore run, and any of them
+may die.
 """
 
 import logging

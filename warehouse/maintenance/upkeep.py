@@ -47,7 +47,8 @@ def run(  # noqa: PLR0913  # where, what, and how
     written: list[Written] = []
 
     def merge() -> None:
-        done.append(compact.compact(hot, root, share, wait_s, executor=executor, between=between))
+        compacted = compact.compact(hot, root, share, wait_s, executor=executor, between=between, turn_wait_s=wait_s)
+        done.append(compacted)
 
     def write_rollups() -> None:
         with progress() as on_month:

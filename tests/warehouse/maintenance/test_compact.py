@@ -4,7 +4,8 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
@@ -395,6 +396,26 @@ class Meanwhile(ThisProcess):
         return future
 
 
+def test_one_process_compacts_at_a_time_and_the_command_waits_for_its_turn(site: Site) -> None:
+    load_each(site, 9)
+
+    def compact_in_turn() -> Compacted:
+        with closing(batches.connect(site.hot_log)) as hot:
+            return compact.compact(hot, site.root, site.share, 30, turn_wait_s=30)
+
+    with ThreadPoolExecutor(1) as thread:
+        waiting: list[Future[Compacted]] = []
+
+        def compete() -> None:
+            with pytest.raises(LakeBusy, match="/compaction was not free within 0 s"):
+                site.compact()
+            waiting.append(thread.submit(compact_in_turn))
+
+        assert compact_in(site, Meanwhile(compete)) == Compacted(partitions=3, files_before=9, files_after=3)
+        assert waiting[0].result() == Compacted(0, 0, 0)
+    assert len(on_disk(site)) == 12
+
+
 def test_files_of_a_load_during_a_merge_stay(site: Site) -> None:
     load_each(site, 9)
     done = compact_in(site, Meanwhile(lambda: load_each(site, 3, first=9)))
@@ -404,11 +425,12 @@ def test_files_of_a_load_during_a_merge_stay(site: Site) -> None:
     assert site.faults() == []
 
 
-def test_partition_that_another_process_compacted_during_a_merge_is_not_replaced_again(site: Site) -> None:
+def test_partition_that_a_node_without_its_lock_compacted_during_a_merge_is_not_replaced_again(site: Site) -> None:
     load_each(site, 9)
 
     def compact_and_vacuum() -> None:
-        site.compact()
+        for merge in [*compact._merges(site.root, site.share, compact.whole)]:
+            assert rewriting.replace_live(site.root, merge.spec, merge.files, compact.write_merged(merge))
         site.age()
         compact.vacuum(site.hot, site.root, 0)
 
