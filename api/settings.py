@@ -80,7 +80,7 @@ class Settings:
     backlog_rows_max: int = _number(
         500_000, "maximum number of waiting hits; further posts are answered 503 and not stored", HITS_MAX
     )
-    cache_mib: int = _number(256, "maximum size of the [caches](#caches) of each server process, in MiB")
+    cache_mib: int = _number(128, "maximum size of the [caches](#caches) of each server process, in MiB")
     beacons_per_minute: int = _number(600, "maximum number of beacons of one address in any 60 seconds")
     new_values_per_day: int = _number(
         NEW_VALUES_PER_DAY, "maximum number of [new values](#strangers) that beacons add to a project in a UTC day"
