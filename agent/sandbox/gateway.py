@@ -5,6 +5,7 @@ responses, so the key never enters the sandbox. It forwards only model calls, fo
 environment (proxies, .netrc).
 """
 
+import asyncio
 import re
 import secrets
 import ssl
@@ -27,6 +28,10 @@ REQUEST_BYTES_MAX = 64 * 1024 * 1024
 """Maximum size of a request body, in bytes."""
 REQUESTS_AT_ONCE = 16
 """Maximum number of concurrent requests to the model server."""
+QUEUE_S = 600.0
+"""Time that a request may wait for one of the REQUESTS_AT_ONCE to end, in seconds."""
+BODY_S = 600.0
+"""Time that the client may take to send the body of a request, in seconds."""
 CONNECT_S = 10
 """Timeout of a connection attempt, in seconds."""
 READ_S = 600.0
@@ -75,7 +80,7 @@ class Gateway:
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> "Gateway":
-        timeout = httpx.Timeout(READ_S, connect=CONNECT_S)
+        timeout = httpx.Timeout(READ_S, connect=CONNECT_S, pool=QUEUE_S)
         limits = httpx.Limits(max_connections=REQUESTS_AT_ONCE, max_keepalive_connections=REQUESTS_AT_ONCE)
         trusted = ssl.create_default_context()
         self._client = httpx.AsyncClient(timeout=timeout, limits=limits, trust_env=False, verify=trusted)
@@ -112,6 +117,10 @@ class Gateway:
             response = await self._send(request, f"{self.upstream.rstrip('/')}{target}")
         except RequestTooLarge:
             return _refusal(413, f"a request body is limited to {REQUEST_BYTES_MAX} bytes")
+        except TimeoutError:
+            return _refusal(408, f"a request body must arrive within {BODY_S:g} seconds")
+        except httpx.PoolTimeout:
+            return _refusal(503, f"the limit is {REQUESTS_AT_ONCE} concurrent requests to the model server")
         except httpx.TransportError as error:
             self._set_unreachable(error)
             return _refusal(502, self.fault() or "the model server cannot be reached")
@@ -218,11 +227,18 @@ async def _body(request: Request) -> AsyncIterator[bytes]:
 
     Raises:
         RequestTooLarge: the body exceeds REQUEST_BYTES_MAX.
+        TimeoutError: the body has not arrived within BODY_S.
     """
     if int(request.headers.get("content-length", "0")) > REQUEST_BYTES_MAX:
         raise RequestTooLarge
     total = 0
-    async for chunk in request.stream():
+    end = asyncio.get_running_loop().time() + BODY_S
+    chunks = request.stream()
+    while True:
+        async with asyncio.timeout_at(end):
+            chunk = await anext(chunks)
+        if not chunk:  # the last one
+            return
         total += len(chunk)
         if total > REQUEST_BYTES_MAX:
             raise RequestTooLarge
