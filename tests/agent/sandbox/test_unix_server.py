@@ -1,6 +1,7 @@
 """HTTP server for an untrusted client: its limits on connections, bytes and waits."""
 
 import asyncio
+import select
 import socket
 import threading
 from collections.abc import Iterator
@@ -22,6 +23,10 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["path"] == "/large":
         await Response(b"x" * 4_000_000)(scope, receive, send)
         return
+    if scope["path"].startswith("/broken/"):
+        await send({"type": "http.response.start", "status": 200})
+        await send({"type": "http.response.body", "body": b"x" * int(scope["path"][8:]), "more_body": True})
+        raise RuntimeError
     await Response(status_code=204)(scope, receive, send)
 
 
@@ -162,3 +167,15 @@ def test_connection_is_closed_if_the_client_does_not_read_the_response(server: P
             end = stack.enter_context(connected(server))
             end.sendall(b"GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         until(lambda: _is_served(server))
+
+
+@pytest.mark.usefixtures("brief_idle")
+def test_connection_is_closed_if_the_client_does_not_read_a_broken_response(server: Path) -> None:
+    """Let a small rest of some responses be in the memory of the server and not in that of the socket."""
+    with ExitStack() as stack:
+        ends = [stack.enter_context(connected(server)) for _ in range(CONNECTIONS_MAX)]
+        poll = select.poll()
+        for number, end in enumerate(ends):
+            poll.register(end, 0)
+            end.sendall(f"GET /broken/{number * 16_384} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        until(lambda: [event for _, event in poll.poll(0)] == [select.POLLHUP] * CONNECTIONS_MAX, 20)
