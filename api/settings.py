@@ -2,7 +2,7 @@
 
 `read`, `readership settings` and the table in docs/running.md derive from the fields of `Settings`. Two modules set
 variables that libraries read: `server.shared_counters` sets PROMETHEUS_MULTIPROC_DIR, which `metrics` also reads, and
-`server.memory` sets those of the allocators.
+`server.memory` sets the variables of the allocators.
 """
 
 import difflib

@@ -53,8 +53,8 @@ class Compression:
     """ASGI middleware that compresses the responses to GET, and streams those that are streamed.
 
     The size of a compressed response can reveal a secret in it, beside a text that a stranger chose: see
-    https://breachattack.com. The only responses with a secret that their address does not have are those to the POST
-    that creates a key or a share link.
+    https://breachattack.com. Only the response to the POST that
+    creates a key or a share link has a secret that is not in its address.
     """
 
     def __init__(self, app: ASGIApp) -> None:

@@ -1,4 +1,4 @@
-"""The JSON of the reports. The descriptions of the fields are those of the reference."""
+"""The JSON of the reports. The reference shows the descriptions of the fields."""
 
 from datetime import date, datetime
 from typing import Annotated, Literal
@@ -187,8 +187,8 @@ class Coverage(msgspec.Struct, frozen=True, rename="camel"):
     policy: Annotated[
         Policy,
         msgspec.Meta(
-            description="Today's policy. `all`: the hits of every source count. `beacon_only`: only those of `beacon`."
-            " `log_only`: only those of `log` and `server`. `beacon_people_log_machines`: people from `beacon`; AI,"
+            description="Today's policy. `all`: the hits of every source count. `beacon_only`: only hits of `beacon`."
+            " `log_only`: only hits of `log` and `server`. `beacon_people_log_machines`: people from `beacon`; AI,"
             " bots and Markdown from `log` and `server`."
         ),
     ]

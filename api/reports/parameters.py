@@ -33,7 +33,7 @@ _TIME: Json = {"anyOf": [{"format": "date"}, {"format": "date-time"}]}
 _DAY: Json = {"format": "date"}
 UTC_ZONE, ALL_VIEWS = ZoneInfo("UTC"), Filters()
 _FIELDS = {"asOf": "as_of", "timezone": "zone"}
-"""Fields of a selection whose names differ from those of their parameters."""
+"""Fields of a selection that have another name than their parameter."""
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 

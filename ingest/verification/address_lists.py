@@ -167,7 +167,7 @@ def newest(of_release: Mapping[str, AddressList], of_owner: Mapping[str, Address
 
 
 class OldLists(NamedTuple):
-    """Lists that are too old to find spoofed requests of today: their number, that of all lists, and the newest day."""
+    """Lists that are too old to find spoofed requests of today: their number, of how many, and the newest day."""
 
     old: int
     lists: int

@@ -83,9 +83,9 @@ def run(
 ) -> "Iterator[tuple[Item, Future[Result]]]":
     """Yield each item with its future, which has the result or the error, in the order in which they arrive.
 
-    If `is_ordered`, the order is that of the items. The next item is taken when the executor has room for it. An item
-    with which ATTEMPTS_MAX processes died has the error WorkerDied. An error of the iterator of the items is raised
-    when all taken items have been yielded.
+    If `is_ordered`, they arrive in the order of the items. The next item is taken when the executor has room for it.
+    An item with which ATTEMPTS_MAX processes died has the error WorkerDied. An error of the iterator of the items is
+    raised when all taken items have been yielded.
     """
     faults: list[Exception] = []
     todo, taken, deaths = _until_fault(items, faults), deque[_Taken[Item, Result]](), Counter[_Taken[Item, Result]]()

@@ -1,7 +1,7 @@
 """Executor in a Ray cluster: each call is a task, in a process on any machine of the cluster.
 
 Ray is the extra `ray`, and is imported once a command uses it. This module connects to a cluster that runs, and starts
-none. Ray repeats no task by itself: `driver.run` repeats those of processes and machines that died.
+none. Ray repeats no task by itself: `driver.run` repeats tasks whose process or machine died.
 """
 
 import logging

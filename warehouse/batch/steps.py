@@ -37,8 +37,8 @@ def run_all(steps: Iterable[Step], is_last: Callable[[Exception], bool] = is_of_
     for its own steps.
 
     Raises:
-        Exception: the error of the only step that failed, or that of the first one if each of them is LakeBusy. The
-            error has a note with the name of its step; that of the iterator has none.
+        Exception: the error of the only step that failed, or the first error if each of them is LakeBusy. The error
+            of a step has a note with its name; an error of the iterator has none.
         ExceptionGroup: several steps failed. The group contains no other group.
     """
     errors: list[Exception] = []

@@ -84,7 +84,7 @@ def synced(connection: HotConnection) -> dict[str, Synced]:
 
 
 def record_synced(connection: HotConnection, tables: Mapping[str, Synced]) -> None:
-    """Raise the recorded versions and batches to those of `tables`; a record that is as high already is not written."""
+    """Raise the recorded versions and batches to the values of `tables`, if they are lower."""
     values = [
         {"name": name, "version": table.version, "last_batch": table.last_batch} for name, table in tables.items()
     ]

@@ -40,7 +40,7 @@ skipped: a rollup only saves time."""
 
 Files = Sequence[File]
 Choose = Callable[[str, Files], Sequence[Files]]
-"""Function that returns for a month (YYYY-MM) and its files those of each rollup that is written; none if none is."""
+"""Function that returns for a month (YYYY-MM) and its files the files of each rollup to write."""
 OnMonth = Callable[[int, int], None]
 """Function that is called after each month, with the number of months done and the total."""
 
@@ -189,7 +189,7 @@ def _write(
 
 
 def until_today(files: Files, today: date) -> Sequence[Files]:
-    """Return the files of a month without those of today, and these: each of the two, if any, has a rollup of its own.
+    """Return the files of a month before today, and the files of today: each list, if not empty, has its own rollup.
 
     The month so far is therefore not written again for each part of today.
     """

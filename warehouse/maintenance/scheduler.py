@@ -109,7 +109,7 @@ class Scheduler:
         self._thread = threading.Thread(target=self._run, name="maintenance")
         # Error of the load in the last round, or of a store; None if the round had none, or if the store answers again.
         self._fault: str | None = None
-        self._is_outage = False  # whether this error is that a store does not answer
+        self._is_outage = False  # whether the error means that a store does not answer
         self._logged: str | None = None  # text of the last error since a round without one
         self._task_faults = TaskFaults()
 
@@ -266,7 +266,7 @@ class Scheduler:
             self._load_due()
 
     def _compact_crowded(self, now: datetime) -> bool:
-        """Compact the partitions that have many small files, also those of today."""
+        """Compact the partitions that have many small files, today's included."""
         compact.compact(self._hot, self._lake, self._compaction, 0, compact.tier, between=self._load_due)
         return True
 

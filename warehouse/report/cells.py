@@ -74,7 +74,7 @@ class Cells:
 def select(snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, columns: Collection[str]) -> Cells:
     """Return the cells of a scope with some columns, which are names of DIMENSIONS or `project_id`.
 
-    `rollups` are those that cover the files of the snapshot.
+    `rollups` cover files of the snapshot.
     """
     needed = dict.fromkeys(name for name in [*columns, *sorted(scope.filters.columns)] if name != "project_id")
     is_by_time = any(BY_NAME[name].aspect is Aspect.TIME for name in needed if name in columns)

@@ -32,7 +32,7 @@ from warehouse.rollups.catalog import ChosenRollups, Part
 from warehouse.rollups.ranked import Ranking
 
 ROWS_MAX, BYTES_MAX = 500_000, 32 * 1024 * 1024
-"""Most rows of a project, and bytes of its paths, of which a page reads all ranks. A statement reads more faster."""
+"""Rows of a project, and bytes of its paths, above which a page does not read all ranks: a statement is faster."""
 _FILTERS = {"path", "traffic", "source"}  # the columns of the ranking
 _PAGE = f"""
 WITH sums AS MATERIALIZED (
@@ -76,8 +76,7 @@ def page(
                 of_months = sum(bounds[[*record.rollups].index(part.rollup.month)] for part in chosen.counted)
                 if rows[listing.order][-1].as_py() > min(of_months, bounds[-1]) + rows["unread"][0].as_py():
                     return rows.drop_columns("unread"), counts
-    is_large = chosen.ranking.rows(project) > ROWS_MAX or cells.path_bytes([chosen.ranking.months], project) > BYTES_MAX
-    if is_large:
+    if chosen.ranking.rows(project) > ROWS_MAX or cells.path_bytes([chosen.ranking.months], project) > BYTES_MAX:
         return None
     rows, counts = _read(statements, snapshot, scope, chosen, None, asked)
     return rows.drop_columns("unread"), counts

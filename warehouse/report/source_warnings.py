@@ -32,8 +32,8 @@ _API_NAMES: Mapping[str, str] = MappingProxyType({})
 class SourceWarning:
     """Something about sources that the owner of a project should check. `str` returns the sentence of the API.
 
-    `days` is a number of UTC days, and `day` the last of them, or that of the last hit of a silent source. `views` are
-    those with one of the new `values` above the limit, which are counted under `other`.
+    `days` is a number of UTC days, and `day` the last of them, or the day of the last hit of a silent source. `views`
+    have one of the new `values` above the limit, and are counted under `other`.
     """
 
     kind: Kind
@@ -50,7 +50,7 @@ class SourceWarning:
     def text(
         self, names: Mapping[str, str] = _API_NAMES, day: Callable[[date], str] = date.isoformat, hit: str = "hit"
     ) -> str:
-        """Return the sentence without its full stop. `names` are those of the sources on pages."""
+        """Return the sentence without its full stop. `names` are the names of the sources on pages."""
         joined = " and ".join(names.get(each, each) for each in self.sources)
         return _TEXTS[self.kind].format(
             sources=joined,

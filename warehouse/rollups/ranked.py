@@ -62,11 +62,11 @@ GROUP BY project_id
 """
 
 
+METADATA_FACTOR = 8
+"""Memory of the metadata of a file, as a multiple of their size in the file: 5 MB for 165 row groups of 36 columns."""
 _METADATA = LRUCache[str, "tuple[pq.FileMetaData, tuple[_Group, ...]]"](
     32 * 1024 * 1024, lambda each: METADATA_FACTOR * each[0].serialized_size
 )
-METADATA_FACTOR = 8
-"""Memory of the metadata of a file, as a multiple of their size in the file: 5 MB for 165 row groups of 36 columns."""
 
 
 class Record(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ def with_options(settings: Settings, is_reverse_dns: bool, key_directories: str 
     """Return the settings with the values of these options, which take precedence over the variables.
 
     Raises:
-        InvalidSetting: a host is that of no signing agent.
+        InvalidSetting: no signing agent has one of the hosts.
     """
     hosts = settings.key_directories
     if key_directories is not None:

@@ -171,7 +171,7 @@ def test_connection_is_closed_if_the_client_does_not_read_the_response(server: P
 
 @pytest.mark.usefixtures("brief_idle")
 def test_connection_is_closed_if_the_client_does_not_read_a_broken_response(server: Path) -> None:
-    """Let a small rest of some responses be in the memory of the server and not in that of the socket."""
+    """Leave a small rest of some responses in the memory of the server: the buffer of the socket is full."""
     with ExitStack() as stack:
         ends = [stack.enter_context(connected(server)) for _ in range(CONNECTIONS_MAX)]
         poll = select.poll()

@@ -1,4 +1,4 @@
-"""Items run in any executor, those of dead processes again, and each result or error comes with its item."""
+"""Items run in any executor, again if their process died, and each result or error comes with its item."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future

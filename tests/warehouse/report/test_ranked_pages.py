@@ -120,6 +120,11 @@ def test_page_from_the_ranking_is_that_of_all_paths(
         assert page.rows.to_pylist() == expected.rows.to_pylist(), (scope, listing, offset, limit)
         assert (page.totals, page.has_more) == (expected.totals, expected.has_more)
     assert ends == ({3, 6, 12} if is_large else {3, 6, 12, None})
+    ends.clear()
+    noon = datetime(2026, 7, 15, 12, tzinfo=UTC)
+    for hours in (TimeRange(noon, noon + timedelta(hours=6)), TimeRange(LAST - timedelta(days=9), LAST)):
+        pages.page(with_ranking, snapshot, Scope("site", hours, Filters()), 0, 1, Listing())
+    assert not ends
     for each in (with_ranking, without, database):
         each.close()
 

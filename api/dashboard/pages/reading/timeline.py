@@ -109,7 +109,7 @@ def _series(view: View, query: Query, interval: str) -> tuple[Counts, list[str],
 def _previous(
     view: View, measured: Measured, kinds: Sequence[str], length: int
 ) -> tuple[dict[str, list[int | None]], Shown]:
-    """Return the counts of the previous period by kind and interval, and those of the whole period.
+    """Return the counts of the previous period by kind and interval, and its totals.
 
     A count is None if the kind was not counted in both periods, or not from the same sources. There are `length` counts
     of each kind.
