@@ -8,7 +8,8 @@ import pyarrow as pa
 from warehouse.columns.hits import COLUMNS
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
-_TYPES = {"string": pa.string(), "int16": pa.int16(), "date32": pa.date32(), "timestamp": TIMESTAMP}
+_TYPES = {"string": pa.string(), "date32": pa.date32(), "timestamp": TIMESTAMP}
+_TYPES |= {"int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64()}
 
 
 def _column(name: str, kind: pa.DataType, comment: str, *, required: bool = False) -> pa.Field:

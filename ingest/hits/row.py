@@ -22,8 +22,11 @@ TRAFFIC, AGENT = (HOT.names.index(name) for name in ("traffic", "agent"))
 USER_AGENTS = UserAgentCache()
 """Cache of the user agents of posted hits."""
 _SHIPPED_LISTS = Verifier()
-_in_order = itemgetter(*map([*(name for name in HOT.names if name not in PARAMETERS), *PARAMETERS].index, HOT.names))
+_NAMES = [name for name in HOT.names if name not in PARAMETERS]
+_in_order = itemgetter(*map([*_NAMES, *PARAMETERS].index, HOT.names))
 """Function that puts the parameters of a row, which are the last ones, in their places."""
+_LATER = (None,) * len(_NAMES[_NAMES.index("visitor") :])
+"""Columns that no source fills yet."""
 
 
 def row(project: str, hit: Hit, source: str, received_us: int, verifier: Verifier = _SHIPPED_LISTS) -> Row:
@@ -65,6 +68,7 @@ def _row(project: str, hit: Hit, columns: Columns, source: str, received_us: int
         received_us,
         *(verdict or (None, None)),
         hints(hit.evidence) if source == "server" else None,
+        *_LATER,
         *map(hit.parameters.get, PARAMETERS),
     )
     stored: Row = _in_order(fields)

@@ -7,7 +7,8 @@ from warehouse.columns.dimensions import FILTERS, dimension
 from warehouse.columns.hits import COLUMNS
 
 PAGE = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
-TYPES = {"string": "string", "timestamp": "timestamp, µs, UTC", "date32": "date", "int16": "short"}
+TYPES = {"string": "string", "timestamp": "timestamp, µs, UTC", "date32": "date"}
+TYPES |= {"int16": "short", "int32": "integer", "int64": "long"}
 
 
 def section(title: str) -> list[str]:

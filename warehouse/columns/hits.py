@@ -7,7 +7,7 @@ columns in docs/data.md, except for its text. The value of a query parameter is 
 from dataclasses import dataclass
 from typing import Literal
 
-Type = Literal["string", "int16", "date32", "timestamp"]
+Type = Literal["string", "int16", "int32", "int64", "date32", "timestamp"]
 """Name of an Arrow type; `timestamp` is in microseconds and UTC. This module does not load Arrow."""
 PARAMETER_CHARACTERS_MAX = 256
 """Maximum length of the stored value of a query parameter; a longer one is cut."""
@@ -71,6 +71,16 @@ COLUMNS = (
     _text("verified_by", "method of the check, and the id of the list that it used", since=2),
     _text("hints", "headers that browsers send and the request lacked, sorted, joined by a comma", since=2),
     _parameter("utm_medium", since=4),
+    Column("visitor", "int64", "reader of the UTC day: a keyed hash, whose key is destroyed after the day", since=5),
+    _parameter("utm_campaign", since=5),
+    _parameter("utm_term", since=5),
+    _parameter("utm_content", since=5),
+    _text(
+        "click", "name of the advertisement's parameter in the page's query, such as gclid; never its value", since=5
+    ),
+    _text("country", "country of the reader, two letters", since=5),
+    _text("language", "first language of the reader, as en or pt-BR", since=5),
+    Column("engaged_ms", "int32", "time for which the page was visible, ms", since=5),
 )
 """Columns in the order of a row. A new one is the last, because a waiting row of an older release has the first ones.
 Only the first version has required columns."""

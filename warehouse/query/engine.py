@@ -207,6 +207,7 @@ def parquet_at(paths: Iterable[str]) -> str:
 _SQL_TYPES = {
     pa.string(): "VARCHAR",
     pa.int16(): "SMALLINT",
+    pa.int32(): "INTEGER",
     pa.int64(): "BIGINT",
     pa.date32(): "DATE",
     pa.bool_(): "BOOLEAN",

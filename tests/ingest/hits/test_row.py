@@ -39,7 +39,7 @@ def test_row_of_an_ai_agent_has_the_agent_and_the_rule() -> None:
     read = columns(
         GPTBOT,
         "https://Example.ORG:8443/page?q=1",
-        parameters={"utm_source": "news", "utm_medium": "mail"},
+        parameters={"utm_source": "news", "utm_medium": "mail", "utm_campaign": "spring", "utm_term": "shoes"},
         format="markdown",
         status=304,
         event_id="event-1",
@@ -69,6 +69,14 @@ def test_row_of_an_ai_agent_has_the_agent_and_the_rule() -> None:
         "verified_by": None,
         "hints": None,
         "utm_medium": "mail",
+        "visitor": None,
+        "utm_campaign": "spring",
+        "utm_term": "shoes",
+        "utm_content": None,
+        "click": None,
+        "country": None,
+        "language": None,
+        "engaged_ms": None,
     }
 
 
