@@ -25,6 +25,7 @@ from warehouse.report.audience import activity, agents, errors, visits_sent
 from warehouse.report.audience.activity import Sparkline
 from warehouse.report.audience.agents import Verdicts
 from warehouse.report.audience.errors import ErrorQuery, GroupBy
+from warehouse.report.audience.visits_sent import SentPage
 from warehouse.report.cells import Scope
 from warehouse.report.measured import Measured
 from warehouse.report.results import Audience, Counts, Listing, Order, Query, ReportPage
@@ -41,7 +42,7 @@ PATH = "path"
 BATCH_ROWS = 10_000
 """Maximum number of rows in a batch of a complete report."""
 AGENT_PAGES_DAYS = 32
-"""Maximum number of UTC days in which distinct pages are counted: a month in any time zone."""
+"""Maximum number of UTC days in which the pages of AI are counted: a month in any time zone."""
 BY_TOTAL = Listing(with_bots=True)
 """Listing of a breakdown by path: all paths, most views first."""
 UTC_ZONE = ZoneInfo("UTC")
@@ -184,17 +185,22 @@ class Reports:
     def visits_sent(
         self, snapshot: Snapshot, query: Query, hosts: Mapping[str, str], campaigns: Mapping[str, str]
     ) -> dict[str, int]:
-        """Return the views by people whom AI products sent, by operator: by referrer or campaign, whichever are more.
+        """Return the views by people whom AI products sent, by operator: that of the referrer, or else of the campaign.
 
         `hosts` and `campaigns` have the operators by the hosts of their products and by the values of `utm_source`.
         Filters by traffic, agent, operator, purpose and verification do not apply to people and are ignored.
         """
-        scope = self._scope(snapshot, replace(query, filters=visits_sent.without_agents(query.filters)))
-        sent = (
-            visits_sent.by_operator(self._statements.counts(snapshot, scope, by), by, operators)
-            for by, operators in (("referrerHost", hosts), ("utmSource", campaigns))
-        )
-        return visits_sent.larger(*sent)
+        return visits_sent.by_operator(self._statements, snapshot, self._scope(snapshot, query), hosts, campaigns)
+
+    def pages_sent(
+        self, snapshot: Snapshot, query: Query, hosts: Mapping[str, str], campaigns: Mapping[str, str], limit: int
+    ) -> list[SentPage] | None:
+        """Return the pages to which AI products sent most visits: see `visits_sent`. None if they take long to count.
+
+        The visits and reads are those of the last 32 UTC days of the range.
+        """
+        scope = self._last_days(snapshot, query, AGENT_PAGES_DAYS)
+        return visits_sent.by_page(self._statements, snapshot, scope, hosts, campaigns, limit)
 
     def first_ai_days(self, snapshot: Snapshot, query: Query, paths: Collection[str]) -> dict[str, date]:
         """Return the UTC day of the first view by AI, in any range, of each path that has one; at most 10,000 paths."""

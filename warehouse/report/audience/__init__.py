@@ -3,5 +3,5 @@
 - `agents`: AI agents and other bots: their views, verdicts and user agents.
 - `activity`: Activity of several projects: the views of their last days, and the time of their last hit.
 - `errors`: Requests of AI agents and bots that were answered with an error.
-- `visits_sent`: Views by people that AI products sent, by the operators of the products.
+- `visits_sent`: Views by people that AI products sent, by the operators of the products, or by page.
 """

@@ -69,10 +69,36 @@ def test_campaign_of_a_product_counts_where_the_referrer_is_missing(site: Site, 
 def test_visits_are_those_of_a_plain_count(lake: Lake, chance: Random) -> None:
     query = lake.query(chance)
     of_readers = dict.fromkeys(("traffic", "agent", "operator", "purpose", "verification"))
-    of_people = replace(query, filters=query.filters.but(**of_readers))
-    rows = [row for row in model.matching(lake.rows, of_people) if row["traffic"] == "human"]
-    by_host = Counter(GENERATED.get(row["referrer_host"]) for row in rows)
-    by_campaign = Counter(GENERATED_CAMPAIGNS.get(row["utm_source"]) for row in rows)
-    expected = {operator: max(by_host[operator], by_campaign[operator]) for operator in ("A", "B", "C", "D")}
-    sent = lake.reports.visits_sent(lake.reports.take(), query, GENERATED, GENERATED_CAMPAIGNS)
-    assert sent == expected
+    rows = model.matching(lake.rows, replace(query, filters=query.filters.but(**of_readers)))
+    by_operator, by_path = Counter[str](), Counter[str]()
+    for row in rows:
+        sender = GENERATED.get(row["referrer_host"]) or GENERATED_CAMPAIGNS.get(row["utm_source"])
+        if sender and row["traffic"] == "human":
+            by_operator[sender] += 1
+            by_path[row["path"]] += 1
+    reports, products = lake.reports, (GENERATED, GENERATED_CAMPAIGNS)
+    snapshot = reports.take()
+    assert reports.visits_sent(snapshot, query, *products) == {each: by_operator[each] for each in "ABCD"}
+    pages = reports.pages_sent(snapshot, query, *products, 1_000)
+    assert pages is not None
+    reads = Counter(row["path"] for row in model.matching(lake.rows, query) if row["traffic"] == "ai")
+    if query.end is not None and query.end - query.start <= 31 * DAY:
+        ordered = sorted(by_path, key=lambda path: (-by_path[path], path))
+        assert pages == [(path, by_path[path], reads[path]) for path in ordered]
+
+
+def test_pages_have_the_visits_of_the_last_days_of_a_long_range(site: Site) -> None:
+    sent = {"referrer_host": "chatgpt.com", "operator": None}
+    site.post(
+        *(view("/b", NOON - DAY, event_id=f"{number}", **sent) for number in range(2)),
+        view("/a", NOON - DAY, utm_source="perplexity"),
+        view("/a", NOON - DAY, traffic="ai", operator="OpenAI"),
+        view("/c", NOON - 31 * DAY, **sent),
+        view("/old", NOON - 32 * DAY, **sent),
+    )
+    reports = site.reports()
+    snapshot = reports.take()
+    expected = [("/b", 2, 0), ("/a", 1, 1), ("/c", 1, 0)]
+    assert reports.pages_sent(snapshot, WITHOUT_FILTER, OPERATORS, CAMPAIGNS, 10) == expected
+    assert reports.pages_sent(snapshot, WITHOUT_FILTER, OPERATORS, CAMPAIGNS, 1) == expected[:1]
+    reports.close()
