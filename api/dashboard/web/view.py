@@ -19,7 +19,7 @@ from api.reports.report import Run
 from warehouse.columns.dimensions import FILTERS, dimension
 from warehouse.columns.filters import Filters
 from warehouse.query.snapshot import Snapshot
-from warehouse.report.reports import Reports
+from warehouse.report.reports import AGENT_PAGES_DAYS, Reports
 from warehouse.report.results import Query
 
 TRAFFIC = {"human": "People", "ai": "AI", "bot": "Other bots"}
@@ -202,6 +202,12 @@ class View:
             return locale.month(period.first, viewer)
         days = dict.fromkeys((locale.day(period.first, viewer), locale.day(period.last, viewer)))
         return " \N{EN DASH} ".join(days)
+
+    @property
+    def pages_days(self) -> int | None:
+        """Return the number of last days in which the pages of AI are counted; None if the period is not longer."""
+        days = self.period.days
+        return AGENT_PAGES_DAYS if days is None or days > AGENT_PAGES_DAYS else None
 
     @property
     def no_filters(self) -> dict[str, None]:

@@ -102,8 +102,10 @@ class Measured:
 
     def reason(self, kind: str) -> str | None:
         """Return the reason why a kind of readers has no number in the period; None if it has one."""
-        if kind not in self.traffic:
-            return FILTERED
+        return self.unmeasured(kind) if kind in self.traffic else FILTERED
+
+    def unmeasured(self, kind: str) -> str | None:
+        """Return why a kind of readers was not measured in the period; None if it was."""
         if self.extent(kind) != "none":
             return None
         seeing = [source.source for source in self.sources if source.source in SEEING[kind]]

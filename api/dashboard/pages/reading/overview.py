@@ -95,6 +95,7 @@ def _numbers(view: View, measurement: Measured) -> dict[str, Any]:
         "totals": [*_all_totals(view, measurement, shown), _visits(view, measurement, visits)],
         "shown": shown,
         "visits": visits or {},
+        "sent": operators.pages_sent(view),
         "paths": tables.paths(view, measurement),
         "tables": {name: tables.by_dimension(view, name, measurement) for name in TABLES},
         "sources": tables.sources(view, measurement),
@@ -120,7 +121,7 @@ def _all_totals(view: View, measurement: Measured, now: Shown) -> list[Total]:
 
 def _visits(view: View, measurement: Measured, visits: Mapping[str, int] | None) -> Total:
     """Return the visits by people from all AI products."""
-    reason = FILTERED if visits is None else measurement.reason("human")
+    reason = FILTERED if visits is None else measurement.unmeasured("human")
     before = operators.visits_sent(view, measurement.previous) if measurement.compares("human") else None
     link = view.link(f"/projects/{view.project.id}/ai")
     now = None if visits is None or reason else sum(visits.values())

@@ -8,7 +8,6 @@ from starlette.responses import Response
 
 from api.dashboard.pages.reading import measured, path_page, tables
 from api.dashboard.pages.reading.ai import operators, verdicts
-from api.dashboard.pages.reading.ai.operators import PAGES_DAYS
 from api.dashboard.pages.reading.ai.readers import PURPOSE_TEXTS
 from api.dashboard.pages.reading.ai.verdicts import SPOOFED
 from api.dashboard.pages.reading.timeline import timeline
@@ -79,7 +78,6 @@ def agent(visit: ProjectVisit) -> Response:
         purpose_texts=PURPOSE_TEXTS,
         number_of_page=number,
         first=(number - 1) * ROWS + 1,
-        pages_days=PAGES_DAYS if view.period.days is None or view.period.days > PAGES_DAYS else None,
         **_numbers(view, measurement, name, traffic, number),
     )
 

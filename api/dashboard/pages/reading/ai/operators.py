@@ -5,17 +5,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 
+from api.dashboard.charts import bar
 from api.dashboard.pages.reading.ai.verdicts import KNOWN_KEY, NOT_CHECKED, Agent, Verification
 from api.dashboard.pages.reading.measured import Measured
+from api.dashboard.pages.reading.tables import ROWS, Row
 from api.dashboard.robots.rules import RobotsRules, State
+from api.dashboard.web import links
 from api.dashboard.web.period import Period
 from api.dashboard.web.view import PURPOSES, STATES, View
 from ingest.classification.agents import BY_NAME
 from ingest.classification.ai_referrers import CAMPAIGNS, OPERATORS
 from ingest.verification import verdict
+from warehouse.report.results import Counts
 
-PAGES_DAYS = 32
-"""Number of days at the end of a period in which the pages that an agent read are counted."""
 ROBOTS_NAMES: Mapping[State, str] = {
     "allowed": "Allowed",
     "partly": "Partly disallowed",
@@ -91,7 +93,7 @@ class OperatorRow(Reads):
 class AiTable:
     """The operators, those with most reads first. `purposes` are the purposes that have reads, one for each column.
 
-    `only_visits` are the visits by operators whose agents read no page; it is empty if a filter selects agents.
+    `only_visits` are the visits by operators whose agents read no page.
     `has_visits` is whether visits belong to the reads: no person comes from one purpose or agent of an operator.
     """
 
@@ -140,20 +142,49 @@ def table_of(view: View, measurement: Measured, robots: RobotsRules | None, veri
     visits = sent or {}
     rows = _operators(view, by_operator, before, visits)
     with_reads = {purpose for row in rows for purpose in row.by_purpose}
-    is_narrow = "human" not in view.filters.but(traffic=None).selected_traffic
     others = {name: count for name, count in sorted(visits.items()) if count and name not in by_operator}
     purposes = tuple(purpose for purpose in (*PURPOSES, None) if purpose in with_reads)
-    return AiTable(rows, purposes, {} if is_narrow else others, sent is not None)
+    return AiTable(rows, purposes, others, sent is not None)
 
 
 def visits_sent(view: View, period: Period | None = None) -> dict[str, int] | None:
     """Return the visits by people from the products of each operator, in the period of the page or in another one.
 
     Return None if the filters select agents: visits come from the products of an operator, not from one of its agents.
+    Also return None if they select an operator without a product.
     """
+    products = _products(view)
+    return view.reports.visits_sent(view.snapshot, view.query(period), *products) if products else None
+
+
+def pages_sent(view: View) -> list[Row] | None:
+    """Return the pages to which AI products sent most visits: `counts` are visits by people, and reads by AI.
+
+    Return None if they are not known, as in `visits_sent`, or take long to count.
+    """
+    products = _products(view)
+    sent = view.reports.pages_sent(view.snapshot, view.query(), *products, ROWS) if products else None
+    if sent is None:
+        return None
+    return [
+        Row(
+            page.path,
+            links.readable(page.path),
+            Counts(human=page.visits, ai=page.reads),
+            bar.svg(Counts(human=page.visits), sent[0].visits),
+            view.link(path=page.path),
+        )
+        for page in sent
+    ]
+
+
+def _products(view: View) -> tuple[dict[str, str], dict[str, str]] | None:
+    """Return the operators of the selected products, by host and by campaign; None if none can be selected."""
     if "human" not in view.filters.but(traffic=None, operator=None).selected_traffic:
         return None
-    return view.reports.visits_sent(view.snapshot, view.query(period), OPERATORS, CAMPAIGNS)
+    chosen = {view.filters["operator"] or each for each in OPERATORS.values()}
+    hosts, campaigns = ({name: each for name, each in of.items() if each in chosen} for of in (OPERATORS, CAMPAIGNS))
+    return (hosts, campaigns) if hosts else None
 
 
 def names(agent: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from api.dashboard.charts import bar, sparkline
 from api.dashboard.pages.reading import measured
 from api.dashboard.pages.reading.ai import operators, verdicts
-from api.dashboard.pages.reading.ai.operators import PAGES_DAYS, AiTable, OperatorRow, Reads
+from api.dashboard.pages.reading.ai.operators import AiTable, OperatorRow, Reads
 from api.dashboard.pages.reading.export import table_file
 from api.dashboard.pages.reading.timeline import timeline
 from api.dashboard.robots import rules, texts
@@ -84,6 +84,7 @@ def ai_readers(visit: ProjectVisit) -> Response:
         tab="AI readers",
         measured=measurement,
         table=table,
+        sent=operators.pages_sent(view),
         verification=verification,
         purposes=PURPOSES,
         states=STATES,
@@ -91,7 +92,6 @@ def ai_readers(visit: ProjectVisit) -> Response:
         purpose_texts=PURPOSE_TEXTS,
         robots_day=datetime.fromtimestamp(text.saved_s, view.zone).date() if text else None,
         obeying=_obeying(robots, table) if robots and view.filters.fields.keys() == {"traffic"} else [],
-        pages_days=PAGES_DAYS if view.period.days is None or view.period.days > PAGES_DAYS else None,
         old_lists=age_warning(visit.state.intake.verifier.lists(), view.now),
         **values,
     )

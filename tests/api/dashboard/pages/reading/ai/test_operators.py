@@ -113,14 +113,12 @@ def test_reads_before_include_those_of_agents_that_read_nothing_now() -> None:
     assert agent_of(table, "OpenAI", "GPTBot").before == 3
 
 
-def test_visits_of_operators_without_reads_are_listed_unless_a_filter_selects_agents() -> None:
+def test_visits_of_operators_without_reads_are_listed() -> None:
     table = read()
     assert (row_of(table, "OpenAI").visits, row_of(table, "Anthropic").visits) == (14, None)
     assert (table.only_visits, table.visits) == ({"Perplexity": 3}, 17)
     assert row_of(table, "OpenAI").reads_per_visit == 0.5
     assert row_of(table, "Anthropic").reads_per_visit is None
-    narrow = read(filters=Filters(operator="OpenAI"))
-    assert (narrow.only_visits, narrow.visits) == ({}, 14)
     assert read(filters=Filters(path="/docs*")).only_visits == {"Perplexity": 3}
 
 

@@ -90,6 +90,26 @@ def test_pages_and_visits_are_those_of_the_api(
             )
 
 
+@pytest.mark.parametrize("operator", [None, "Anthropic"])
+def test_pages_have_the_visits_that_products_sent(
+    read_site: Dashboard, reader: TestClient, operator: str | None
+) -> None:
+    visits, query = Counter[str](), f"limit=100&dateFrom={before(29)}"
+    for host in HOSTS[operator] if operator else ("chatgpt.com", "claude.ai", "www.perplexity.ai"):
+        rows = read_site.get_report(f"breakdown?by=path&traffic=human&referrerHost={host}&{query}")["rows"]
+        visits.update({row["value"]: row["human"] for row in rows})
+    filters = {"operator": operator} if operator else {}
+    of_operator = "".join(f"&{name}={value}" for name, value in filters.items())
+    reads = in_api(read_site, f"breakdown?by=path&traffic=ai&{query}{of_operator}")
+    expected = [[path, reads.get(path, 0), count] for path, count in sorted(visits.items(), key=lambda row: -row[1])]
+    overview = Html(reader.get(f"/projects/{PROJECT}", params=filters).text)
+    for page in (open_page(reader, "/ai", **filters), overview):
+        rows = page.rows("Pages that AI sends visits to")
+        assert sorted([row[0], *numbers(row[1:3])] for row in rows) == sorted(expected[:8])
+        assert [row[2] for row in rows] == [f"{count}" for _, _, count in expected[:8]]
+    assert f"Visits from AI {sum(visits.values())} " in overview.text
+
+
 def test_operator_without_a_product_that_sends_visits_has_no_number_of_visits(reader: TestClient) -> None:
     row = rows_of(open_page(reader, "/ai"))["Common Crawl"]
     assert row[VISITS] == "not known"
