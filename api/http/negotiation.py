@@ -3,13 +3,15 @@
 import re
 from collections.abc import Sequence
 
-from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipResponder, IdentityResponder
+from starlette.datastructures import MutableHeaders
+from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipResponder
 from starlette.requests import Request
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.http.headers import accepts_gzip
 from api.http.problems import Problem
 
+VARY = "Accept-Encoding"
 BYTES_MIN = 500
 """Size from which a response is compressed."""
 LEVEL = 6
@@ -65,8 +67,16 @@ class Compression:
         if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
             await self._app(scope, receive, send)
             return
+
+        async def send_varied(message: Message) -> None:
+            """Name the header also for small and empty responses, such as 304, which Starlette does not compress."""
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(raw=message["headers"])
+                if VARY not in headers.get("vary", ""):
+                    headers.add_vary_header(VARY)
+            await send(message)
+
+        app = self._app
         if accepts_gzip(Request(scope)):
-            responder: ASGIApp = GZipResponder(self._app, BYTES_MIN, LEVEL, exclude_content_types=UNCOMPRESSED)
-        else:
-            responder = IdentityResponder(self._app, BYTES_MIN, exclude_content_types=UNCOMPRESSED)  # sets Vary
-        await responder(scope, receive, send)
+            app = GZipResponder(app, BYTES_MIN, LEVEL, exclude_content_types=UNCOMPRESSED)
+        await app(scope, receive, send_varied)

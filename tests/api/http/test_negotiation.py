@@ -64,6 +64,8 @@ async def respond(request: Request) -> Response:
     """Return TEXT in the media type of the path, in two chunks for a path that ends with a slash."""
     kind = request.path_params["kind"]
     headers = {"Vary": "Cookie", "ETag": 'W/"1"'}
+    if kind == "not/modified":
+        return Response(status_code=304, headers=headers)
     if kind.endswith("/"):
         return StreamingResponse(iter([TEXT, TEXT]), 200, headers, kind[:-1])
     return Response(TEXT if kind != "text/short" else b"short", 200, headers, kind)
@@ -104,6 +106,13 @@ def test_large_response_to_get_is_compressed_if_the_client_accepts_gzip(client: 
 )
 def test_response_that_stays_as_it_is(client: TestClient, method: str, path: str) -> None:
     assert sent(client, method, path, "gzip")[0] is None
+
+
+@pytest.mark.parametrize("path", ["/text/short", "/not/modified", "/text/html", "/text/csv/"])
+@pytest.mark.parametrize("accept", ["gzip", "identity"])
+def test_caches_distinguish_codings_of_each_response(client: TestClient, path: str, accept: str) -> None:
+    """Check small and empty ones, too: a cache may store a 304's header for the whole representation."""
+    assert client.get(path, headers={"Accept-Encoding": accept}).headers["vary"] == "Cookie, Accept-Encoding"
 
 
 def test_each_chunk_is_sent_before_the_next_is_computed() -> None:
