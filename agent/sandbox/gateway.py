@@ -153,12 +153,16 @@ class Gateway:
             headers["content-length"] = request.headers.get("content-length", "0")
         if self.key is not None:
             headers[self.key_header] = f"Bearer {self.key}" if self.key_header == "authorization" else self.key
-        forwarded = self._client.build_request(request.method, url, headers=headers, content=_body(request))
-        self._unanswered += 1
-        try:
-            return await self._client.send(forwarded, stream=True)
-        finally:
-            self._unanswered -= 1
+        traced = {"trace": self._count_unanswered}
+        forwarded = self._client.build_request(
+            request.method, url, headers=headers, content=_body(request), extensions=traced
+        )
+        return await self._client.send(forwarded, stream=True)
+
+    async def _count_unanswered(self, event: str, _: object) -> None:
+        """Count the requests that were sent, and whose response has not begun."""
+        if "receive_response_headers" in event:
+            self._unanswered += 1 if event.endswith("started") else -1
 
     async def _content(self, response: httpx.Response) -> AsyncIterator[bytes]:
         """Yield the content without the key. Record the beginning of an error for the job's failure reason."""

@@ -19,7 +19,7 @@ class ModelCalls:
     allowed: Collection[str]
     count_max: int
     on_refusal: Callable[[str], None] = lambda text: None
-    _count: int = 0
+    count: int = 0
     _refused: set[str] = field(default_factory=set)
 
     def refusal(self, method: str, target: str) -> str | None:
@@ -28,7 +28,7 @@ class ModelCalls:
         The path is compared without decoding, so that no other spelling of a path is equal to an allowed one.
         """
         if f"{method} {target.partition('?')[0]}" in self.allowed:
-            self._count += 1
+            self.count += 1
             return self.fault()
         request = ascii(f"{method[:10]} {target[:TARGET_CHARACTERS]}")[1:-1]
         reason = f"the gateway refused {request}: the agent may only send {', '.join(sorted(self.allowed))}"
@@ -39,5 +39,5 @@ class ModelCalls:
 
     def fault(self) -> str | None:
         """Return why the turn must stop, or None."""
-        is_exceeded = self._count > self.count_max
+        is_exceeded = self.count > self.count_max
         return f"it sent more than {self.count_max} requests to the model server in one turn" if is_exceeded else None

@@ -235,6 +235,27 @@ def test_too_large_request_is_refused(tmp_path: Path) -> None:
         assert end.recv(100).startswith(b"HTTP/1.1 413")
 
 
+def test_request_that_waits_for_a_connection_was_not_received(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway, "REQUESTS_AT_ONCE", 1)
+    may_end = threading.Event()
+
+    def events(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        handler.wfile.write(b"data")
+        assert may_end.wait(60)
+        handler.close_connection = True
+
+    with upstream(events) as url, through(tmp_path, url) as (gate, client), client.stream("POST", "/") as answer:
+        assert next(answer.iter_raw()) == b"data"
+        with connected(tmp_path) as end:
+            end.sendall(f"POST /{TOKEN}/ HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            until(lambda: gate.calls.count == 2)
+            assert gate.fault() is None
+            may_end.set()
+            assert end.recv(100).startswith(b"HTTP/1.1 200")
+
+
 @contextmanager
 def connected(folder: Path) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX) as end:
@@ -301,6 +322,7 @@ def test_request_beyond_the_concurrent_ones_is_no_fault_of_the_model_server(
     with upstream(wait) as url, through(tmp_path, url, failing_s_max=0.0) as (gate, client), connected(tmp_path) as end:
         end.sendall(f"POST /{TOKEN}/ HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         assert has_arrived.wait(60)
+        assert until(gate.fault) == f"the model server at {url} has received a request and not responded"
         assert [client.post("/").status_code for _ in range(3)] == [503] * 3
         may_respond.set()
         assert end.recv(100).startswith(b"HTTP/1.1 200")
