@@ -273,7 +273,8 @@ class Scheduler:
     def _compact_closed(self, now: datetime) -> None:
         between = partial(self._load_due, VACUUM_WAIT_S)
         root, ended = self._lake, partial(compact.ended, now.date())
-        compact.compact(self._hot, root, self._compaction, VACUUM_WAIT_S, ended, between=between)
+        with suppress(LakeBusy):  # another process compacts
+            compact.compact(self._hot, root, self._compaction, VACUUM_WAIT_S, ended, between=between)
 
     def _remove_old(self, now: datetime) -> None:
         """Delete hits past the retention and event ids older than seven days, unless the clock has jumped."""
