@@ -130,7 +130,7 @@ def rebuild(
 
 @dataclass(frozen=True, slots=True)
 class Month:
-    """A month (YYYY-MM) with the files of each of its rollups that is written. `is_copied`: see `writer.prepare`."""
+    """A month (YYYY-MM) with the files of rollups that are written together. `is_copied`: see `writer.prepare`."""
 
     root: Root
     share: Share
@@ -139,7 +139,8 @@ class Month:
     is_copied: bool
 
     def __str__(self) -> str:
-        return f"the rollup of {self.month}"
+        days = {file.partition for files in self.rollups for file in files}
+        return f"the rollup of {days.pop() if len(days) == 1 else self.month}"
 
 
 def prepare(task: Month, on_point: OnPoint = no_point) -> list[Prepared]:
@@ -162,15 +163,17 @@ def _write(
 ) -> Written:
     """Write the rollups that `choose` returns, and the ranking of paths. The caller has the lock.
 
-    The executor prepares the rollups of a month, and this process commits them. The other months are written if one
-    fails, such as for a damaged file: see `steps.run_all`. With `replaced_months`, all older rollups of these months
-    and of the written ones are taken out of use.
+    The executor prepares the rollups, and this process commits them. The others are written if today, the month so far
+    or another month fails, such as for a damaged file: see `steps.run_all`. With `replaced_months`, all older rollups
+    of these months and of the written ones are taken out of use.
     """
     done = list[int]()
 
     def tasks() -> Iterator[Month]:
         for month in months:  # its files are listed when it is taken: others may compact and delete them while it waits
-            yield Month(root, share, month, choose(month, files_by_month(root).get(month, ())), replaced_months is None)
+            parts = choose(month, files_by_month(root).get(month, ()))
+            for each in [parts] if replaced_months is not None else [[part] for part in parts]:
+                yield Month(root, share, month, each, replaced_months is None)
 
     def commit(task: Month, prepared: Sequence[Prepared]) -> None:
         new = [writer.commit(root, each, on_point) for each in prepared]
@@ -183,7 +186,8 @@ def _write(
     chosen = (month for month, files in files_by_month(root).items() if choose(month, files))
     months = sorted({*chosen, *(replaced_months or ())})
     function = partial(prepare, on_point=on_point)
-    commits = driver.commits(executor, function, tasks(), commit, lambda number: on_month(number, len(months)))
+    total = len(months)
+    commits = driver.commits(executor, function, tasks(), commit, lambda number: on_month(min(number, total), total))
     steps.run_all(chain(commits, [("the ranking of paths", partial(_rank, root, share))]))
     return Written(len(done), sum(done))
 

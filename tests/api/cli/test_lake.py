@@ -193,7 +193,7 @@ def test_compact_does_the_rest_of_its_work_and_names_each_damaged_partition(
     assert header == "Error: several steps failed:"
     for name in names[1:3]:
         [of_day] = [error for error in errors if error.endswith(f"; in hits of {name}; in the compaction; {DOCTOR}")]
-        of_rollup = f"; in the rollup of {name[:7]}; in the new rollups; {DOCTOR}"
+        of_rollup = f"; in the rollup of {name}; in the new rollups; {DOCTOR}"
         [of_month] = [error for error in errors if error.endswith(of_rollup)]
         assert damaged[name].name in of_day
         assert damaged[name].name in of_month

@@ -432,4 +432,20 @@ def test_month_with_a_damaged_file_does_not_prevent_the_rollups_of_the_others(si
         )
     assert [folder.parent.name for folder in sorted(folders(site))] == ["month=2026-07", "month=2026-09", "ranked"]
     assert done == [1, 2, 3]
-    assert caught.value.__notes__ == ["in the rollup of 2026-08"]
+    assert caught.value.__notes__ == [f"in the rollup of {damaged.partition}"]
+
+
+@pytest.mark.parametrize("is_damaged_today", [True, False])
+def test_damaged_file_of_today_does_not_prevent_the_rollup_of_the_month_so_far(
+    site: Site, is_damaged_today: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rollups, "UNCOVERED_ROWS_MIN", 1)
+    add(site, view(), view(ts=NOON - DAY))
+    files = {file.partition: Path(file.path) for file in site.state(HITS_TABLE).files}
+    day = max(files) if is_damaged_today else min(files)
+    files[day].write_bytes(b"PAR1 and no more")
+    with pytest.raises(duckdb.Error) as caught:
+        write_due(site, date.fromisoformat(max(files)))
+    assert caught.value.__notes__ == [f"in the rollup of {day}"]
+    (counted,) = chosen(site).parts
+    assert counted.days == files.keys() - {day}
