@@ -110,6 +110,13 @@ class Settings:
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Environment in which agent jobs look up their secrets."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the settings without the environment, which a child process inherits, and which may have megabytes."""
+        return {**self.__dict__, "environ": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, environ=dict(os.environ))
+
     @property
     def hot_log(self) -> HotLogPlace:
         """Return the place of the hot log: the file in the data folder, or else the database if its driver is psycopg.
@@ -222,7 +229,6 @@ def read(
     lake: Root = value("lake", open_remote, LocalPath(folder / LAKE))
     if not is_moving:
         refuse_moved(folder, has_database=server_of(url) is not None, has_lake=lake.uri is not None)
-    # A copy, because `os.environ` cannot be sent to a server process.
     return Settings(folder, url, lake, **values, environ=dict(environ))
 
 

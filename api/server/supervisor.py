@@ -1,8 +1,7 @@
 """The supervisor of server processes: it starts them, restarts those that die, and ends all of them.
 
-The supervisor waits for signals, for heartbeats, and for the sentinels of processes, by which the kernel reports a
-death. It never waits for a response of a server process, so a process in any state delays neither the restart of
-another one nor the end of the service.
+Each process has a thread of the supervisor, which waits for its heartbeats, and for its sentinel, by which the kernel
+reports its death. A process in any state delays neither the restart of another one nor the end of the service.
 """
 
 import logging
@@ -45,25 +44,11 @@ class Timeouts:
     """Running time of a server process after which its next restart has no delay."""
 
 
-@dataclass(slots=True)
-class _Child:
-    """State of one process number, and the process that has the number now. Times are of the monotonic clock."""
-
-    number: int
-    process: BaseProcess | None = None
-    heartbeat: Connection | None = None
-    started_s: float = 0
-    heard_s: float = 0
-    due_s: float = 0
-    deaths: int = 0
-    is_first: bool = True
-
-
 class Supervisor:
     """A fixed number of processes that each call `target(number, *arguments)`; numbers count from 0.
 
-    One process at a time has a number. Each start pickles the arguments again. `has_started` returns whether any
-    process has completed its start.
+    One process at a time has a number. Each start pickles the arguments again, to at most the 64 KiB of a pipe: a write
+    to a process that dies meanwhile would never end. `has_started` returns whether any process has completed its start.
     """
 
     def __init__(
@@ -75,10 +60,15 @@ class Supervisor:
         has_started: Callable[[], bool] = lambda: False,
     ) -> None:
         self._target, self._arguments = target, arguments
-        self._timeouts = timeouts or Timeouts()
-        self._has_started = has_started
-        self._children = [_Child(number) for number in range(processes)]
-        self._status: int | None = None
+        self._timeouts, self._has_started = timeouts or Timeouts(), has_started
+        self._keepers = [threading.Thread(target=self._keep, args=(each,), daemon=True) for each in range(processes)]
+        self._wakeup, self._writer = socket.socketpair()
+        self._writer.setblocking(False)  # noqa: FBT003  # takes no keyword
+        self._lock = threading.Lock()
+        """Lock of the start of a process and of the next two."""
+        self._running: dict[int, BaseProcess] = {}
+        self._ending = threading.Event()
+        self._is_stopped, self._status = False, 0
 
     def run(self, on_end: Callable[[], None] = lambda: None) -> int:
         """Run until SIGTERM or SIGINT, and return the exit status.
@@ -86,144 +76,113 @@ class Supervisor:
         The method also returns if a process fails at its first start before any process has started. `on_end` is called
         before the processes are ended.
         """
-        try:
-            with self._signals() as wakeup:
-                while self._status is None:
-                    self._start_due()
-                    self._wait(wakeup, self._next_s())
-                    self._kill_silent()
-                    self._reap()
+        resource_tracker.ensure_running()  # see `forking`
+        with self._wakeup, self._writer, self._signals():
+            for keeper in self._keepers:
+                keeper.start()
+            try:
+                while not self._is_stopped:
+                    self._wakeup.recv(4096)
                 on_end()
-                return self._end(wakeup)
-        finally:
-            for child in self._children:  # after an error some may run, and Python would wait for them
-                if child.process:
-                    child.process.kill()
+            finally:
+                self._end()
+        return self._status
 
     @contextmanager
-    def _signals(self) -> Iterator[socket.socket]:
-        """Handle SIGTERM and SIGINT; yield a socket that becomes readable with each signal."""
-        wakeup, writer = socket.socketpair()
-        with wakeup, writer:
-            for end in (wakeup, writer):
-                end.setblocking(False)  # noqa: FBT003  # takes no keyword
-            handlers = {number: signal.signal(number, self._stop) for number in (signal.SIGTERM, signal.SIGINT)}
-            signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-            try:
-                yield wakeup
-            finally:
-                signal.set_wakeup_fd(-1)
-                for number, handler in handlers.items():
-                    signal.signal(number, handler)
+    def _signals(self) -> Iterator[None]:
+        """Handle SIGTERM and SIGINT, each of which also wakes `run`."""
+        handlers = {number: signal.signal(number, self._stop) for number in (signal.SIGTERM, signal.SIGINT)}
+        signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(-1)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
 
     def _stop(self, *_: object) -> None:
-        self._status = self._status or 0
+        self._is_stopped = True
 
-    def _start_due(self) -> None:
-        now_s = time.monotonic()
-        for child in self._children:
-            if child.process is None and child.due_s <= now_s and self._status is None:
-                self._start(child)
+    def _keep(self, number: int) -> None:
+        """Run the processes with a number, one after the other, until the service ends."""
+        try:
+            self._restart(number)
+        except Exception:
+            LOG.exception("server process %d cannot be watched; the service ends", number)
+            self._status = 1
+        finally:
+            self._stop()
+            with suppress(OSError):  # `run` is awake
+                self._writer.send(b".")
 
-    def _start(self, child: _Child) -> None:
-        heartbeat, theirs = multiprocessing.Pipe(duplex=False)
-        with theirs:
-            beat_s = self._timeouts.silent_s / HEARTBEATS
-            arguments = child.number, theirs, beat_s, self._target, self._arguments
-            process = _SPAWN.Process(target=_run, args=arguments, name=f"server process {child.number}")
-            try:
-                resource_tracker.ensure_running()  # see `forking`
-                with forking():
-                    process.start()
-            except OSError as error:  # no memory, process or file descriptor is free
-                heartbeat.close()
-                _plan_restart(child, f"could not be started: {error}", {})
-                return
-        child.process, child.heartbeat = process, heartbeat
-        child.started_s = child.heard_s = time.monotonic()
+    def _restart(self, number: int) -> None:
+        """Start a process, and another whenever it dies.
 
-    def _next_s(self) -> float:
-        """Return the time until a restart is due or a process without heartbeats must be killed, in seconds."""
-        times = (child.heard_s + self._timeouts.silent_s if child.process else child.due_s for child in self._children)
-        return max(0.0, min(times) - time.monotonic())
-
-    def _wait(self, wakeup: socket.socket, timeout_s: float) -> None:
-        """Wait for a signal, a death or a heartbeat, and record heartbeats."""
-        sentinels = [child.process.sentinel for child in self._children if child.process]
-        by_connection = {child.heartbeat: child for child in self._children if child.heartbeat}
-        for each in wait([wakeup, *sentinels, *by_connection], timeout_s):
-            if each is wakeup:
-                wakeup.recv(4096)
-            elif isinstance(each, Connection):
-                with suppress(EOFError, OSError):  # the process is dead, which its sentinel reports
-                    each.recv_bytes()
-                    by_connection[each].heard_s = time.monotonic()
-
-    def _kill_silent(self) -> None:
-        for child in self._children:
-            if child.process and time.monotonic() - child.heard_s >= self._timeouts.silent_s:
-                LOG.error("server process %d is killed: no heartbeat for %g s", child.number, self._timeouts.silent_s)
-                child.process.kill()
-                child.process.join()
-
-    def _reap(self) -> None:
-        """Plan the restart of each process that has died.
-
-        If a first start failed and no process has started yet, end the service. If another process has started, the
+        If the first start failed and no process has started yet, end the service. If another process has started, the
         cause may be temporary, such as a full disk, and the start is repeated.
         """
-        for child in self._children:
-            if child.process is None or child.process.is_alive() or self._status is not None:
-                continue
-            status, lived_s = child.process.exitcode or 0, time.monotonic() - child.started_s
-            if child.is_first and status == STARTUP_FAILURE and not self._has_started():
-                LOG.error("server process %d could not start; the service ends", child.number)
+        deaths, is_first = 0, True
+        while True:
+            began_s = time.monotonic()
+            try:
+                status, fields = self._run_process(number)
+                cause = f"was killed by {_name(-status)}" if status < 0 else f"ended with exit status {status}"
+                fields |= {"signal": _name(-status)} if status < 0 else {"exitStatus": status}
+            except OSError as error:  # no memory, process or file descriptor is free
+                status, cause, fields = 0, f"could not be started: {error}", {}
+            if self._ending.is_set():
+                return
+            if is_first and status == STARTUP_FAILURE and not self._has_started():
+                LOG.error("server process %d could not start; the service ends", number)
                 self._status = STARTUP_FAILURE
                 return
-            child.deaths = 0 if lived_s >= self._timeouts.settled_s else child.deaths
-            cause = f"ended with exit status {status}"
-            fields: dict[str, object] = {"exitStatus": status}
-            if status < 0:
-                cause, fields = f"was killed by {_name(-status)}", {"signal": _name(-status)}
-            _plan_restart(child, cause, {"pid": child.process.pid, **fields})
-            _clear(child)
+            deaths = 0 if time.monotonic() - began_s >= self._timeouts.settled_s else deaths
+            delay_s = RESTART_DELAYS_S[min(deaths, len(RESTART_DELAYS_S) - 1)]
+            fields = {"worker": number, **fields}  # the name of the option `--workers`
+            LOG.error("server process %d %s; it is restarted in %g s", number, cause, delay_s, extra={"fields": fields})
+            deaths, is_first = deaths + 1, False
+            self._ending.wait(delay_s)
 
-    def _end(self, wakeup: socket.socket) -> int:
+    def _run_process(self, number: int) -> tuple[int, dict[str, object]]:
+        """Run a process to its end; return its exit status and its id. Start nothing if the service ends."""
+        heartbeat, theirs = multiprocessing.Pipe(duplex=False)
+        beat_s = self._timeouts.silent_s / HEARTBEATS
+        arguments = number, theirs, beat_s, self._target, self._arguments
+        process = _SPAWN.Process(target=_run, args=arguments, name=f"server process {number}")
+        with heartbeat:
+            with theirs, self._lock, forking():
+                if self._ending.is_set():
+                    return 0, {}
+                process.start()
+                self._running[number] = process
+            while process.sentinel not in (ready := wait([process.sentinel, heartbeat], self._timeouts.silent_s)):
+                if ready:
+                    with suppress(EOFError, OSError):  # the process is dead, which its sentinel reports
+                        heartbeat.recv_bytes()
+                else:
+                    LOG.error("server process %d is killed: no heartbeat for %g s", number, self._timeouts.silent_s)
+                    process.kill()
+        with self._lock:
+            del self._running[number]
+        process.join()
+        return process.exitcode or 0, {"pid": process.pid}
+
+    def _end(self) -> None:
         """Send SIGTERM to the processes, wait until all have ended or `end_s` is over, and kill the rest."""
         deadline_s = time.monotonic() + self._timeouts.end_s
-        for child in self._children:
-            if child.process:
-                child.process.terminate()
-        while any(child.process and child.process.is_alive() for child in self._children):
-            if (left_s := deadline_s - time.monotonic()) <= 0:
-                break
-            self._wait(wakeup, left_s)
-            for child in self._children:
-                if child.process and not child.process.is_alive():
-                    _clear(child)
-        killed = [child for child in self._children if child.process and child.process.is_alive()]
-        for child in killed:
-            LOG.error("server process %d is killed: it did not end within %g s", child.number, self._timeouts.end_s)
-            assert child.process
-            child.process.kill()
-            child.process.join()
-        return 1 if killed else self._status or 0
-
-
-def _clear(child: _Child) -> None:
-    assert child.process
-    assert child.heartbeat
-    child.process.join()
-    child.process.close()
-    child.heartbeat.close()
-    child.process = child.heartbeat = None
-
-
-def _plan_restart(child: _Child, cause: str, fields: dict[str, object]) -> None:
-    delay_s = RESTART_DELAYS_S[min(child.deaths, len(RESTART_DELAYS_S) - 1)]
-    child.deaths, child.due_s, child.is_first = child.deaths + 1, time.monotonic() + delay_s, False
-    fields = {"worker": child.number, **fields}  # the name of the option `--workers`
-    LOG.error("server process %d %s; it is restarted in %g s", child.number, cause, delay_s, extra={"fields": fields})
+        with self._lock:
+            self._ending.set()
+            for process in self._running.values():
+                process.terminate()
+        for keeper in self._keepers:
+            keeper.join(max(0, deadline_s - time.monotonic()))
+        with self._lock:
+            for number, process in self._running.items():
+                LOG.error("server process %d is killed: it did not end within %g s", number, self._timeouts.end_s)
+                process.kill()
+                self._status = 1
+        for keeper in self._keepers:
+            keeper.join()
 
 
 def _name(number: int) -> str:

@@ -103,6 +103,16 @@ def test_lake_is_a_folder_or_a_prefix_in_an_object_store(tmp_path: Path) -> None
     assert pickle.loads(pickle.dumps(read)).lake == read.lake  # as sent to a server process
 
 
+def test_settings_with_a_large_environment_fit_into_the_pipe_to_a_server_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET", "x" * 100_000)
+    read = settings.read(os.environ, tmp_path)
+    pickled = pickle.dumps(read)
+    assert len(pickled) < 16 * 1024
+    assert pickle.loads(pickled) == read
+
+
 @pytest.mark.parametrize("name", ["a[b", "a]b", "a%20b", "a\\b", "date=2026-09-15", os.fsdecode(b"a\xffb")], ids=ascii)
 def test_path_that_the_libraries_cannot_read_is_refused_also_behind_a_symbolic_link(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
