@@ -1,7 +1,6 @@
 """Classification of user agents: traffic, agent, operator, purpose, rule, browser, operating system and device.
 
 - `agents`: Table of the AI agents in `agents.toml`, and the search for an agent's token in a user agent.
-- `ai_referrers`: Table of the hosts and campaigns of AI products in `ai_referrers.toml`: which operator sent a visit.
 - `rules`: Tables of the rules: the rows of `rules.toml`, and the patterns of crawler-user-agents that are used.
 - `accept`: Rules about the Accept header of a request: the media types that AI agents ask for and no browser does.
 - `device`: Browser, operating system and device type of a user agent.

@@ -19,7 +19,7 @@ class Column:
 
     `since` is the first version of the table's schema with the column; rows of older versions are null. `new_values`
     names the new values of which hits without a key may add only some in a day; None for any number.
-    `is_parameter`: the column has the first value of the parameter of its name in the query of the page's address.
+    `is_parameter`: the column is read from the query of the page's address: see `ingest.hits.parameters`.
     """
 
     name: str
@@ -75,8 +75,12 @@ COLUMNS = (
     _parameter("utm_campaign", since=5),
     _parameter("utm_term", since=5),
     _parameter("utm_content", since=5),
-    _text(
-        "click", "name of the advertisement's parameter in the page's query, such as gclid; never its value", since=5
+    Column(
+        "click",
+        "string",
+        "name of the advertisement's parameter in the page's query, such as gclid; never its value",
+        since=5,
+        is_parameter=True,
     ),
     _text("country", "country of the reader, two letters", since=5),
     _text("language", "first language of the reader, as en or pt-BR", since=5),
@@ -85,6 +89,6 @@ COLUMNS = (
 """Columns in the order of a row. A new one is the last, because a waiting row of an older release has the first ones.
 Only the first version has required columns."""
 PARAMETERS = tuple(each.name for each in COLUMNS if each.is_parameter)
-"""Columns with query parameters, which are the names of the parameters."""
+"""Columns that are read from the query of a page's address."""
 NEW_VALUES = {each.name: each.new_values for each in COLUMNS if each.new_values}
 """Columns with a limit on new values, each with the noun for these values."""

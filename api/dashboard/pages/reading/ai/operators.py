@@ -13,8 +13,8 @@ from api.dashboard.robots.rules import RobotsRules, State
 from api.dashboard.web import links
 from api.dashboard.web.period import Period
 from api.dashboard.web.view import PURPOSES, STATES, View
+from ingest.channels.ai_referrers import CAMPAIGNS, OPERATORS
 from ingest.classification.agents import BY_NAME
-from ingest.classification.ai_referrers import CAMPAIGNS, OPERATORS
 from ingest.verification import verdict
 from warehouse.report.results import Counts
 

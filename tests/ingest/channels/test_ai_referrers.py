@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from ingest.classification import ai_referrers
+from ingest.channels import ai_referrers
+from ingest.channels.ai_referrers import CAMPAIGNS, OPERATORS, PRODUCTS
 from ingest.classification.agents import AGENTS
-from ingest.classification.ai_referrers import CAMPAIGNS, OPERATORS, PRODUCTS
 
 ROW = """
 [[product]]

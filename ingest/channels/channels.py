@@ -1,0 +1,81 @@
+"""Channels by which people come to a page, from the tables `channels.toml` and `ai_referrers.toml`."""
+
+import re
+import tomllib
+from collections.abc import Collection, Iterator
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+
+import msgspec
+
+from ingest.channels import ai_referrers
+
+PAID, AI, SEARCH, REFERRAL, DIRECT = "Paid", "AI assistants", "Search", "Referral", "Direct"
+"""Channels that the code names."""
+_GOOGLE = re.compile(r"(?:(?:www|m|images|news|cse)\.)?google\.(?:com|(?:com?\.)?[a-z]{2}|cat)")
+_CACHED = 16_384
+
+
+class Channel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A row of `channels.toml`, which has the meaning of the fields."""
+
+    name: str
+    source: tuple[str, ...]
+    sites: frozenset[str] = frozenset()
+    campaigns: frozenset[str] = frozenset()
+    media: frozenset[str] = frozenset()
+    clicks: tuple[str, ...] = ()
+
+
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    channel: tuple[Channel, ...]
+
+
+CHANNELS = msgspec.convert(tomllib.loads((Path(__file__).parent / "channels.toml").read_text("utf-8")), _Table).channel
+"""Channels in the order in which they are tried."""
+NAMES = (*(each.name for each in CHANNELS), REFERRAL, DIRECT)
+CLICKS = tuple(click for each in CHANNELS for click in each.clicks)
+"""Names of the query parameters of advertisements, by which a view is paid."""
+_SITES = MappingProxyType(
+    {site: each.name for each in reversed(CHANNELS) for site in each.sites} | dict.fromkeys(ai_referrers.OPERATORS, AI)
+)
+_CAMPAIGNS = MappingProxyType(
+    {value: each.name for each in reversed(CHANNELS) for value in each.campaigns}
+    | dict.fromkeys(ai_referrers.CAMPAIGNS, AI)
+)
+_MEDIA = MappingProxyType({value: each.name for each in reversed(CHANNELS) for value in each.media})
+
+
+@lru_cache(_CACHED)
+def channel(host: str | None, utm_source: str | None, utm_medium: str | None, click: str | None) -> str:
+    """Return the channel of a person's view: the first of NAMES that a parameter has, or else the referrer's host.
+
+    `click` is one of CLICKS, or None. The referrer of a view within a site is not passed.
+    """
+    campaign, medium = (utm_source or "").lower().strip(), (utm_medium or "").lower().strip()
+    if click in CLICKS or medium.startswith("paid"):
+        return PAID
+    tagged = {_MEDIA.get(medium), _CAMPAIGNS.get(campaign), _of_host(campaign)}
+    of_tags = next((name for name in NAMES if name in tagged), None)
+    return of_tags or _of_host(host) or (REFERRAL if host or campaign or medium else DIRECT)
+
+
+def _of_host(host: str | None) -> str | None:
+    if not host:
+        return None
+    if _GOOGLE.fullmatch(host):
+        return SEARCH
+    return next((_SITES[name] for name in _with_parents(host) if name in _SITES), None)
+
+
+def _with_parents(host: str) -> Iterator[str]:
+    """Yield a host and the domains above it, the host first."""
+    while host:
+        yield host
+        host = host.partition(".")[2]
+
+
+def is_within(host: str | None, own: Collection[str]) -> bool:
+    """Return whether a referrer's host is one of the site's own hosts, with or without `www.`."""
+    return host is not None and host.removeprefix("www.") in {each.removeprefix("www.") for each in own}

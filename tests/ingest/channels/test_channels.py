@@ -1,0 +1,108 @@
+"""Referrers and campaigns have the channel that an owner would name."""
+
+import pytest
+
+from ingest.channels.channels import CHANNELS, CLICKS, NAMES, channel, is_within
+
+OF_HOSTS = {
+    # Referrers of the Apache sample log of sample_data's source, and of the tests of other tools' parsers.
+    "Search": """
+        www.google.com www.google.fr www.google.es www.google.co.uk www.google.de www.google.co.in www.google.com.br
+        www.google.se www.google.it www.google.nl www.google.ru www.google.dk www.google.ca www.google.cz
+        www.google.com.hk www.google.at www.google.fi www.google.com.mx www.google.com.au www.google.pl www.google.ba
+        www.google.com.ar www.google.no www.google.hr www.google.com.ua www.google.co.th www.google.co.il www.google.by
+        www.google.lv www.google.com.vn www.google.com.sg www.google.co.jp www.google.sk www.google.si www.google.ro
+        www.google.pt www.google.ie encrypted.google.com images.google.fr www.bing.com duckduckgo.com r.duckduckgo.com
+        www.baidu.com yandex.ru images.yandex.ru search.daum.net es.search.yahoo.com it.images.search.yahoo.com
+        s3-us3.ixquick.com aolsearch.aol.co.uk www.aolsearch.com uk.search-results.com go.mail.ru search.tb.ask.com
+        search.ke.voila.fr www.dalesearch.com isearch.avg.com kagi.com www.ecosia.org search.brave.com
+        com.google.android.googlequicksearchbox""",
+    "Social": """
+        t.co www.facebook.com m.facebook.com l.facebook.com lm.facebook.com www.odnoklassniki.ru www.tumblr.com
+        psychicbazaar.tumblr.com stackoverflow.com unix.stackexchange.com superuser.com askubuntu.com bsky.app
+        go.bsky.app mastodon.social fosstodon.org x.com l.threads.com news.ycombinator.com old.reddit.com
+        out.reddit.com com.reddit.frontpage www.linkedin.com lnkd.in github.com gist.github.com steamcommunity.com
+        vk.com away.vk.com www.producthunt.com l.instagram.com com.instagram.android com.linkedin.android""",
+    "Email": """
+        rich-v01.bluewin.ch deref-gmx.net deref-web.de 36ohk6dgmcd1n-c.c.yom.mail.yahoo.net
+        co106w.col106.mail.live.com webmail1m.orange.fr mail.google.com com.google.android.gm outlook.live.com
+        lightmailer-bs.gmx.net email.ionos.co.uk deref-1und1-02.de""",
+    "AI assistants": """
+        chatgpt.com www.chatgpt.com chat.openai.com claude.ai phind.com copilot.microsoft.com copilot.com
+        gemini.google.com pplx.ai www.perplexity.ai perplexity.ai grok.com chat.deepseek.com com.openai.chatgpt
+        chat.mistral.ai meta.ai""",
+    "Video": "youtube.com www.youtube.com m.youtube.com youtu.be vimeo.com player.vimeo.com www.twitch.tv",
+    "Paid": "tdsf.doubleclick.net pagead2.googlesyndication.com syndicatedsearch.goog www.adsensecustomsearchads.com",
+    "Referral": """
+        s-chassis.co.nz logstash.net tuxradar.com kufli.blogspot.com en.wikipedia.org en.m.wikipedia.org
+        www.linux.org.ru ubuntuforums.org keepass.info translate.googleusercontent.com docs.google.com
+        www.markosaric.com officeapps.live.com linktr.ee notofficeapps.live.com google.com.evil.example
+        notfacebook.com fakechatgpt.com chatgpt.com.example xt.co""",
+}
+OF_CAMPAIGNS = [
+    # host, utm_source, utm_medium, click
+    ("Direct", None, None, None, None),
+    ("Paid", "google.com", None, None, "gclid"),
+    ("Paid", None, "google", "paid", None),
+    ("Paid", None, "google", "cpc", None),
+    ("Paid", "www.tiktok.com", None, "paid", None),
+    ("Paid", None, "facebook", "paid_social", None),
+    ("Paid", None, None, "banner", None),
+    ("Paid", None, "fb-ads", None, None),
+    ("Paid", None, "Google-ads", None, None),
+    ("Paid", None, "Adwords", None, None),
+    ("Paid", "www.google.com", None, "display", "123identifier"),
+    ("Paid", "chatgpt.com", "chatgpt.com", "cpc", None),
+    ("Search", "duckduckgo.com", None, None, "unknown"),
+    ("Search", None, "duckduckgo", None, None),
+    ("Search", None, "GOOGLE", None, None),
+    ("Search", None, None, "organic", None),
+    ("Social", None, "twitter", None, None),
+    ("Social", None, "ig", None, None),
+    ("Social", None, None, "social", None),
+    ("Social", "l.facebook.com", None, None, "fbclid"),
+    ("Video", None, "yt", None, None),
+    ("Video", None, None, "video", None),
+    ("Email", None, "email", None, None),
+    ("Email", None, None, "email", None),
+    ("Email", "www.google.com", "newsletter", "email", None),
+    ("Affiliates", None, None, "affiliate", None),
+    ("Affiliates", "partner.example", "partner.example", "Affiliate", None),
+    ("AI assistants", None, "chatgpt.com", None, None),
+    ("AI assistants", "www.google.com", "perplexity", None, None),
+    ("AI assistants", None, "openai", "referral", None),
+    ("AI assistants", None, None, "ai-assistant", None),
+    ("Referral", None, "linktree", None, None),
+    ("Referral", None, None, "referral", None),
+    ("Referral", "othersite.example", None, None, None),
+]
+
+
+@pytest.mark.parametrize("name", OF_HOSTS)
+def test_referrer_has_the_channel_of_its_host(name: str) -> None:
+    wrong = {host: got for host in OF_HOSTS[name].split() if (got := channel(host, None, None, None)) != name}
+    assert not wrong
+
+
+def test_parameters_have_priority_over_the_referrer() -> None:
+    wrong = {case: got for name, *case_ in OF_CAMPAIGNS if (got := channel(*(case := tuple(case_)))) != name}
+    assert not wrong
+    assert len(OF_CAMPAIGNS) + sum(len(hosts.split()) for hosts in OF_HOSTS.values()) >= 120
+
+
+def test_table_has_each_value_once() -> None:
+    assert NAMES == (
+        "Paid", "Email", "Affiliates", "AI assistants", "Search", "Social", "Video", "Referral", "Direct",
+    )  # fmt: skip
+    for field in ("sites", "campaigns", "media"):
+        values = [value for each in CHANNELS for value in getattr(each, field)]
+        assert sorted({value for value in values if values.count(value) > 1}) == []
+        assert [value for value in values if value != value.lower()] == []
+    assert len({*CLICKS}) == len(CLICKS)
+
+
+def test_own_hosts_are_within_the_site() -> None:
+    assert is_within("www.shop.example", {"shop.example"})
+    assert is_within("shop.example", {"www.shop.example"})
+    assert not is_within("blog.shop.example", {"shop.example"})
+    assert not is_within(None, {"shop.example"})
