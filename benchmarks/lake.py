@@ -31,8 +31,9 @@ from warehouse.control import database, projects
 from warehouse.hotlog import batches
 from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table, row_groups
-from warehouse.lake.delta_table import HITS_TABLE, File
+from warehouse.lake.delta_table import File
 from warehouse.schema import HOT
+from warehouse.tables import HITS_TABLE
 
 COMMAND = str(Path(sys.executable).parent / "readership")
 SHAPE = "lake.json"

@@ -1,11 +1,12 @@
-"""The stores: the lake of two Delta tables, the hot log before it, and the control database beside it.
+"""The stores: the lake of Delta tables, the hot log before it, and the control database beside it.
 
 In the order data passes:
 
 - `folder`: names of the files in a data folder, and the record of a move of its stores.
 - `schema`: columns of the Delta tables and SQL views, of a batch in the hot log, and of the file of AI agents.
 - `encoding`: dictionary encoding of columns in memory.
-- `daily_errors`: which hot rows are page views and which are errors, and daily counts of errors.
+- `daily_errors`: which hot rows are page views and which are errors, and how each error is counted.
+- `tables`: the tables of the lake, each declared once.
 - `migrations`: schema versions, and the numbered migrations from one to the next.
 - `database`: connections to SQLite and PostgreSQL, and their statements in `.sql` files.
 - `control`: the control database and the projects in it.

@@ -24,9 +24,10 @@ from warehouse.lake.delta_table import File
 from warehouse.lake.roots import Root
 from warehouse.plural import counted
 from warehouse.query import engine, sql_views
-from warehouse.query.snapshot import Snapshot, SnapshotReader
+from warehouse.query.snapshot import SnapshotReader
 from warehouse.rollups import catalog, check, ranked
 from warehouse.schema import HOT
+from warehouse.tables import HITS_TABLE
 
 _WRONG_DAY = "SELECT count(*), min(path) FROM hits WHERE date <> CAST(ts AT TIME ZONE 'UTC' AS DATE)"
 _WRONG_ERROR = """
@@ -131,12 +132,13 @@ def _check_snapshot(hot: HotLogPlace, root: Root, spill: Path, wait_s: float) ->
     with closing(opened) as reader, closing(batches.connect(hot)) as connection:
         try:
             with durable_writes(connection, root, wait_s):
-                hits, daily_errors = reader.take_all()
+                snapshots = reader.take_all()
         except DataIncomplete as error:
             yield Finding(COMPLETE, str(error))
             return
         yield Finding(COMPLETE, None)
-        yield Finding("every file of the tables exists, with its size", _missing_file(hits.files + daily_errors.files))
+        files = (file for snapshot in snapshots.values() for file in snapshot.files)
+        yield Finding("every file of the tables exists, with its size", _missing_file(files))
         yield Finding(NOT_AHEAD, None)
     with closing(engine.connect(spill)) as database:
         for invariant, sql in (
@@ -144,9 +146,9 @@ def _check_snapshot(hot: HotLogPlace, root: Root, spill: Path, wait_s: float) ->
             ("daily_errors has requests of AI agents and bots on their days", _WRONG_ERROR),
             ("no event id is counted twice within seven days", _TWICE),
         ):
-            yield Finding(invariant, _counterexamples(database, hits, daily_errors, sql))
+            yield Finding(invariant, _counterexamples(database, snapshots, sql))
         yield Finding("every rollup can be read", _damaged_rollup(root))
-        yield Finding("every rollup equals hits", _wrong_rollup(database, root, hits.files))
+        yield Finding("every rollup equals hits", _wrong_rollup(database, root, snapshots[HITS_TABLE].files))
 
 
 def _missing_file(files: Iterable[File]) -> str | None:
@@ -160,12 +162,10 @@ def _missing_file(files: Iterable[File]) -> str | None:
     return None
 
 
-def _counterexamples(
-    database: duckdb.DuckDBPyConnection, hits: Snapshot, daily_errors: Snapshot, sql: str
-) -> str | None:
+def _counterexamples(database: duckdb.DuckDBPyConnection, snapshots: sql_views.Snapshots, sql: str) -> str | None:
     try:
         with database.cursor() as cursor:
-            sql_views.create_temporary(cursor, hits, daily_errors)
+            sql_views.create_temporary(cursor, snapshots)
             [(times, first)] = cursor.execute(sql).fetchall()
     except duckdb.Error as error:
         return f"cannot be checked: {str(error).partition(chr(10))[0]}"

@@ -17,8 +17,7 @@ def _column(name: str, kind: pa.DataType, comment: str, *, required: bool = Fals
 
 
 HITS = pa.schema([_column(each.name, _TYPES[each.type], each.meaning, required=each.is_required) for each in COLUMNS])
-"""One row for each page view. Partitioned by date; sorted within a file by HITS_ORDER."""
-HITS_ORDER = ("project_id", "path", "ts")
+"""One row for each page view."""
 HOT = HITS.remove(HITS.get_field_index("date"))
 """Columns of a batch in the hot log: those of `hits` without the partition column, which the loader derives."""
 Row = tuple[str | int | None, ...]
@@ -58,9 +57,7 @@ DAILY_ERRORS = pa.schema(
         _column("last_seen", TIMESTAMP, "time of the last of these requests, UTC", required=True),
     ]
 )
-"""Errors that AI agents and bots got, by day. Partitioned by month; sorted within a file by DAILY_ERRORS_ORDER."""
-DAILY_ERRORS_ORDER = ("project_id", "path", "date")
-DAILY_ERRORS_KEY = ["project_id", "month", "date", "path", "traffic", "agent", "status"]
+"""Errors that AI agents and bots got, by day."""
 
 AGENTS = pa.schema(
     [

@@ -18,12 +18,12 @@ from warehouse.hotlog import batches
 from warehouse.hotlog.connection import Server
 from warehouse.hotlog.postgresql import count_other_clients
 from warehouse.integrity import durability
-from warehouse.lake import delta_table
 from warehouse.maintenance import recovery
 from warehouse.maintenance.load import load
 from warehouse.maintenance.recovery import Loss
 from warehouse.plural import counted
 from warehouse.query import engine
+from warehouse.tables import TABLES
 
 LOCK_WAIT_S = 300.0
 """Timeout for the lock of the lake, in seconds."""
@@ -83,7 +83,7 @@ def _require_alone(settings: Settings) -> None:
 def _accept(settings: Settings, losses: Sequence[Loss]) -> None:
     """Accept the losses of the tables, or else those of the hot log and the control database."""
     stores = {loss.store for loss in losses}
-    if stores & {str(settings.lake / spec.name) for spec in delta_table.TABLES}:
+    if stores & {str(settings.lake / spec.name) for spec in TABLES}:
         with closing(batches.connect(settings.hot_log)) as hot:
             durability.accept_losses(hot, settings.lake, LOCK_WAIT_S)
         data_folder.write_lake_files(settings)

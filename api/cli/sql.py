@@ -17,10 +17,10 @@ from api.cli import output
 from api.routes.classify import Classified, classified
 from api.settings import Settings
 from ingest.classification.explain import Step, explain
-from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, HITS_TABLE, TABLES
 from warehouse.plural import counted
 from warehouse.query import engine, sql, sql_views
 from warehouse.query.snapshot import Snapshot, SnapshotReader
+from warehouse.tables import HITS_TABLE, TABLES
 
 _Row = TypeVar("_Row", bound=Classified)
 _COMPUTED = (
@@ -153,7 +153,7 @@ def files_(settings: Settings, table: str, is_sql: bool, form: str | None) -> No
     if is_view and not is_sql:
         raise click.ClickException(_COMPUTED)
     data_folder.require_hot_log(settings)
-    spec = DAILY_ERRORS_TABLE if table == DAILY_ERRORS_TABLE.name else HITS_TABLE
+    spec = next((spec for spec in TABLES if spec.name == table), HITS_TABLE)
     with closing(SnapshotReader(settings.hot_log, settings.lake, columns=())) as reader:
         listing = reader.take(spec=spec)
     _warn(listing)

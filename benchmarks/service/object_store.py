@@ -31,10 +31,11 @@ from benchmarks.service import server
 from benchmarks.service.reader import Reader, datetimes, whole_days
 from benchmarks.service.server import Server
 from warehouse.lake import delta_table, roots
-from warehouse.lake.delta_table import HITS_TABLE, File
+from warehouse.lake.delta_table import File
 from warehouse.lake.remote import file_cache
 from warehouse.lake.remote.object_path import ObjectPath
 from warehouse.query import engine
+from warehouse.tables import HITS_TABLE
 
 URI = "s3://readership-bench/lake"
 LIMIT_S = 3_600

@@ -11,7 +11,7 @@ from benchmarks import lake
 from benchmarks.lake import Lake
 from tests.benchmarks.conftest import SHAPE
 from tests.processes import running
-from warehouse.schema import HITS_ORDER
+from warehouse.tables import HITS_TABLE
 
 pytestmark = pytest.mark.night
 
@@ -52,8 +52,8 @@ def test_traffic_has_its_shares_and_names(generated: Lake) -> None:
 def test_rows_of_a_file_are_sorted(generated: Lake) -> None:
     files = sorted((generated.data / "lake" / "hits").rglob("*.parquet"))
     assert len(files) == SHAPE.days
-    keys = pq.read_table(files[0], columns=[*HITS_ORDER], partitioning=None).to_pylist()
-    rows = [tuple(row[name] for name in HITS_ORDER) for row in keys]
+    keys = pq.read_table(files[0], columns=[*HITS_TABLE.order], partitioning=None).to_pylist()
+    rows = [tuple(row[name] for name in HITS_TABLE.order) for row in keys]
     assert rows == sorted(rows)
 
 

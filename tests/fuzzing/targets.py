@@ -31,6 +31,7 @@ from tests.warehouse.site import Site, view
 from warehouse.errors import WarehouseError
 from warehouse.lake import delta_log, delta_table
 from warehouse.query.time_range import FIRST, LAST
+from warehouse.tables import HITS_TABLE
 
 NOW = datetime(2026, 9, 1, 12, tzinfo=UTC)
 NOW_US = int(NOW.timestamp()) * 1_000_000
@@ -114,8 +115,8 @@ def commits(data: bytes) -> None:
     site, commit = _lake()
     commit.write_bytes(data)
     with suppress(WarehouseError):
-        table = delta_table.open_table(site.root, delta_table.HITS_TABLE)
-        files = delta_table.list_files(table, delta_table.HITS_TABLE)
+        table = delta_table.open_table(site.root, HITS_TABLE)
+        files = delta_table.list_files(table, HITS_TABLE)
         assert all(each.rows >= 0 and each.size >= 0 for each in files)
         delta_log.read(site.root / "hits")
 

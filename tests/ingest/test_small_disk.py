@@ -15,8 +15,8 @@ from ingest.hotlog.deduplication import Post
 from ingest.hotlog.writer import HotLog
 from tests.stores.small_disk import SmallDisk
 from tests.warehouse.site import NOON, Site, view
-from warehouse.lake import delta_table
 from warehouse.schema import Row
+from warehouse.tables import HITS_TABLE
 
 MB = 1_000_000
 END_S = 60
@@ -49,7 +49,7 @@ async def post_until_accepted(log: HotLog) -> int:
 
 
 def stored(site: Site) -> int:
-    return sum(file.rows for file in site.state(delta_table.HITS_TABLE).files)
+    return sum(file.rows for file in site.state(HITS_TABLE).files)
 
 
 @pytest.mark.long

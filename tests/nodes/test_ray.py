@@ -29,11 +29,11 @@ from warehouse.batch import driver
 from warehouse.batch.driver import Executor, Item, Result
 from warehouse.batch.ray_workers import CONNECTS_MAX, initialize, ray_tasks
 from warehouse.errors import ClusterUnusable, ItemFailed
-from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.lake.roots import LocalPath
 from warehouse.maintenance import rollups
 from warehouse.maintenance.rollups import Written
 from warehouse.rollups import catalog
+from warehouse.tables import HITS_TABLE
 
 pytestmark = [pytest.mark.long, pytest.mark.installed]
 

@@ -14,9 +14,9 @@ import pytest
 from tests.promises.power_loss import STEP, Event, PowerLoss
 from tests.warehouse.site import Row, Site, key, some_rows, view
 from warehouse.integrity import durability
-from warehouse.lake import delta_table
 from warehouse.maintenance import compact
 from warehouse.rollups import catalog
+from warehouse.tables import TABLES
 
 BEGIN = """
 import asyncio, os, sys
@@ -72,7 +72,7 @@ ROLLUP = """
 from warehouse.lake import delta_table
 from tests.warehouse.rollups.writing import write_rollup
 
-files = delta_table.list_files(delta_table.open_table(root, delta_table.HITS_TABLE), delta_table.HITS_TABLE)
+files = delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE)
 write_rollup(root, database, "2026-09", files, step)
 """
 UPKEEP = """
@@ -183,7 +183,7 @@ def test_post_is_on_the_disk_with_all_its_folders_when_it_is_acknowledged(tmp_pa
             seen = True
             assert power.is_safe(power.folder / "hot.sqlite-wal")
             assert power.is_named(power.folder / "hot.sqlite")
-            assert all(power.is_safe(file) for spec in delta_table.TABLES for file in log_files(power, spec.name))
+            assert all(power.is_safe(file) for spec in TABLES for file in log_files(power, spec.name))
             assert power.is_safe(power.folder / "lake" / "agents.parquet")
         power.follow(event)
     assert seen
@@ -220,7 +220,7 @@ def log_files(power: PowerLoss, table: str) -> list[Path]:
 
 def unsafe_files(power: PowerLoss) -> list[Path]:
     """Return the files of both tables that a power loss would remove, except the commits of a vacuum."""
-    tables = [power.folder / "lake" / spec.name for spec in delta_table.TABLES]
+    tables = [power.folder / "lake" / spec.name for spec in TABLES]
     present = [path for path in power.present() if any(path.is_relative_to(table) for table in tables)]
     return [path for path in present if not power.is_safe(path) and "#" not in path.name and not is_vacuum(path)]
 

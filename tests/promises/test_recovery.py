@@ -20,6 +20,7 @@ from warehouse.lake import delta_table
 from warehouse.lake.roots import LocalPath
 from warehouse.maintenance import recovery
 from warehouse.query import engine, sql
+from warehouse.tables import TABLES
 
 
 def lose(folder: Folder) -> None:
@@ -184,7 +185,7 @@ def test_reader_refuses_a_lake_that_became_newer_than_the_hot_log(folder: Folder
     site = Site(folder.data)
     reports = site.reports()
     assert reports.fault() is None
-    for spec in delta_table.TABLES:
+    for spec in TABLES:
         table = site.table(spec)
         delta_table.append(table, spec.schema.empty_table(), batches.node_id(site.hot), 9)
     assert "is older than the lake, which has its batches up to 9" in str(reports.fault())
@@ -199,7 +200,7 @@ def test_running_service_reports_a_lake_that_became_newer_and_logs_it_once(folde
     environ = {"READERSHIP_LOAD_EVERY_S": "1", "READERSHIP_JOBS_AT_ONCE": "0"}
     running = Running(folder.data, key=folder.key, environ=environ).start()
     with closing(batches.connect(folder.data / "hot.sqlite")) as hot:
-        for spec in delta_table.TABLES:
+        for spec in TABLES:
             table = delta_table.open_table(LocalPath(folder.data / "lake"), spec)
             delta_table.append(table, spec.schema.empty_table(), batches.node_id(hot), 9)
     running.post({"path": "/a"})

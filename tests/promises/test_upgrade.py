@@ -17,6 +17,7 @@ from tests.processes.running import PROJECT, Running, readership, readership_pro
 from warehouse.columns.hits import COLUMNS
 from warehouse.lake import delta_table, table_schema
 from warehouse.lake.roots import LocalPath
+from warehouse.tables import DAILY_ERRORS_TABLE
 
 ARCHIVES = sorted((Path(__file__).parents[1] / "fixtures").glob("data-*.tar.gz"))
 
@@ -135,7 +136,7 @@ def newer_hot_log(data: Path) -> None:
 
 
 def newer_table(data: Path) -> None:
-    table = delta_table.open_table(LocalPath(data / "lake"), delta_table.DAILY_ERRORS_TABLE)
+    table = delta_table.open_table(LocalPath(data / "lake"), DAILY_ERRORS_TABLE)
     table.alter.set_table_properties({table_schema.PROPERTY: "99"}, raise_if_not_exists=False)
 
 

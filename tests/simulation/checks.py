@@ -19,6 +19,7 @@ from warehouse.query import sql_views
 from warehouse.query.moment import Moment
 from warehouse.report.results import Query
 from warehouse.rollups import catalog
+from warehouse.tables import HITS_TABLE, TABLES
 
 ANY_DAY = date(2000, 1, 1)
 _VIEWS = "SELECT project_id, date, path, traffic, agent, {} FROM {} GROUP BY ALL"
@@ -91,7 +92,7 @@ def as_of(node: Node, remembered: Remembered, erasures: int) -> None:
 def sql(node: Node, model: Model) -> None:
     """Compare the SQL views, hot rows included, with the model."""
     with node.database.cursor() as cursor:
-        sql_views.create_temporary(cursor, *node.snapshots.take_all())
+        sql_views.create_temporary(cursor, node.snapshots.take_all())
         counted = {name: _rows(cursor, _VIEWS.format(sums, name), is_error) for name, (sums, is_error) in _SQL.items()}
     model.compare(f"hits and errors of {node.name}", counted["hits"] + counted["errors"])
     model.compare(f"daily_views of {node.name}", counted["daily_views"], lambda key: None if key.is_error else key)
@@ -104,8 +105,8 @@ def _rows(cursor: duckdb.DuckDBPyConnection, sql: str, is_error: bool) -> Counts
 
 def whole(node: Node, model: Model) -> None:
     """Compare the files with the model, by plain DuckDB and by `doctor`. No operation runs and no hit waits."""
-    table = delta_table.open_table(node.lake, delta_table.HITS_TABLE)
-    files = [file.path for file in delta_table.list_files(table, delta_table.HITS_TABLE)]
+    table = delta_table.open_table(node.lake, HITS_TABLE)
+    files = [file.path for file in delta_table.list_files(table, HITS_TABLE)]
     with duckdb.connect() as database:
         source = f"read_parquet({files}, hive_partitioning = true)"
         counted = _rows(database, _VIEWS.format("count(*)", source), False) if files else Counter()
@@ -118,7 +119,7 @@ def whole(node: Node, model: Model) -> None:
 def no_orphans(node: Node) -> None:
     """Check that each file is in use, after vacuums that are long after the last operation."""
     used, folders = set[str](), []
-    for spec in delta_table.TABLES:
+    for spec in TABLES:
         files = delta_table.list_files(delta_table.open_table(node.lake, spec), spec)
         used |= {file.path for file in files}
         folders.append(node.lake / spec.name)

@@ -20,6 +20,7 @@ from warehouse.lake import delta_table
 from warehouse.maintenance import compact, erase, load, rollup_vacuum, rollups
 from warehouse.maintenance.erase import Chosen
 from warehouse.query import engine
+from warehouse.tables import HITS_TABLE
 
 if TYPE_CHECKING:
     from tests.simulation.episode import Episode
@@ -127,8 +128,8 @@ def write_rollups(episode: "Episode", node: Node, hot: HotConnection) -> Begun:
             rollups.write_due(hot, node.lake, share, today, 0, settle_s=60, on_point=pause)
             return
         with rollups.lock(hot, node.lake, 0):
-            table = delta_table.open_table(node.lake, delta_table.HITS_TABLE)
-            files = delta_table.list_files(table, delta_table.HITS_TABLE)
+            table = delta_table.open_table(node.lake, HITS_TABLE)
+            files = delta_table.list_files(table, HITS_TABLE)
             if months := sorted({file.partition[:7] for file in files}):
                 month = months[int(choice * len(months))]
                 of_month = [file for file in files if file.partition[:7] == month]

@@ -11,9 +11,10 @@ from tests.simulation import operations
 from tests.simulation.model import Fault
 from tests.simulation.node import Node
 from warehouse.hotlog import batches
-from warehouse.lake import delta_log, delta_table
+from warehouse.lake import delta_log
 from warehouse.maintenance import rollups
 from warehouse.query import engine
+from warehouse.tables import TABLES
 
 if TYPE_CHECKING:
     from tests.simulation.episode import Episode
@@ -38,7 +39,7 @@ def break_commit(episode: "Episode") -> None:
     episode.post()
     episode.run(operations.load_hits)
     node = _stopped(episode)
-    table = node.lake / episode.chance.choice(delta_table.TABLES).name
+    table = node.lake / episode.chance.choice(TABLES).name
     newest = delta_log.read(table).newest
     if newest > delta_log.read(table).checkpoint:
         os.truncate(delta_log.commit_file(table, newest), episode.chance.choice((0, 20)))

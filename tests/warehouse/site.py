@@ -34,6 +34,7 @@ from warehouse.query.snapshot import SnapshotReader
 from warehouse.report.reports import Reports
 from warehouse.report.results import Query
 from warehouse.schema import HITS, HOT
+from warehouse.tables import HITS_TABLE, Spec
 
 if TYPE_CHECKING:
     import duckdb
@@ -71,7 +72,7 @@ def key(row: Row) -> tuple[Any, ...]:
 def hits_of(hot_rows: pa.Table) -> pa.Table:
     """Return rows of hot batches as rows of `hits`, with their UTC day, in the order of a file."""
     dated = hot_rows.add_column(2, HITS.field("date"), hot_rows["ts"].cast(pa.date32()))
-    return dated.sort_by([(column, "ascending") for column in delta_table.HITS_TABLE.order])
+    return dated.sort_by([(column, "ascending") for column in HITS_TABLE.order])
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ class Site:
 
     def stage(self, rows: Sequence[Row]) -> None:
         """Commit one batch whose rows are in files."""
-        staged = staging.stage(self.root, pa.Table.from_pylist(rows, HOT))
+        staged = staging.stage(self.root, {HITS_TABLE: pa.Table.from_pylist(rows, HOT)})
         staging.sync(self.root, staged)
         with transaction(self.hot):
             batches.append_staged(self.hot, staged, NOON.timestamp())
@@ -140,13 +141,13 @@ class Site:
         choose = partial(compact.whole, small_files_max=small_files_max)
         return compact.compact(self.hot, self.root, self.share, 0, choose)
 
-    def table(self, spec: delta_table.Spec) -> DeltaTable:
+    def table(self, spec: Spec) -> DeltaTable:
         return delta_table.open_table(self.root, spec)
 
-    def state(self, spec: delta_table.Spec) -> delta_table.State:
+    def state(self, spec: Spec) -> delta_table.State:
         return delta_table.state(self.table(spec), spec, batches.node_id(self.hot))
 
-    def stored(self, spec: delta_table.Spec) -> list[Row]:
+    def stored(self, spec: Spec) -> list[Row]:
         """Return the rows of a table as the Delta library reads them, independently of our own file lists.
 
         Its query engine takes half of the processor time of `DeltaTable.to_pyarrow_table`.
@@ -157,11 +158,11 @@ class Site:
         return rows
 
     def event_ids(self) -> list[str]:
-        return sorted(row["event_id"] for row in self.stored(delta_table.HITS_TABLE))
+        return sorted(row["event_id"] for row in self.stored(HITS_TABLE))
 
     def daily_views(self) -> Counter[tuple[Any, ...]]:
         """Return the number of stored hits of each key."""
-        return Counter(map(key, self.stored(delta_table.HITS_TABLE)))
+        return Counter(map(key, self.stored(HITS_TABLE)))
 
     def waiting(self) -> int:
         """Return the number of rows that wait in the hot log."""

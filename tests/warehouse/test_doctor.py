@@ -24,6 +24,7 @@ from warehouse.lake.lock import write_lock
 from warehouse.maintenance import rollups
 from warehouse.rollups import catalog
 from warehouse.schema import HOT
+from warehouse.tables import DAILY_ERRORS_TABLE, HITS_TABLE, TABLES, Spec
 
 FILES = "every file of the tables exists, with its size"
 HOT_FILE = "the hot log is a whole SQLite file"
@@ -111,15 +112,15 @@ def test_new_data_folder_has_no_fault(tmp_path: Path) -> None:
     site.close()
 
 
-@pytest.mark.parametrize("spec", delta_table.TABLES, ids=lambda spec: spec.name)
-def test_missing_file_is_found(site: Site, spec: delta_table.Spec) -> None:
+@pytest.mark.parametrize("spec", TABLES, ids=lambda spec: spec.name)
+def test_missing_file_is_found(site: Site, spec: Spec) -> None:
     gone = Path(site.state(spec).files[0].path)
     gone.unlink()
     assert faults(site)[FILES] == f"{gone} is missing"
 
 
 def rollup_of(site: Site) -> catalog.Rollup:
-    (part,) = catalog.choose(site.root, site.state(delta_table.HITS_TABLE).files).parts
+    (part,) = catalog.choose(site.root, site.state(HITS_TABLE).files).parts
     return part.rollup
 
 
@@ -155,7 +156,7 @@ def test_full_disk_is_named_and_everything_else_is_checked(small_disk: SmallDisk
     site.post(*some_rows(0, 10))
     site.load()
     site.post(*some_rows(10, 5))
-    lost = Path(site.state(delta_table.HITS_TABLE).files[0].path)
+    lost = Path(site.state(HITS_TABLE).files[0].path)
     site.close()  # SQLite needs space to open a hot log that no process has open
     small_disk.fill()
     with pytest.raises(sqlite3.OperationalError, match="disk I/O error"):
@@ -170,34 +171,34 @@ def test_full_disk_is_named_and_everything_else_is_checked(small_disk: SmallDisk
     assert faults(site)[FILES] == f"{lost} is missing"
 
 
-@pytest.mark.parametrize("spec", delta_table.TABLES, ids=lambda spec: spec.name)
-def test_missing_log_is_found(site: Site, spec: delta_table.Spec) -> None:
+@pytest.mark.parametrize("spec", TABLES, ids=lambda spec: spec.name)
+def test_missing_log_is_found(site: Site, spec: Spec) -> None:
     for entry in (site.root / spec.name / "_delta_log").iterdir():
         entry.unlink()
     assert LOG in faults(site)
 
 
-@pytest.mark.parametrize("spec", delta_table.TABLES, ids=lambda spec: spec.name)
-def test_truncated_file_is_found(site: Site, spec: delta_table.Spec) -> None:
+@pytest.mark.parametrize("spec", TABLES, ids=lambda spec: spec.name)
+def test_truncated_file_is_found(site: Site, spec: Spec) -> None:
     file = site.state(spec).files[0]
     os.truncate(file.path, file.size - 1)
     assert faults(site)[FILES] == f"{file.path} has {file.size - 1} bytes, not {file.size}"
 
 
-@pytest.mark.parametrize("spec", delta_table.TABLES, ids=lambda spec: spec.name)
-def test_file_of_the_right_size_that_is_not_parquet_is_found(site: Site, spec: delta_table.Spec) -> None:
+@pytest.mark.parametrize("spec", TABLES, ids=lambda spec: spec.name)
+def test_file_of_the_right_size_that_is_not_parquet_is_found(site: Site, spec: Spec) -> None:
     file = site.state(spec).files[0]
     Path(file.path).write_bytes(bytes(file.size))
     reported = faults(site)
     assert FILES not in reported
-    assert Path(file.path).name in reported[ERRORS if spec is delta_table.DAILY_ERRORS_TABLE else PARTITION]
+    assert Path(file.path).name in reported[ERRORS if spec is DAILY_ERRORS_TABLE else PARTITION]
 
 
 def test_hit_of_another_day_than_its_partition_is_found(site: Site) -> None:
     rows = hits_of(pa.Table.from_pylist([view("/late", ts=NOON + DAY)], HOT))
     day = pa.array([NOON.date()])
     wrong = rows.set_column(2, rows.schema.field("date"), day)
-    delta_table.append(site.table(delta_table.HITS_TABLE), wrong, batches.node_id(site.hot), 3)
+    delta_table.append(site.table(HITS_TABLE), wrong, batches.node_id(site.hot), 3)
     assert faults(site)[PARTITION] == "1 time, the first: /late"
 
 

@@ -4,6 +4,7 @@ import re
 import sqlite3
 import threading
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,11 +25,11 @@ from warehouse.hotlog import batches, loads, schema_migrations
 from warehouse.hotlog.loads import Synced
 from warehouse.integrity import durability
 from warehouse.lake import delta_table, table_schema
-from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, HITS_TABLE, Spec
 from warehouse.lake.roots import LocalPath
 from warehouse.migrations import Migration
 from warehouse.query import engine as query
 from warehouse.schema import DAILY_VIEWS
+from warehouse.tables import DAILY_ERRORS_TABLE, HITS_TABLE, TABLES
 
 CONTROL_MIGRATIONS = (
     Migration(2, migrations.add_column("projects", "title TEXT")),
@@ -48,7 +49,7 @@ TABLE_MIGRATIONS = {
 """The released migrations and another one. The tables of the fixture `older` have the columns of the released ones."""
 VERSION = 2 + len(TABLE_MIGRATIONS["hits"])
 """Version of the Delta table after all migrations, of which the last has a commit of its column, too."""
-TITLED = Spec("hits", HITS_TABLE.schema.append(TITLE), "date", HITS_TABLE.order)
+TITLED = replace(HITS_TABLE, schema=HITS_TABLE.schema.append(TITLE))
 
 
 def fail(connection: object) -> None:
@@ -237,7 +238,7 @@ def older(tmp_path: Path) -> Site:
     site = Site(tmp_path)
     site.post(*some_rows(0, 9))
     site.load()
-    for spec in delta_table.TABLES:
+    for spec in TABLES:
         log = site.root / spec.name / "_delta_log" / f"{0:020}.json"
         log.write_text(re.sub('"readership.schemaVersion":"[0-9]"', '"a":"b"', log.read_text()))
         assert table_schema.PROPERTY not in site.table(spec).metadata().configuration
@@ -288,13 +289,14 @@ def test_stored_daily_views_of_an_older_release_are_removed_and_each_hit_is_coun
 
 def with_daily_views(site: Site, offset: int) -> None:
     """Give a site the table `daily_views` with hot batches up to `offset`, and days to recount, as older releases."""
-    older = delta_table.Spec("daily_views", DAILY_VIEWS, "month", ("project_id", "path", "date"))
+    older = replace(DAILY_ERRORS_TABLE, name="daily_views", schema=DAILY_VIEWS)
     table = DeltaTable.create(str(site.root / older.name), DAILY_VIEWS, partition_by=["month"])
     delta_table.append(table, DAILY_VIEWS.empty_table(), batches.node_id(site.hot), offset)
     site.table(HITS_TABLE).alter.set_table_properties({table_schema.PROPERTY: "2"}, raise_if_not_exists=False)
     loads.record_synced(site.hot, {older.name: Synced(table.version(), offset)})
     site.hot.execute("CREATE TABLE recounts (id INTEGER PRIMARY KEY AUTOINCREMENT, date TEXT NOT NULL UNIQUE)")
     site.hot.execute("INSERT INTO recounts (date) VALUES ('2026-09-15')")
+    site.hot.execute("ALTER TABLE batches DROP COLUMN kind")
     site.hot.execute("PRAGMA user_version=9")
 
 
@@ -326,7 +328,7 @@ def test_rows_of_files_with_and_without_a_new_column_are_read_together(older: Si
 def test_newer_table_is_refused_and_not_changed(older: Site) -> None:
     delta_table.create(older.root, TABLE_MIGRATIONS)
     for refuse in (delta_table.create, delta_table.refuse_newer, lambda root: delta_table.open_table(root, HITS_TABLE)):
-        with pytest.raises(StoreTooNew, match=r"^the table hits of the lake has schema version 5, .* up to 4: install"):
+        with pytest.raises(StoreTooNew, match=r"^the table hits of the lake has schema version 6, .* up to 5: install"):
             refuse(older.root)
     assert delta_table.open_table(older.root, HITS_TABLE, TABLE_MIGRATIONS).version() == VERSION
     older.close()
@@ -335,7 +337,7 @@ def test_newer_table_is_refused_and_not_changed(older: Site) -> None:
 def test_new_table_is_created_at_the_newest_version(tmp_path: Path) -> None:
     delta_table.create(LocalPath(tmp_path), TABLE_MIGRATIONS)
     table = delta_table.open_table(LocalPath(tmp_path), HITS_TABLE, TABLE_MIGRATIONS)
-    assert (table.version(), property_of(table)) == (0, "5")
+    assert (table.version(), property_of(table)) == (0, "6")
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """Batches of the hot log: accepted hits that wait for the lake, and hits that were loaded in the last ten minutes.
 
 Each machine has one SQLite file, or several machines share a PostgreSQL database. A batch is the Arrow IPC message of a
-record batch of schema `HOT`, or a list of staged Parquet files. Batch ids rise in commit order and are never reused, so
-"all batches up to id n" is the same set for every reader.
+record batch of one table, with the columns `Spec.hot`, or a list of staged Parquet files. Batch ids rise in commit
+order and are never reused, so "all batches up to id n" is the same set for every reader.
 """
 
 import math
@@ -21,8 +21,8 @@ from warehouse.folder import refuse_moved
 from warehouse.hotlog import loads, postgresql, schema_migrations
 from warehouse.hotlog.connection import STATEMENTS, HotConnection, HotLogPlace, Server, name_of
 from warehouse.hotlog.schema_migrations import MIGRATIONS, Migrations
-from warehouse.lake.staging import Staged
-from warehouse.schema import HOT
+from warehouse.lake.staging import Staged, StagedFile
+from warehouse.tables import HITS_TABLE, TABLES, Spec
 
 DELETED_BYTES, DELETED_BATCHES = 1024 * 1024, 2_000
 """Approximate size, in bytes, and maximum number of the batches that one transaction deletes."""
@@ -33,17 +33,19 @@ AHEAD_MAX_S = 60.0
 WAL_BYTES_MAX = 64 * 1024 * 1024
 """Size in bytes to which SQLite truncates the WAL after a checkpoint."""
 FIRST_COLUMNS = 21
-"""Number of columns of a batch without a recorded number: those of `HOT` in the first releases."""
-_NO_ROWS = pa.RecordBatch.from_pylist([], HOT)
-_STAGED = msgspec.json.Decoder(Staged)
+"""Number of columns of a batch without a recorded number: those of `hits` in the first releases."""
+_NO_ROWS = pa.RecordBatch.from_pylist([], HITS_TABLE.hot)
+_STAGED = msgspec.json.Decoder(dict[str, tuple[StagedFile, ...]])
+_TABLES = {spec.name: spec for spec in TABLES}
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A committed batch: its rows in schema `HOT`, or no rows and the staged files that contain the rows."""
+    """A committed batch: its rows and their table, or no rows and the staged files that contain the rows."""
 
     id: int
     rows: pa.RecordBatch
+    spec: Spec = HITS_TABLE
     staged: Staged | None = None
 
 
@@ -119,9 +121,9 @@ def node_id(connection: HotConnection) -> str:
     return str(STATEMENTS.run(connection, "NODE_ID").fetchone()[0])
 
 
-def append(connection: HotConnection, rows: pa.RecordBatch, now_s: float) -> None:
-    """Add one batch inside the caller's transaction. `now_s` is in seconds since 1970."""
-    STATEMENTS.run(connection, "APPEND", _values(rows.num_rows, rows.serialize().to_pybytes(), now_s))
+def append(connection: HotConnection, rows: pa.RecordBatch, now_s: float, spec: Spec = HITS_TABLE) -> None:
+    """Add one batch of a table inside the caller's transaction. `now_s` is in seconds since 1970."""
+    STATEMENTS.run(connection, "APPEND", _values(rows.num_rows, rows.serialize().to_pybytes(), now_s, spec))
 
 
 def append_if_none_refused(connection: HotConnection, rows: pa.RecordBatch, now_s: float, last_refusal: int) -> int:
@@ -136,21 +138,22 @@ def append_if_none_refused(connection: HotConnection, rows: pa.RecordBatch, now_
     return len(message) if is_added else 0
 
 
-def _values(rows: int, message: bytes, now_s: float) -> dict[str, object]:
+def _values(rows: int, message: bytes, now_s: float, spec: Spec = HITS_TABLE) -> dict[str, object]:
     return {
         "rows": rows,
         "now_s": now_s,
         "message": message,
         "checksum": xxh3_64_digest(message),
-        "columns": len(HOT),
+        "columns": len(spec.hot),
+        "kind": None if spec is HITS_TABLE else spec.name,
         "bytes": len(message),
     }
 
 
 def append_staged(connection: HotConnection, staged: Staged, now_s: float) -> None:
     """Add a batch of staged files, which must be synced, inside the caller's transaction. It counts as 0 rows."""
-    files = msgspec.json.encode(staged)
-    values = {"rows": 0, "now_s": now_s, "message": b"", "checksum": xxh3_64_digest(files), "columns": None, "bytes": 0}
+    files = msgspec.json.encode(staged.tables)
+    values = {**_values(0, b"", now_s), "checksum": xxh3_64_digest(files), "columns": None}
     ((id,),) = STATEMENTS.run(connection, "APPEND_RETURNING_ID", values).fetchall()
     STATEMENTS.run(connection, "ADD_STAGED", {"id": id, "files": files})
 
@@ -178,7 +181,7 @@ def waiting(connection: HotConnection, offset: int = 0) -> Iterator[Batch]:
 def staged_above(connection: HotConnection, offset: int) -> Iterator[tuple[int, Staged]]:
     """Yield the ids and the staged files of the batches above `offset`, in order. Batches of rows are left out."""
     for id, files in STATEMENTS.run(connection, "STAGED_ABOVE", {"offset": offset}):
-        yield id, _STAGED.decode(files)
+        yield id, Staged(_STAGED.decode(files))
 
 
 def _checked(
@@ -186,45 +189,48 @@ def _checked(
     id: int,
     message: bytes,
     columns: int | None,
+    kind: str | None,
     files: bytes | None,
     checksum: bytes | None,
 ) -> Batch:
     _check(connection, id, message if files is None else files, checksum)
-    return Batch(id, decode(message, columns)) if files is None else Batch(id, _NO_ROWS, _STAGED.decode(files))
+    if files is not None:
+        return Batch(id, _NO_ROWS, staged=Staged(_STAGED.decode(files)))
+    return Batch(id, decode(message, columns, kind), _TABLES[kind or HITS_TABLE.name])
 
 
 def _check(connection: HotConnection, id: int, content: bytes, checksum: bytes | None) -> None:
     """Raise BatchDamaged if `content` does not match its checksum. Batches of Readership 0.1.0 have no checksum."""
     if checksum is not None and xxh3_64_digest(content) != checksum:
-        file = name_of(connection)
         raise BatchDamaged(
-            f"batch {id} in {file} is damaged: its content does not match its checksum. Nothing was deleted; "
-            "restore the data folder from a backup"
+            f"batch {id} in {name_of(connection)} is damaged: its content does not match its checksum. Nothing was "
+            "deleted; restore the data folder from a backup"
         )
 
 
 def find_damaged(connection: HotConnection) -> str | None:
     """Return the error of the first waiting batch whose content does not match its checksum; None if all match."""
     try:
-        for id, message, _, files, checksum in STATEMENTS.stream(connection, "WAITING", {"offset": 0}):
+        for id, message, _, _, files, checksum in STATEMENTS.stream(connection, "WAITING", {"offset": 0}):
             _check(connection, id, message if files is None else files, checksum)
     except BatchDamaged as error:
         return str(error)
     return None
 
 
-def decode(message: bytes, columns: int | None) -> pa.RecordBatch:
+def decode(message: bytes, columns: int | None, kind: str | None) -> pa.RecordBatch:
     """Return the rows of a batch's message, with null in the columns that an older release did not have.
 
-    `columns` is the number of columns of the message; None for FIRST_COLUMNS. Raises OSError, EOFError or ValueError
-    (Arrow's) for a damaged message.
+    `columns` is their number in the message; None for FIRST_COLUMNS. `kind` is the name of the table; None for `hits`.
+    Raises OSError, EOFError or ValueError (Arrow's) for a damaged message.
     """
-    if columns == len(HOT):
-        return pa.ipc.read_record_batch(pa.py_buffer(message), HOT)
-    schema = pa.schema([HOT.field(index) for index in range(columns or FIRST_COLUMNS)])
-    rows = pa.ipc.read_record_batch(pa.py_buffer(message), schema)
-    later = [pa.nulls(rows.num_rows, HOT.field(index).type) for index in range(len(schema), len(HOT))]
-    return pa.RecordBatch.from_arrays([*rows.columns, *later], schema=HOT)
+    hot = _TABLES[kind or HITS_TABLE.name].hot
+    if columns == len(hot):
+        return pa.ipc.read_record_batch(pa.py_buffer(message), hot)
+    fields, count = [*hot], columns or FIRST_COLUMNS
+    rows = pa.ipc.read_record_batch(pa.py_buffer(message), pa.schema(fields[:count]))
+    later = [pa.nulls(rows.num_rows, field.type) for field in fields[count:]]
+    return pa.RecordBatch.from_arrays([*rows.columns, *later], schema=hot)
 
 
 def last_id(connection: HotConnection) -> int:

@@ -26,6 +26,7 @@ MIGRATIONS: Sequence[Migration[PostgresqlConnection]] = (
     Migration(2, schema_migrations.rename_unkeyed),
     Migration(3, schema_migrations.add_bytes),
     Migration(4, schema_migrations.drop_recounts),
+    Migration(5, schema_migrations.ADD_KIND),
 )
 VERSION = migrations.newest(MIGRATIONS)
 """Newest schema version of the tables in PostgreSQL."""

@@ -34,6 +34,8 @@ UNKEYED_LOGS = "unkeyed_logs"
 migration has no secret: `ingest.hotlog.ledger_store` keys the digests."""
 _RENAME_UNKEYED = (f"ALTER TABLE read_logs RENAME TO {UNKEYED_LOGS}", "DROP INDEX read_logs_after")
 
+ADD_KIND = migrations.add_column("batches", "kind TEXT")  # null for a batch of `hits`
+
 Migrations = Sequence[Migration[sqlite3.Connection]]
 
 
@@ -78,6 +80,7 @@ MIGRATIONS: Migrations = (
     Migration(8, rename_unkeyed),
     Migration(9, add_bytes),
     Migration(10, drop_recounts),
+    Migration(11, ADD_KIND),
 )
 
 

@@ -3,7 +3,7 @@
 
 -- CREATE
 -- Rows and bytes of waiting batches are counted from the index, without reading their messages. `columns` is null for a
--- batch of an older release.
+-- batch of an older release, and `kind`, the name of the rows' table, for a batch of `hits`.
 CREATE TABLE IF NOT EXISTS batches (
     id BIGSERIAL PRIMARY KEY,
     rows BIGINT NOT NULL,
@@ -11,7 +11,8 @@ CREATE TABLE IF NOT EXISTS batches (
     message BYTEA NOT NULL,
     checksum BYTEA,
     columns BIGINT,
-    bytes BIGINT DEFAULT 0 NOT NULL
+    bytes BIGINT DEFAULT 0 NOT NULL,
+    kind TEXT
 );
 CREATE INDEX IF NOT EXISTS batches_id_rows_bytes ON batches (id, rows, bytes);
 CREATE TABLE IF NOT EXISTS staged (id BIGINT PRIMARY KEY, files BYTEA NOT NULL);
@@ -65,31 +66,31 @@ UPDATE node SET generation = generation + 1, first_version = :version
 UPDATE node SET generation = :generation WHERE generation < :generation
 
 -- APPEND
-INSERT INTO batches (rows, committed_s, message, checksum, columns, bytes)
-VALUES (:rows, :now_s, :message, :checksum, :columns, :bytes)
+INSERT INTO batches (rows, committed_s, message, checksum, columns, bytes, kind)
+VALUES (:rows, :now_s, :message, :checksum, :columns, :bytes, :kind)
 
 -- APPEND_IF_NONE_REFUSED
-INSERT INTO batches (rows, committed_s, message, checksum, columns, bytes)
-SELECT :rows, :now_s, :message, :checksum, :columns, :bytes
+INSERT INTO batches (rows, committed_s, message, checksum, columns, bytes, kind)
+SELECT :rows, :now_s, :message, :checksum, :columns, :bytes, :kind
 WHERE NOT EXISTS (SELECT 1 FROM refusals WHERE id > :last_refusal)
 
 -- APPEND_RETURNING_ID
-INSERT INTO batches (rows, committed_s, message, checksum, columns, bytes)
-VALUES (:rows, :now_s, :message, :checksum, :columns, :bytes)
+INSERT INTO batches (rows, committed_s, message, checksum, columns, bytes, kind)
+VALUES (:rows, :now_s, :message, :checksum, :columns, :bytes, :kind)
 RETURNING id
 
 -- ADD_STAGED
 INSERT INTO staged (id, files) VALUES (:id, :files)
 
 -- BETWEEN
-SELECT batches.id, message, columns, files, checksum
+SELECT batches.id, message, columns, kind, files, checksum
 FROM batches LEFT JOIN staged ON batches.id = staged.id
 WHERE batches.id > :offset AND batches.id <= :last_id
 ORDER BY batches.id
 
 -- WAITING
 -- One bound: with two, SQLite reads the batches between them.
-SELECT batches.id, message, columns, files, checksum
+SELECT batches.id, message, columns, kind, files, checksum
 FROM batches LEFT JOIN staged ON batches.id = staged.id
 WHERE batches.id > CASE
     WHEN :offset > (SELECT coalesce(max(through_id), 0) FROM loads) THEN :offset
@@ -98,7 +99,7 @@ END
 ORDER BY batches.id
 
 -- WAITING_ROWS
-SELECT id, rows, message, columns FROM batches
+SELECT id, rows, message, columns, kind FROM batches
 WHERE id > (SELECT coalesce(max(through_id), 0) FROM loads) AND id NOT IN (SELECT id FROM staged)
 ORDER BY id
 

@@ -22,6 +22,7 @@ from warehouse.hotlog.connection import HotConnection, HotLogPlace, Server
 from warehouse.lake import delta_table, registry
 from warehouse.lake.registry import ControlRecord, HotLogRecord
 from warehouse.lake.roots import Root
+from warehouse.tables import HITS_TABLE, TABLES
 
 if TYPE_CHECKING:
     from warehouse.control.database import ControlIdentity
@@ -111,13 +112,13 @@ def _read_identity(hot_log: Path) -> HotLogIdentity:
 
 def open_tables(root: Root) -> list[DeltaTable]:
     """Open those tables of the lake that exist."""
-    specs = [spec for spec in delta_table.TABLES if delta_table.is_table(root / spec.name)]
+    specs = [spec for spec in TABLES if delta_table.is_table(root / spec.name)]
     return [delta_table.open_table(root, spec) for spec in specs]
 
 
 def has_files(root: Root) -> bool:
     """Return whether a table has a Parquet file. Opens no table, because its log may need repair after a power loss."""
-    return any(name.endswith(".parquet") for spec in delta_table.TABLES for name, _ in (root / spec.name).files())
+    return any(name.endswith(".parquet") for spec in TABLES for name, _ in (root / spec.name).files())
 
 
 def require_identity(hot_log: HotLogPlace, root: Root) -> None:
@@ -129,7 +130,7 @@ def require_identity(hot_log: HotLogPlace, root: Root) -> None:
     """
     has_hits, records = has_files(root), registry.hot_logs(root)
     identity = read_identity(hot_log)
-    if identity.has_lake and not delta_table.is_table(root / delta_table.HITS_TABLE.name):
+    if identity.has_lake and not delta_table.is_table(root / HITS_TABLE.name):
         raise HotLogBehind(f"{hot_log} {_OTHER_LAKE}")
     _raise_for(hot_log, identity_fault(identity, records, has_hits))
 

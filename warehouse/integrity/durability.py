@@ -22,8 +22,7 @@ from warehouse.integrity.lake_lock import lake_lock
 from warehouse.lake import delta_log, delta_table, log_repair, registry, staging
 from warehouse.lake.delta_log import Log
 from warehouse.lake.roots import Root
-
-_NAMES = {spec.name for spec in delta_table.TABLES}
+from warehouse.tables import TABLES, Spec
 
 
 @contextmanager
@@ -43,7 +42,7 @@ def durable_writes(hot: HotConnection, root: Root, wait_s: float) -> Iterator[No
             raise LakeBusy(
                 "another node wrote to the same table: the rest of the work is left for the next run"
             ) from error
-        _record_versions(hot, {spec.name: delta_log.read(root / spec.name) for spec in delta_table.TABLES})
+        _record_versions(hot, {spec.name: delta_log.read(root / spec.name) for spec in TABLES})
 
 
 def prepare(hot: HotConnection, root: Root) -> None:
@@ -66,8 +65,9 @@ def create_tables(hot: HotConnection, root: Root, *, is_locked: bool = False) ->
     A table that an older release did not have begins after the batches that `hits` has, and lacks their rows. A table
     that was lost begins with the first batch that is in the hot log. `is_locked`: see `delta_table.create`.
     """
-    nodes = set() if set(loads.synced(hot)) >= _NAMES else {batches.node_id(hot), *registry.hot_logs(root)}
-    delta_table.create(root, is_locked=is_locked, nodes=nodes)
+    new = {spec.name for spec in TABLES} - set(loads.synced(hot))
+    nodes = {batches.node_id(hot), *registry.hot_logs(root)} if new else set()
+    delta_table.create(root, is_locked=is_locked, nodes=dict.fromkeys(new, nodes))
 
 
 def require_commits(hot: HotConnection, root: Root) -> None:
@@ -77,7 +77,7 @@ def require_commits(hot: HotConnection, root: Root) -> None:
         TableIncomplete: a commit is missing or empty.
     """
     recorded = loads.synced(hot)  # before the logs, whose versions only rise
-    names = [spec.name for spec in delta_table.TABLES if spec.name in recorded]
+    names = [spec.name for spec in TABLES if spec.name in recorded]
     _require_commits(recorded, {name: delta_log.read(root / name) for name in names})
 
 
@@ -106,7 +106,7 @@ def find_losses(hot: HotConnection, root: Root) -> dict[str, str]:
     node = batches.node_id(hot)
     unrecorded = Synced(0, batches.deleted_through(hot))
     faults: dict[str, str | None] = {}
-    for spec in delta_table.TABLES:
+    for spec in TABLES:
         if spec.name not in recorded and spec not in delta_table.specs(root):
             continue
         known = recorded.get(spec.name, unrecorded)
@@ -118,7 +118,7 @@ def find_losses(hot: HotConnection, root: Root) -> dict[str, str]:
     return {name: fault for name, fault in faults.items() if fault is not None}
 
 
-def _opened_fault(root: Root, spec: delta_table.Spec, node: str, known: Synced) -> str | None:
+def _opened_fault(root: Root, spec: Spec, node: str, known: Synced) -> str | None:
     """Return why a table with a complete log cannot be opened, or that it is below its record; None without a fault."""
     try:
         table = delta_table.open_table(root, spec)
@@ -145,7 +145,7 @@ def accept_losses(hot: HotConnection, root: Root, wait_s: float) -> None:
     """
     with lake_lock(hot, root, wait_s):
         try:
-            for spec in delta_table.TABLES:
+            for spec in TABLES:
                 log_repair.set_aside_broken(root / spec.name)
             create_tables(hot, root, is_locked=True)
         except TableIncomplete as error:
@@ -155,7 +155,7 @@ def accept_losses(hot: HotConnection, root: Root, wait_s: float) -> None:
             )
             raise TableIncomplete(error.table, error.fault, advice) from None
         node = batches.node_id(hot)
-        states = {spec.name: _sync_all(delta_table.open_table(root, spec), spec, node) for spec in delta_table.TABLES}
+        states = {spec.name: _sync_all(delta_table.open_table(root, spec), spec, node) for spec in TABLES}
         offset = min(state.last_batch for state in states.values())
         lost = _last_without_files(hot, root, offset)
         if lost > offset:
@@ -174,7 +174,7 @@ def _last_without_files(hot: HotConnection, root: Root, offset: int) -> int:
         (
             id
             for id, staged in batches.staged_above(hot, offset)
-            if id <= loaded and any(staging.find_missing(root, spec, staged) for spec in delta_table.TABLES)
+            if id <= loaded and any(staging.find_missing(root, spec, staged) for spec in TABLES)
         ),
         default=0,
     )
@@ -183,9 +183,9 @@ def _last_without_files(hot: HotConnection, root: Root, offset: int) -> int:
 def _complete(hot: HotConnection, root: Root) -> None:
     """Sync and record the commits after the recorded versions, or all files of a table without a record."""
     recorded, node = loads.synced(hot), batches.node_id(hot)
-    logs = {spec.name: delta_log.read(root / spec.name) for spec in delta_table.TABLES}
+    logs = {spec.name: delta_log.read(root / spec.name) for spec in TABLES}
     _require_commits(recorded, logs)
-    for spec in delta_table.TABLES:
+    for spec in TABLES:
         known, newest = recorded.get(spec.name), logs[spec.name].newest
         if known is None and newest >= 0:
             state = _sync_all(delta_table.open_table(root, spec), spec, node)
@@ -202,7 +202,7 @@ def _record_versions(hot: HotConnection, logs: Mapping[str, Log]) -> None:
         loads.record_synced(hot, {name: Synced(log.newest, 0) for name, log in logs.items() if log.newest >= 0})
 
 
-def _sync_all(table: DeltaTable, spec: delta_table.Spec, node: str) -> Synced:
+def _sync_all(table: DeltaTable, spec: Spec, node: str) -> Synced:
     """Sync all files of a table, and return its state."""
     state = delta_table.state(table, spec, node)
     folder = delta_log.folder(table)

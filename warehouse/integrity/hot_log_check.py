@@ -54,9 +54,9 @@ def _integrity(hot: Path) -> str:
 
 def broken_batch(connection: HotConnection) -> str | None:
     """Return the fault of the first waiting batch that is damaged or has another number of rows; None without one."""
-    for id, rows, message, columns in STATEMENTS.stream(connection, "WAITING_ROWS", {}):
+    for id, rows, *message in STATEMENTS.stream(connection, "WAITING_ROWS", {}):
         try:
-            actual_rows = _validated_rows(message, columns)
+            actual_rows = _validated_rows(*message)
         except (OSError, ValueError, EOFError) as error:
             return f"batch {id} cannot be read: {error}"
         if actual_rows != rows:
@@ -64,7 +64,7 @@ def broken_batch(connection: HotConnection) -> str | None:
     return None
 
 
-def _validated_rows(message: bytes, columns: int | None) -> int:
-    rows = batches.decode(message, columns)
+def _validated_rows(message: bytes, columns: int | None, kind: str | None) -> int:
+    rows = batches.decode(message, columns, kind)
     rows.validate(full=True)
     return int(rows.num_rows)

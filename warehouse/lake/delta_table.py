@@ -10,6 +10,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ from warehouse.lake import delta_log, log_repair, row_groups, table_schema
 from warehouse.lake.lock import write_lock
 from warehouse.lake.roots import Root
 from warehouse.lake.table_schema import MIGRATIONS, Migrations
-from warehouse.schema import DAILY_ERRORS, DAILY_ERRORS_ORDER, HITS, HITS_ORDER
+from warehouse.tables import HITS_TABLE, TABLES, Spec
 
 GRACE_H = 1
 """Time for which a file stays on the disk after a commit removed it, in hours: longer than any query runs."""
@@ -38,22 +39,6 @@ _CONFIGURATION = {
     "delta.logRetentionDuration": f"interval {GRACE_H} hours",
     "delta.deletedFileRetentionDuration": f"interval {GRACE_H} hours",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Spec:
-    """Definition of a table: its name, columns, partition column and the sort order of a file's rows."""
-
-    name: str
-    schema: pa.Schema
-    partition: str
-    order: tuple[str, ...]
-
-
-HITS_TABLE = Spec("hits", HITS, "date", HITS_ORDER)
-DAILY_ERRORS_TABLE = Spec("daily_errors", DAILY_ERRORS, "month", DAILY_ERRORS_ORDER)
-TABLES = (HITS_TABLE, DAILY_ERRORS_TABLE)
-"""Tables of the lake, in the order in which the loader commits to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +61,23 @@ class State:
 
 
 def create(
-    lake: Root, known: Mapping[str, Migrations] = MIGRATIONS, *, is_locked: bool = False, nodes: Collection[str] = ()
+    lake: Root,
+    known: Mapping[str, Migrations] = MIGRATIONS,
+    *,
+    is_locked: bool = False,
+    nodes: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> None:
     """Create missing tables, and upgrade the others to the newest schema version.
 
-    `is_locked`: the caller has the lake's lock, which an upgrade takes otherwise. A missing `daily_errors` begins with
-    the offsets of these `nodes` in `hits`.
+    `is_locked`: the caller has the lake's lock, which an upgrade takes otherwise. A missing table begins with the
+    offsets in `hits` of its `nodes`.
 
     Raises:
         StoreTooNew: a newer release wrote a table.
         LakeBusy: an upgrade waited for the lake's lock for MIGRATION_WAIT_S.
     """
     for spec in TABLES:
-        if is_table(lake / spec.name) or not _create(lake, spec, known, nodes):
+        if is_table(lake / spec.name) or not _create(lake, spec, known, nodes.get(spec.name, ())):
             _upgrade(lake, spec, known, is_locked)
 
 
@@ -96,14 +85,14 @@ def _create(lake: Root, spec: Spec, known: Mapping[str, Migrations], nodes: Coll
     """Create a table; return False if another node has created it meanwhile."""
     folder = lake / spec.name
     folder.make_folder()
-    hits = open_table(lake, HITS_TABLE, known) if nodes and spec is DAILY_ERRORS_TABLE else None
+    hits = open_table(lake, HITS_TABLE, known) if nodes and spec is not HITS_TABLE else None
     first = None if hits is None else [Transaction(app_id=node, version=offset(hits, node)) for node in nodes]
     try:
         table = DeltaTable.create(
             str(folder),
             spec.schema,
             partition_by=[spec.partition],
-            configuration={**_CONFIGURATION, **table_schema.properties(known[spec.name])},
+            configuration={**_CONFIGURATION, **table_schema.properties(known.get(spec.name, ()))},
             storage_options=folder.delta_options,
             raise_if_key_not_exists=False,  # delta-rs does not know the property of the schema version
             commit_properties=CommitProperties(app_transactions=first),
@@ -118,11 +107,12 @@ def _create(lake: Root, spec: Spec, known: Mapping[str, Migrations], nodes: Coll
 
 
 def _upgrade(lake: Root, spec: Spec, known: Mapping[str, Migrations], is_locked: bool) -> None:
-    if table_schema.pending(open_table(lake, spec, known), spec.name, known[spec.name]):
+    migrations = known.get(spec.name, ())
+    if table_schema.pending(open_table(lake, spec, known), spec.name, migrations):
         with nullcontext() if is_locked else write_lock(lake.local, MIGRATION_WAIT_S):
             table = open_table(lake, spec, known)
             since = table.version()
-            table_schema.upgrade(table, spec.name, known[spec.name])
+            table_schema.upgrade(table, spec.name, migrations)
             delta_log.persist(table, since)
 
 
@@ -132,8 +122,8 @@ def is_table(folder: Root) -> bool:
 
 
 def specs(lake: Root) -> tuple[Spec, ...]:
-    """Return the tables that a lake must have: all, or those of an older release if it did not create the others."""
-    return TABLES if DAILY_ERRORS_TABLE.name in lake.folders() else TABLES[:-1]
+    """Return the tables that a lake must have: `hits`, and those that its release created."""
+    return tuple(spec for spec in TABLES if spec is HITS_TABLE or spec.name in lake.folders())
 
 
 def refuse_newer(lake: Root) -> None:
@@ -152,7 +142,7 @@ def open_table(lake: Root, spec: Spec, known: Mapping[str, Migrations] = MIGRATI
         StoreTooNew: a newer release wrote the table.
     """
     table = log_repair.past_broken_checkpoints(lake / spec.name, lambda: open_version(lake, spec))
-    table_schema.pending(table, spec.name, known[spec.name])
+    table_schema.pending(table, spec.name, known.get(spec.name, ()))
     return table
 
 

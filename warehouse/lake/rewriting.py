@@ -15,8 +15,9 @@ from deltalake.transaction import RemoveAction
 
 from warehouse.errors import LakeBusy
 from warehouse.lake import delta_log, delta_table, roots, row_groups
-from warehouse.lake.delta_table import GRACE_H, TARGET_FILE_BYTES, File, Spec, add_action
+from warehouse.lake.delta_table import GRACE_H, TARGET_FILE_BYTES, File, add_action
 from warehouse.lake.roots import Root
+from warehouse.tables import Spec
 
 ATTEMPTS = 5
 """Attempts at a commit that conflicts with appends of other nodes."""

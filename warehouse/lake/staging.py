@@ -7,8 +7,9 @@ the Delta logs of the tables. If the writer is killed before, a vacuum removes t
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,13 +24,7 @@ from warehouse import daily_errors, encoding
 from warehouse.errors import StagedTooLong
 from warehouse.lake import delta_table, roots, row_groups
 from warehouse.lake.roots import Root
-
-_STATISTICS = {
-    "hits": ["project_id", "path", "ts"],
-    "daily_errors": ["project_id", "path", "date"],
-}
-"""Columns with statistics: those by which a file is sorted, because no query skips row groups by another column.
-Statistics of all columns would take a third of the time of writing."""
+from warehouse.tables import DAILY_ERRORS_TABLE, HITS_TABLE, TABLES, Spec
 
 _ENCODINGS = {"ts": "DELTA_BINARY_PACKED"}
 """Encodings of columns whose values are mostly distinct. A file of `hits` is a sixth smaller than with a dictionary."""
@@ -53,19 +48,23 @@ class StagedFile(msgspec.Struct, frozen=True):
     rows: int
 
 
-class Staged(msgspec.Struct, frozen=True):
-    """The files of one set of rows, for each table.
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """The files of one set of rows, by the name of their table.
 
-    Batches of older releases have no `daily_errors`, or name files of `daily_views`, a table that no longer exists.
+    Batches of older releases have no files of newer tables, and may name files of a table that no longer exists.
     """
 
-    hits: tuple[StagedFile, ...]
-    daily_errors: tuple[StagedFile, ...] = ()
+    tables: Mapping[str, tuple[StagedFile, ...]]
 
-    def files(self, spec: delta_table.Spec, folder: Root) -> tuple[delta_table.File, ...]:
+    def files(self, spec: Spec, folder: Root) -> tuple[delta_table.File, ...]:
         """Return the files of a table, with their paths in its folder."""
-        staged = {"hits": self.hits, "daily_errors": self.daily_errors}[spec.name]
-        return tuple(_at(folder, file) for file in staged)
+        return tuple(_at(folder, file) for file in self.tables.get(spec.name, ()))
+
+    @property
+    def hits(self) -> int:
+        """Return the number of page views."""
+        return sum(file.rows for file in self.tables.get(HITS_TABLE.name, ()))
 
 
 def _at(folder: Root, file: StagedFile) -> delta_table.File:
@@ -73,28 +72,38 @@ def _at(folder: Root, file: StagedFile) -> delta_table.File:
     return delta_table.File(str(folder / file.path), file.partition, file.bytes, file.rows)
 
 
-def stage(root: Root, rows: pa.Table) -> Staged:
-    """Write rows with the columns of `schema.HOT` to sorted files; texts may be dictionary-encoded.
+def divide(rows: Mapping[Spec, pa.Table]) -> dict[Spec, pa.Table]:
+    """Return the rows of each table among the rows of batches, which are by the table that the batch names."""
+    tables = dict(rows)
+    if HITS_TABLE in rows:
+        tables[HITS_TABLE], tables[DAILY_ERRORS_TABLE] = daily_errors.split(rows[HITS_TABLE])
+    return tables
+
+
+def stage(root: Root, rows: Mapping[Spec, pa.Table]) -> Staged:
+    """Write rows with the columns of their batches to sorted files; texts may be dictionary-encoded.
 
     Call `sync` before a transaction names the files.
     """
-    page_views, errors = daily_errors.split(rows)
     with ThreadPoolExecutor(THREADS, "stage") as pool:
-        written = (
-            tuple(pool.map(partial(_write, root, spec), _parts(_ROWS_FOR[spec.name](chosen), spec.partition)))
-            for spec, chosen in zip(delta_table.TABLES, (page_views, errors), strict=True)
+        return Staged(
+            {
+                spec.name: tuple(
+                    pool.map(partial(_write, root, spec), _parts(table_rows(spec, chosen), spec.partition))
+                )
+                for spec, chosen in divide(rows).items()
+                if chosen.num_rows
+            }
         )
-        return Staged(*written)
 
 
-def write(root: Root, spec: delta_table.Spec, rows: pa.Table) -> tuple[delta_table.File, ...]:
+def write(root: Root, spec: Spec, rows: pa.Table) -> tuple[delta_table.File, ...]:
     """Write the rows of one table to sorted and synced files, one for each partition, and return the files.
 
-    `rows` has the columns of `schema.HOT`: the page views of `hits`, or the errors of `daily_errors`.
-    Texts may be dictionary-encoded. A load of 500,000 hits takes 81 MiB and 1.1 s of processor time; it took 189 MiB
-    and 2.1 s when delta-rs wrote the files.
+    `rows` has the columns of a batch, as `divide` returns them. Texts may be dictionary-encoded. A load of 500,000 hits
+    takes 81 MiB and 1.1 s of processor time; it took 189 MiB and 2.1 s when delta-rs wrote the files.
     """
-    parts = _parts(_ROWS_FOR[spec.name](rows), spec.partition) if rows.num_rows else ()
+    parts = _parts(table_rows(spec, rows), spec.partition) if rows.num_rows else ()
     written = (_write(root, spec, part) for part in parts)
     files = tuple(_at(root / spec.name, file) for file in written)
     root.sync(file.path for file in files)
@@ -121,7 +130,7 @@ def finish(root: Root, staged: Staged) -> float:
     return min(_written_s(_paths(root, staged)), default=time.time())
 
 
-def find_missing(root: Root, spec: delta_table.Spec, staged: Staged) -> str | None:
+def find_missing(root: Root, spec: Spec, staged: Staged) -> str | None:
     """Return the path of a file of one table that does not exist; None if all exist."""
     paths = [file.path for file in staged.files(spec, root / spec.name)]
     return next((path for path, written_s in zip(paths, _written_s(paths), strict=True) if not written_s), None)
@@ -134,7 +143,7 @@ def _written_s(paths: Sequence[str]) -> list[float]:
 
 
 def _paths(root: Root, staged: Staged) -> list[str]:
-    return [file.path for spec in delta_table.TABLES for file in staged.files(spec, root / spec.name)]
+    return [file.path for spec in TABLES for file in staged.files(spec, root / spec.name)]
 
 
 def require_fresh(written_s: float) -> None:
@@ -152,10 +161,15 @@ def require_fresh(written_s: float) -> None:
         )
 
 
-_ROWS_FOR: dict[str, Callable[[pa.Table], pa.Table]] = {
-    "hits": lambda page_views: _sorted(_encoded(page_views)),
-    "daily_errors": daily_errors.count_errors,
-}
+def table_rows(spec: Spec, rows: pa.Table) -> pa.Table:
+    """Return rows of `divide` as rows of a table: in the order of a file, with counts of the same key added up."""
+    if not spec.sums:
+        return _sorted(_encoded(rows))
+    counts = (daily_errors.counts(rows) if spec is DAILY_ERRORS_TABLE else rows).select(spec.schema.names)
+    groups = counts.cast(spec.schema).group_by(spec.key).aggregate([*spec.sums])
+    added_up = groups.rename_columns([*spec.key, *dict(spec.sums)])
+    in_order = added_up.sort_by([(column, "ascending") for column in (spec.partition, *spec.order)])
+    return in_order.select(spec.schema.names).cast(spec.schema)
 
 
 def _encoded(rows: pa.Table) -> pa.Table:
@@ -205,7 +219,7 @@ def _parts(rows: pa.Table, column: str) -> Iterator[tuple[str, pa.Table]]:
         start = end
 
 
-def _write(root: Root, spec: delta_table.Spec, part: tuple[str, pa.Table]) -> StagedFile:
+def _write(root: Root, spec: Spec, part: tuple[str, pa.Table]) -> StagedFile:
     value, rows = part
     relative = f"{spec.partition}={value}/staged-{uuid.uuid4()}.parquet"
     file = root / spec.name / relative
@@ -218,7 +232,7 @@ def _write(root: Root, spec: delta_table.Spec, part: tuple[str, pa.Table]) -> St
             columns.schema,
             compression="lz4",  # until compaction; zstd is a sixth smaller and takes a sixth longer
             write_batch_size=_WRITE_BATCH_VALUES,
-            write_statistics=_STATISTICS[spec.name],
+            write_statistics=[*spec.order],  # no query skips row groups by another column
             use_dictionary=encoded,
             column_encoding={name: _ENCODINGS[name] for name in schema.names if name in _ENCODINGS},
             store_schema=False,  # or readers would get dictionaries in place of texts

@@ -59,8 +59,8 @@ def _migrations_of_hits() -> Migrations:
     return sorted([*added, Migration(3, remove_daily_views)], key=lambda migration: migration.version)
 
 
-MIGRATIONS: Mapping[str, Migrations] = {"hits": _migrations_of_hits(), "daily_errors": ()}
-"""Migrations of each table, by its name."""
+MIGRATIONS: Mapping[str, Migrations] = {"hits": _migrations_of_hits()}
+"""Migrations of each table, by its name; none without an entry."""
 
 
 def pending(table: DeltaTable, name: str, known: Migrations) -> Migrations:

@@ -5,13 +5,12 @@ the rows and the new offset. After a crash at any point, the next call continues
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from warehouse import daily_errors
 from warehouse.encoding import EncodedRows
 from warehouse.errors import BatchDamaged, HotLogBehind
 from warehouse.hotlog import batches, disk_space, loads, retention
@@ -22,7 +21,7 @@ from warehouse.integrity.durability import require_synced
 from warehouse.lake import delta_table, staging
 from warehouse.lake.roots import Root
 from warehouse.lake.staging import Staged
-from warehouse.schema import HOT
+from warehouse.tables import HITS_TABLE, TABLES, Spec
 
 COMMIT_BATCHES_MAX, COMMIT_ROWS_MAX, COMMIT_BYTES_MAX = 20_000, 100_000, 48 * 1024 * 1024
 """Numbers of batches, rows and bytes after which no batch is added to a commit. Its rows are in memory several times
@@ -30,12 +29,7 @@ while they are sorted and written."""
 
 OnPoint = Callable[[str], None]
 """Function that is called with the name of each point (see POINTS) at which a crash would leave a different state."""
-POINTS = (
-    "before commit of hits",
-    "before commit of daily_errors",
-    "before mark",
-    "after mark",
-)
+POINTS = (*(f"before commit of {spec.name}" for spec in TABLES), "before mark", "after mark")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +58,7 @@ def catch_up(
     """
     loaded = Loaded(rows=0, commits=0)
     node, recorded = batches.node_id(hot), loads.synced(hot)
-    tables = {spec: delta_table.open_table(root, spec) for spec in delta_table.TABLES}
+    tables = {spec: delta_table.open_table(root, spec) for spec in TABLES}
     end = batches.last_id(hot)  # after the tables: another node may load if this one was paused and has lost the lock
     offsets = {spec: _offset(table, node, end) for spec, table in tables.items()}
     for spec, table in tables.items():
@@ -80,7 +74,7 @@ def catch_up(
             on_point(f"before commit of {spec.name}")
             _commit(root, tables[spec], spec, chunk, node)
             offsets[spec] = chunk.last_id
-            loaded = Loaded(loaded.rows + (chunk.hits if spec is delta_table.HITS_TABLE else 0), loaded.commits + 1)
+            loaded = Loaded(loaded.rows + (chunk.hits if spec is HITS_TABLE else 0), loaded.commits + 1)
         on_point("before mark")
         reached = {spec.name: Synced(table.version(), offsets[spec]) for spec, table in tables.items()}
         retention.mark_loaded(hot, min(offsets.values()), reached, now())
@@ -102,15 +96,15 @@ def _offset(table: DeltaTable, node: str, end: int) -> int:
 class _Chunk:
     """Content of one commit to each table: either rows or staged files."""
 
-    views: pa.Table
-    errors: pa.Table
+    rows: Mapping[Spec, pa.Table]
     staged: dict[int, Staged]
     """Staged files by the id of their batch."""
     last_id: int
 
     @property
     def hits(self) -> int:
-        return int(self.views.num_rows) + sum(file.rows for staged in self.staged.values() for file in staged.hits)
+        rows = self.rows[HITS_TABLE].num_rows if HITS_TABLE in self.rows else 0
+        return int(rows) + sum(staged.hits for staged in self.staged.values())
 
 
 def _chunk(hot: HotConnection, offset: int, end: int) -> _Chunk:
@@ -122,23 +116,23 @@ def _chunk(hot: HotConnection, offset: int, end: int) -> _Chunk:
     The read transaction ends with this function, before the commit, because the WAL of the hot log cannot shrink while
     it is open.
     """
-    views, staged, last_id = EncodedRows(HOT), dict[int, Staged](), offset
+    waiting, staged, last_id = dict[Spec, EncodedRows](), dict[int, Staged](), offset
     count = rows = size = 0
     for batch in batches.above(hot, offset):
         if batch.id > end or (count and (batch.staged is None) == bool(staged)):
             break
         if batch.staged is None:
-            views.add(batch.rows)
+            waiting.setdefault(batch.spec, EncodedRows(batch.rows.schema)).add(batch.rows)
         else:
             staged[batch.id] = batch.staged
         last_id, count = batch.id, count + 1
         rows, size = rows + batch.rows.num_rows, size + batch.rows.nbytes
         if rows >= COMMIT_ROWS_MAX or size >= COMMIT_BYTES_MAX or count >= COMMIT_BATCHES_MAX:
             break
-    return _Chunk(*daily_errors.split(views.table()), staged, last_id)
+    return _Chunk(staging.divide({spec: rows.table() for spec, rows in waiting.items()}), staged, last_id)
 
 
-def _require_files(hot: HotConnection, root: Root, spec: delta_table.Spec, chunk: _Chunk) -> None:
+def _require_files(hot: HotConnection, root: Root, spec: Spec, chunk: _Chunk) -> None:
     """Raise BatchDamaged if a staged file is missing: a table that names a missing file cannot be read any more."""
     for id, staged in chunk.staged.items():
         if missing := staging.find_missing(root, spec, staged):
@@ -148,8 +142,8 @@ def _require_files(hot: HotConnection, root: Root, spec: delta_table.Spec, chunk
             )
 
 
-def _commit(root: Root, table: DeltaTable, spec: delta_table.Spec, chunk: _Chunk, node: str) -> None:
+def _commit(root: Root, table: DeltaTable, spec: Spec, chunk: _Chunk, node: str) -> None:
     files = [file for staged in chunk.staged.values() for file in staged.files(spec, root / spec.name)]
-    if not chunk.staged:
-        files += staging.write(root, spec, chunk.errors if spec is delta_table.DAILY_ERRORS_TABLE else chunk.views)
+    if spec in chunk.rows:
+        files += staging.write(root, spec, chunk.rows[spec])
     delta_table.add_files(table, spec, files, node, chunk.last_id)

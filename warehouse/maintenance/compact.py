@@ -17,13 +17,14 @@ from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.durability import durable_writes
 from warehouse.integrity.lake_lock import compaction_lock
 from warehouse.lake import delta_table, rewriting, row_groups
-from warehouse.lake.delta_table import File, Spec
+from warehouse.lake.delta_table import File
 from warehouse.lake.lock import pause_for_waiters
 from warehouse.lake.roots import Root
 from warehouse.maintenance.load import load
 from warehouse.maintenance.sorting import write_sorted
 from warehouse.query import result_cache
 from warehouse.query.engine import Share
+from warehouse.tables import TABLES, Spec
 
 CROWDED_FILES = 16
 """Small files of a partition above which it is due for compaction. Each adds about 0.2 ms to an append or a query."""
@@ -135,7 +136,7 @@ def _merges(root: Root, share: Share, choose: Choice) -> Iterator[Merge]:
     Those of a partition are listed when it is taken: a deletion may replace them while it waits, and a vacuum deletes
     the replaced files `delta_table.GRACE_H` hours later.
     """
-    due = [(spec, name) for spec in delta_table.TABLES for name, files in _partitions(root, spec) if choose(files)]
+    due = [(spec, name) for spec in TABLES for name, files in _partitions(root, spec) if choose(files)]
     for spec, partition in due:
         files = delta_table.list_files(delta_table.open_table(root, spec), spec, partition)
         if files and (chosen := choose(files)):
@@ -170,6 +171,6 @@ def vacuum(hot: HotConnection, root: Root, wait_s: float) -> None:
             delta_table.vacuum(delta_table.open_table(root, spec))
 
     load(hot, root, wait_s)
-    tasks: list[steps.Step] = [(spec.name, partial(vacuum_table, spec)) for spec in delta_table.TABLES]
+    tasks: list[steps.Step] = [(spec.name, partial(vacuum_table, spec)) for spec in TABLES]
     tasks += [("the cache", root.evict_deleted), ("the hot log", partial(wal.shrink, hot))]
     steps.run_all(tasks)

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 from warehouse.control.policy import Periods
 from warehouse.hotlog.connection import HotLogPlace
 from warehouse.lake import delta_table, roots
-from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.lake.roots import Root
 from warehouse.report.source_warnings import SourceWarning
+from warehouse.tables import HITS_TABLE
 
 SEARCHED_DAYS = 7
 """Number of the newest days with hits in which `has_beacons` searches: a beacon that is in use sent hits on them."""

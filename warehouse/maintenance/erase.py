@@ -5,7 +5,7 @@ All tables lose the rows one month at a time, and loads run in between. `compact
 before can no longer be read.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
@@ -19,17 +19,18 @@ from warehouse.hotlog import retention, wal
 from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table, rewriting, roots, row_groups
-from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, HITS_TABLE
 from warehouse.lake.lock import pause_for_waiters
 from warehouse.lake.roots import Root
 from warehouse.maintenance.catch_up import OnPoint, catch_up
 from warehouse.maintenance.load import load
 from warehouse.query import engine
 from warehouse.query.engine import Share
+from warehouse.tables import DAILY_ERRORS_TABLE, HITS_TABLE, TABLES, Spec
 
 _COUNT = "SELECT date, traffic, {sum}::BIGINT FROM {files} WHERE {where} GROUP BY ALL"
 _SUMS = {HITS_TABLE: "count(*)", DAILY_ERRORS_TABLE: "sum(requests)"}
-POINTS = ("before delete from hits", "before delete from daily_errors", "after month")
+"""Numbers of the rows that people know, by day and traffic. The other tables lose the rows of the same days."""
+POINTS = (*(f"before delete from {spec.name}" for spec in TABLES), "after month")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,14 @@ class Chosen:
             test = f"strpos(path, {path}) > 0" if is_part else f"starts_with(path, {path})"
             conditions.append(test if is_prefix else f"path = {path}")
         return " AND ".join(conditions)
+
+
+class _Erased(NamedTuple):
+    """Tables, days, and SQL condition of the rows that are deleted."""
+
+    specs: Sequence[Spec]
+    days: Collection[str]
+    where: str
 
 
 class DayCounts(NamedTuple):
@@ -99,8 +108,13 @@ def erase_hits(
         LakeBusy: see `durability.durable_writes` and `rewriting.retry_commit`.
     """
     load(hot, root, wait_s)
-    days = {day.isoformat() for counts in _counts(root, share, chosen) for day, _ in counts}
-    return _erase(hot, root, days, chosen.where, wait_s, on_point, require_same)
+    days = {f"{day}" for counts in _counts(root, share, chosen) for day, _ in counts}
+    specs = [spec for spec in TABLES if chosen.path is None or "path" in spec.schema.names]
+    first, end = chosen.first or date.min, chosen.end or date.max
+    for spec in specs:
+        if spec not in _SUMS:
+            days |= {day for day in _days(root, spec) if f"{first}" <= day < f"{end}"}
+    return _erase(hot, root, _Erased(specs, days, chosen.where), wait_s, on_point, require_same)
 
 
 def erase_before(
@@ -118,15 +132,9 @@ def erase_before(
     """
     first_retained = (today - timedelta(days=days)).isoformat()
     load(hot, root, wait_s)
-    old = {
-        file.partition
-        for file in delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE)
-        if file.partition < first_retained
-    }
-    old |= {day for day in _days_of_errors(root, first_retained[:7]) if day < first_retained}
-    if not old:
-        return 0
-    return _erase(hot, root, old, f"date < '{first_retained}'", wait_s, on_point)
+    old = {day for spec in TABLES for day in _days(root, spec, first_retained)}
+    erased = _Erased(TABLES, old, f"date < '{first_retained}'")
+    return _erase(hot, root, erased, wait_s, on_point) if old else 0
 
 
 def first_trusted_s(root: Root, share: Share, now_s: float) -> float:
@@ -149,10 +157,10 @@ def _counts(root: Root, share: Share, chosen: Chosen) -> list[dict[tuple[date, s
     """Return the sums of the chosen rows of each table by day and traffic."""
     counts = []
     with share.database() as database:
-        for spec in delta_table.TABLES:
+        for spec, number in _SUMS.items():
             files = delta_table.list_files(delta_table.open_table(root, spec), spec)
             relation = engine.parquet(files) if files else engine.no_rows(spec)
-            sql = _COUNT.format(sum=_SUMS[spec], files=relation, where=chosen.where)
+            sql = _COUNT.format(sum=number, files=relation, where=chosen.where)
             counts.append({(day, traffic): number for day, traffic, number in database.execute(sql).fetchall()})
     return counts
 
@@ -161,31 +169,29 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _days_of_errors(root: Root, last_month: str) -> set[str]:
-    """Return the days of `daily_errors` up to a month. A day may have errors and no page view."""
-    files = delta_table.list_files(delta_table.open_table(root, DAILY_ERRORS_TABLE), DAILY_ERRORS_TABLE)
-    return {
-        day.isoformat()
-        for file in files
-        if file.partition <= last_month
-        for day in pc.unique(pq.ParquetFile(roots.open_parquet(file.path)).read(["date"])["date"]).to_pylist()
-    }
+def _days(root: Root, spec: Spec, end: str = "9") -> set[str]:
+    """Return the days of a table before `end`. A day may have errors and no page view."""
+    files = delta_table.list_files(delta_table.open_table(root, spec), spec)
+    paths = {file.path: file.partition for file in files if file.partition < end}
+    if spec.partition == "date":
+        return set(paths.values())
+    read = (pq.ParquetFile(roots.open_parquet(path)).read(["date"])["date"] for path in paths)
+    return {f"{day}" for dates in read for day in pc.unique(dates).to_pylist() if f"{day}" < end}
 
 
 def _erase(
     hot: HotConnection,
     root: Root,
-    days: Iterable[str],
-    where: str,
+    erased: _Erased,
     wait_s: float,
     on_point: OnPoint,
     require_same: Callable[[], object] = lambda: None,
 ) -> int:
     removed = 0
-    for _, days_of_month in groupby(sorted(days), key=lambda day: day[:7]):
+    for _, days_of_month in groupby(sorted(erased.days), key=lambda day: day[:7]):
         with durable_writes(hot, root, wait_s):
             catch_up(hot, root)
-            removed += _erase_month(root, list(days_of_month), where, on_point, require_same)
+            removed += _erase_month(root, erased, list(days_of_month), on_point, require_same)
         pause_for_waiters()
     retention.delete_loaded(hot, delta_table.open_table(root, HITS_TABLE).version())
     wal.empty(hot)
@@ -194,23 +200,23 @@ def _erase(
 
 def _erase_month(
     root: Root,
+    erased: _Erased,
     days: Sequence[str],
-    where: str,
     on_point: OnPoint,
     require_same: Callable[[], object],
 ) -> int:
-    month = days[0][:7]
-    within = f"{where} AND date >= '{days[0]}' AND date <= '{days[-1]}'"
-    on_point("before delete from hits")
-    removed = rewriting.retry_commit(partial(_delete, root, HITS_TABLE, within, month, require_same))
-    on_point("before delete from daily_errors")
-    in_month = f"{within} AND month = '{month}'"
-    rewriting.retry_commit(partial(_delete, root, DAILY_ERRORS_TABLE, in_month, month, require_same))
+    month, removed = days[0][:7], 0
+    within = f"{erased.where} AND date >= '{days[0]}' AND date <= '{days[-1]}'"
+    for spec in erased.specs:
+        on_point(f"before delete from {spec.name}")
+        rows = within if spec.partition == "date" else f"{within} AND month = '{month}'"
+        deleted = rewriting.retry_commit(partial(_delete, root, spec, rows, month, require_same))
+        removed += deleted if spec is HITS_TABLE else 0
     on_point("after month")
     return removed
 
 
-def _delete(root: Root, spec: delta_table.Spec, where: str, month: str, require_same: Callable[[], object]) -> int:
+def _delete(root: Root, spec: Spec, where: str, month: str, require_same: Callable[[], object]) -> int:
     """Delete rows of a month, of the newest version of a table.
 
     Rows of a later version stay, or end the commit with an error.

@@ -21,11 +21,11 @@ from warehouse.hotlog import batches, loads
 from warehouse.hotlog.connection import HotConnection, HotLogPlace
 from warehouse.integrity import completeness, durability
 from warehouse.lake import delta_table, registry
-from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, HITS_TABLE
 from warehouse.lake.registry import HotLogRecord
 from warehouse.lake.roots import Root
 from warehouse.query import engine
 from warehouse.schema import HOT
+from warehouse.tables import HITS_TABLE, TABLES
 
 _UNLOADED = """
 SELECT waiting.* FROM waiting ANTI JOIN {hits} AS hits USING (project_id, ts, path, user_agent, received_at)
@@ -152,10 +152,11 @@ def accept_hot_log(hot: HotConnection, root: Root, database: duckdb.DuckDBPyConn
         loads.revoke_moments_of_others(hot, now.timestamp())
     _abandon_others(root, node)
     registry.record_hot_log(root, HotLogRecord(node, ledger_from_s=now.timestamp()))
-    offsets = {spec.name: delta_table.offset(delta_table.open_table(root, spec), node) for spec in delta_table.TABLES}
-    if offsets["daily_errors"] < offsets["hits"]:  # the errors of the batches in between are lost
-        rows = DAILY_ERRORS_TABLE.schema.empty_table()
-        delta_table.append(delta_table.open_table(root, DAILY_ERRORS_TABLE), rows, node, offsets["hits"])
+    offsets = {spec.name: delta_table.offset(delta_table.open_table(root, spec), node) for spec in TABLES}
+    for spec in TABLES:
+        if offsets[spec.name] < offsets["hits"]:  # the rows of the batches in between are lost
+            table = delta_table.open_table(root, spec)
+            delta_table.append(table, spec.schema.empty_table(), node, offsets["hits"])
     unloaded = _unloaded(hot, root, database, offsets["hits"])
     with transaction(hot):
         batches.continue_above(hot, max(offsets.values()))
@@ -167,9 +168,9 @@ def _unloaded(hot: HotConnection, root: Root, database: duckdb.DuckDBPyConnectio
     """Return the waiting hits that are not in the lake although the lake already has their batch ids.
 
     They were accepted after an older copy of the hot log had been restored. Rows in staged files are left out, and
-    errors too: `daily_errors` has counts, which do not show whether a request is among them.
+    counts, such as of errors, too: they do not show whether a request is among them.
     """
-    rows = [batch.rows for batch in batches.waiting(hot) if batch.id <= offset]
+    rows = [batch.rows for batch in batches.waiting(hot) if batch.id <= offset and batch.spec is HITS_TABLE]
     with database.cursor() as cursor:
         cursor.register("waiting", daily_errors.split(pa.Table.from_batches(rows, HOT))[0])
         unloaded = cursor.sql(_UNLOADED.format(hits=_hits(root))).to_arrow_table()

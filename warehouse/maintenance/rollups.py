@@ -19,13 +19,14 @@ from warehouse.hotlog import disk_space
 from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.lake_lock import rollups_lock
 from warehouse.lake import delta_table, roots
-from warehouse.lake.delta_table import HITS_TABLE, File
+from warehouse.lake.delta_table import File
 from warehouse.lake.lock import write_lock
 from warehouse.lake.roots import Root
 from warehouse.query.engine import Share
 from warehouse.rollups import catalog, ranked, writer
 from warehouse.rollups.catalog import ChosenRollups, Part
 from warehouse.rollups.writer import OnPoint, Prepared, no_point
+from warehouse.tables import HITS_TABLE
 
 UNCOVERED_ROWS_MIN, UNCOVERED_SHARE = 100_000, 0.1
 """Number of rows of a month that no rollup counts, and their share of the month's rows: with both, a rollup is due."""

@@ -6,32 +6,21 @@ from itertools import pairwise, takewhile
 import duckdb
 import pyarrow as pa
 
-from warehouse import daily_errors
 from warehouse.lake import delta_table, rewriting
 from warehouse.lake.roots import Root
 from warehouse.query import engine
+from warehouse.tables import Spec
 
 PART_BYTES = 24 * 1024 * 1024
 """Approximate size of the texts of rows that are sorted together if DuckDB has too little memory to sort all."""
 SAMPLE_ROWS = 2_000
 """Number of rows of a partition from which the bounds of its parts are chosen."""
-_SORTED = {
-    "hits": (
-        f"SELECT {', '.join(delta_table.HITS_TABLE.schema.names)} FROM {{files}} "
-        f"ORDER BY {', '.join(delta_table.HITS_TABLE.order)}"
-    ),
-    "daily_errors": (
-        f"SELECT {', '.join(delta_table.DAILY_ERRORS_TABLE.schema.names)} "
-        f"FROM ({daily_errors.add_up_errors_sql('{files}')}) "
-        f"ORDER BY {', '.join(delta_table.DAILY_ERRORS_TABLE.order)}"
-    ),
-}
 
 
 def write_sorted(
     root: Root,
     database: duckdb.DuckDBPyConnection,
-    spec: delta_table.Spec,
+    spec: Spec,
     partition: str,
     files: Sequence[delta_table.File],
 ) -> tuple[delta_table.File, ...]:
@@ -42,7 +31,7 @@ def write_sorted(
     """
     relation = engine.rows(spec, files)
     try:
-        rows = database.sql(_SORTED[spec.name].format(files=relation)).to_arrow_reader(engine.STREAM_ROWS)
+        rows = database.sql(_sorted(spec, relation)).to_arrow_reader(engine.STREAM_ROWS)
         return rewriting.write_partition(root, spec, partition, rows)
     except (duckdb.OutOfMemoryException, pa.ArrowException) as error:  # the latter after the first rows
         if "Out of Memory" not in str(error):
@@ -54,9 +43,12 @@ def write_sorted(
     return rewriting.write_partition(root, spec, partition, pa.RecordBatchReader.from_batches(spec.schema, parts))
 
 
-def _bounds(
-    database: duckdb.DuckDBPyConnection, spec: delta_table.Spec, relation: str, rows: int
-) -> list[tuple[object, ...]]:
+def _sorted(spec: Spec, rows: str) -> str:
+    """Return the SELECT of sorted rows of a relation, with partial counts added up."""
+    return f"{spec.added_up(rows)} ORDER BY {', '.join(spec.order)}"
+
+
+def _bounds(database: duckdb.DuckDBPyConnection, spec: Spec, relation: str, rows: int) -> list[tuple[object, ...]]:
     """Return sort keys, in their order, that divide the rows of a partition into parts of about PART_BYTES each."""
     key = ", ".join(_key(spec))
     texts = (field.name for field in spec.schema if pa.types.is_string(field.type))
@@ -72,7 +64,7 @@ def _bounds(
 
 
 def _sorted_parts(
-    database: duckdb.DuckDBPyConnection, spec: delta_table.Spec, relation: str, bounds: Sequence[tuple[object, ...]]
+    database: duckdb.DuckDBPyConnection, spec: Spec, relation: str, bounds: Sequence[tuple[object, ...]]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the sorted rows of a partition. Each part reads all files again."""
     below, key = _below(_key(spec)), len(_key(spec))
@@ -83,7 +75,7 @@ def _sorted_parts(
                 conditions.append(condition)
                 values += [bound[place] for place in range(key) for _ in range(1 if place == key - 1 else 2)]
         part = f"(FROM {relation} WHERE {' AND '.join(conditions)})"
-        rows = database.sql(_SORTED[spec.name].format(files=part), params=values)
+        rows = database.sql(_sorted(spec, part), params=values)
         yield from rows.to_arrow_reader(engine.STREAM_ROWS).cast(spec.schema)
 
 
@@ -93,6 +85,6 @@ def _below(key: Sequence[str]) -> str:
     return f"({first} < ? OR ({first} = ? AND {_below(rest)}))" if rest else f"{first} < ?"
 
 
-def _key(spec: delta_table.Spec) -> list[str]:
+def _key(spec: Spec) -> list[str]:
     """Return the first columns of a table's order that are never null."""
     return list(takewhile(lambda name: not spec.schema.field(name).nullable, spec.order))

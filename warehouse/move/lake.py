@@ -17,6 +17,7 @@ from warehouse.lake.remote.file_cache import FOLDER
 from warehouse.lake.remote.object_path import PROBES, ObjectPath
 from warehouse.lake.roots import Root
 from warehouse.rollups import catalog
+from warehouse.tables import TABLES, Spec
 
 MARK = "_move.json"
 """Object of the new lake while it is incomplete, with the id of the hot log beside the source."""
@@ -104,7 +105,7 @@ def _begin(lake: Root, target: ObjectPath, node: str) -> dict[str, int]:
             raise MoveRefused(f"another move to {target} has just begun: name another prefix")
     elif (target / MARK).read_bytes() != mark:
         raise MoveRefused(f"{target} has the interrupted move of another data folder: name another prefix")
-    for spec in delta_table.TABLES:
+    for spec in TABLES:
         if delta_log.read(target / spec.name).newest > delta_log.read(lake / spec.name).newest:
             raise MoveRefused(f"{target / spec.name} is newer than the table in {lake}: it was used after its copy")
     logs = [key for key in existing if _is_log(key)]
@@ -153,12 +154,12 @@ def _require_equal(lake: Root, target: ObjectPath, node: str, files: dict[str, i
     differing = sorted(key for key in files.keys() | copied.keys() if files.get(key) != copied.get(key))
     if differing:
         raise MoveRefused(f"{len(differing):,} copies differ from their source, the first: {target / differing[0]}")
-    for spec in delta_table.TABLES:
+    for spec in TABLES:
         if delta_table.is_table(lake / spec.name) and _state(lake, spec, node) != _state(target, spec, node):
             raise MoveRefused(f"the table {target / spec.name} differs from its source")
 
 
-def _state(lake: Root, spec: delta_table.Spec, node: str) -> tuple[object, ...]:
+def _state(lake: Root, spec: Spec, node: str) -> tuple[object, ...]:
     """Return the version of a table, its offset and its files, without the root of the lake."""
     state = delta_table.state(delta_table.open_table(lake, spec), spec, node)
     files = {(file.path.removeprefix(str(lake)), file.partition, file.size, file.rows) for file in state.files}

@@ -22,8 +22,9 @@ import pyarrow.parquet as pq
 
 from warehouse import disk
 from warehouse.lake import roots
-from warehouse.lake.delta_table import File, Spec
+from warehouse.lake.delta_table import File
 from warehouse.lake.table_schema import MIGRATIONS, Migrations
+from warehouse.tables import Spec
 
 MEMORY_LIMIT = "256MB"
 """Default memory limit of a database."""
@@ -228,7 +229,7 @@ def rows(spec: Spec, files: Iterable[File], known: Mapping[str, Migrations] = MI
     files.
     """
     files = tuple(files)
-    older = [file for file in files if known[spec.name] and not _has_columns(file.path, tuple(spec.schema.names))]
+    older = [file for file in files if known.get(spec.name) and not _has_columns(file.path, tuple(spec.schema.names))]
     if not older:
         return parquet(files)
     newer = [file for file in files if file not in older]

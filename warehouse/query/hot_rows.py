@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warehouse import daily_errors
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import HotConnection
-from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, HITS_TABLE, File, Spec
+from warehouse.lake import staging
+from warehouse.lake.delta_table import File
 from warehouse.lake.roots import Root
 from warehouse.schema import HOT
+from warehouse.tables import HITS_TABLE, TABLES, Spec
 
 PIECES_MAX, PIECES_ROWS_MAX = 4_096, 16_384
 """Number of batches whose rows are copied at a time, and the number of rows after which no more batches are added. The
@@ -26,7 +27,7 @@ Chunks = tuple[pa.RecordBatch, ...]
 
 
 class HotRows:
-    """Rows and staged files of batches, in order: the page views for `hits`, and the errors for `daily_errors`.
+    """Rows and staged files of batches, in order, for each table.
 
     All batches above `complete_above` and up to `last_id`, the newest batch that was read, are present.
     """
@@ -34,13 +35,11 @@ class HotRows:
     def __init__(self, columns: Sequence[str], offset: int = 0) -> None:
         """Read nothing yet; the first read begins above `offset`.
 
-        `columns` are those of the page views, which stay in memory. Errors have `daily_errors.HOT_COLUMNS`, and both
-        have `batch_id`.
+        `columns` are those of the page views, which stay in memory. The rows of the other tables have the columns
+        `Spec.hot`, and all rows have `batch_id`.
         """
-        self._schemas = {
-            HITS_TABLE: pa.schema([*map(HOT.field, columns), _BATCH_ID]),
-            DAILY_ERRORS_TABLE: pa.schema([*map(HOT.field, daily_errors.HOT_COLUMNS), _BATCH_ID]),
-        }
+        fields = {spec: [*spec.hot] for spec in TABLES} | {HITS_TABLE: [*map(HOT.field, columns)]}
+        self._schemas = {spec: pa.schema([*each, _BATCH_ID]) for spec, each in fields.items()}
         self._chunks: Mapping[Spec, Chunks] = dict.fromkeys(self._schemas, ())
         self._staged: tuple[batches.Batch, ...] = ()
         self.complete_above = self.last_id = offset
@@ -82,13 +81,12 @@ class HotRows:
 
         One copy takes half the time of selecting columns of each batch.
         """
-        rows = pa.Table.from_batches([batch.rows for batch in pieces], HOT)
-        ids = np.repeat([batch.id for batch in pieces], [batch.rows.num_rows for batch in pieces])
-        parts = daily_errors.split(rows.append_column(_BATCH_ID, pa.array(ids, pa.int64())))
-        return {
-            spec: _appended(chunks[spec], _copied(part, schema)) if part.num_rows else chunks[spec]
-            for (spec, schema), part in zip(self._schemas.items(), parts, strict=True)
-        }
+        by_spec: dict[Spec, list[batches.Batch]] = {}
+        for batch in pieces:
+            by_spec.setdefault(batch.spec, []).append(batch)
+        parts = staging.divide({spec: _with_ids(each) for spec, each in by_spec.items()})
+        added = {spec: _copied(part, self._schemas[spec]) for spec, part in parts.items() if part.num_rows}
+        return {**chunks, **{spec: _appended(chunks[spec], rows) for spec, rows in added.items()}}
 
     @property
     def nbytes(self) -> int:
@@ -116,6 +114,12 @@ class HotRows:
         staged = [batch for batch in self._staged if offset < batch.id <= last_id]
         files = [file for batch in staged if batch.staged for file in batch.staged.files(spec, folder)]
         return tuple(files), staged[-1].id if staged else 0
+
+
+def _with_ids(pieces: Sequence[batches.Batch]) -> pa.Table:
+    rows = pa.Table.from_batches([batch.rows for batch in pieces])
+    ids = np.repeat([batch.id for batch in pieces], [batch.rows.num_rows for batch in pieces])
+    return rows.append_column(_BATCH_ID, pa.array(ids, pa.int64()))
 
 
 def _copied(rows: pa.Table, schema: pa.Schema) -> pa.RecordBatch:

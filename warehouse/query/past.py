@@ -15,11 +15,12 @@ from warehouse.errors import BatchDamaged, MomentExpired
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import HotLogPlace
 from warehouse.lake import delta_table, roots
-from warehouse.lake.delta_table import HITS_TABLE, File, Spec, State
+from warehouse.lake.delta_table import File, State
 from warehouse.lake.roots import Root
 from warehouse.query.hot_rows import HotRows
 from warehouse.query.moment import Moment
 from warehouse.query.result_cache import ResultCache
+from warehouse.tables import HITS_TABLE, Spec
 
 PAST_SHARE = 0.25
 """Size of the cache of older versions, as a share of the size of the cache of results. They are two caches: in one, the
@@ -66,7 +67,7 @@ class PastReader:
     def version_of(self, spec: Spec, moment: Moment, newest: int) -> Version:
         """Return the version of a table at a moment before its version `newest`, and its hot rows up to the moment.
 
-        A moment names its version of `hits`. In `daily_errors` it is the last version without a later batch.
+        A moment names its version of `hits`. Of another table it is the last version without a later batch.
 
         Raises:
             MomentExpired: the version or a batch can no longer be read.

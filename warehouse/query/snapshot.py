@@ -2,8 +2,8 @@
 
 A snapshot is exact because of its order: first the hot rows in one read transaction, then the newest version of the
 table. Batches up to the table's offset are then left out. No hit is missed or counted twice, whatever a loader in this
-or another process commits meanwhile. `daily_errors` is read before `hits`, because a load commits to `hits` first:
-`hits` then has all batches of `daily_errors`.
+or another process commits meanwhile. The other tables are read before `hits`, because a load commits to `hits` first:
+`hits` then has all of their batches.
 
 The snapshot of an older moment has the same rows as the first snapshot of that moment, in any process, after any loads
 and compactions: `warehouse.query.past`.
@@ -25,25 +25,26 @@ from warehouse.hotlog.connection import HotLogPlace
 from warehouse.hotlog.loads import Synced
 from warehouse.integrity import completeness, durability
 from warehouse.lake import delta_log, delta_table
-from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, HITS_TABLE, File, Spec, State
+from warehouse.lake.delta_table import File, State
 from warehouse.lake.roots import Root
 from warehouse.query.hot_rows import HotRows
 from warehouse.query.moment import Moment
 from warehouse.query.past import PastReader, Version, require_files
 from warehouse.query.result_cache import ResultCache
 from warehouse.schema import HOT
+from warehouse.tables import HITS_TABLE, TABLES, Spec
 
 _READ = {name for each in (*DIMENSIONS, *MEASURES) for name in re.findall(r"\w+", each.sql)}
 HOT_COLUMNS = tuple(name for name in HOT.names if name in {"project_id", *_READ})
 """Columns of page views in the hot log that reports read."""
+_OTHERS = tuple(spec for spec in TABLES if spec is not HITS_TABLE)
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The files of a table at a moment, staged files of hot batches included, and the hot rows that are in no file.
 
-    `hot` has `batch_id`, too, and is in the order of the batches. The hot rows of `hits` are page views, those of
-    `daily_errors` are errors. The keys are for snapshots of `hits`.
+    `hot` has `batch_id`, too, and is in the order of the batches. The keys are for snapshots of `hits`.
     """
 
     moment: Moment
@@ -74,7 +75,7 @@ class SnapshotReader:
         now: Callable[[], float] = time.time,
         columns: Sequence[str] = HOT_COLUMNS,
     ) -> None:
-        """Open the hot log and `hits`; `daily_errors` is opened when it is read first.
+        """Open the hot log and `hits`; another table is opened when it is read first.
 
         `now` returns the time in seconds since 1970. `columns` are those of the hot page views, which stay in memory:
         all columns take about 0.8 kB a row, HOT_COLUMNS 0.2 kB.
@@ -114,13 +115,11 @@ class SnapshotReader:
         require_files(moment, snapshot.files, state.files)
         return snapshot
 
-    def take_all(self) -> tuple[Snapshot, Snapshot]:
-        """Return the newest snapshots of `hits` and of `daily_errors`, which have the same moment: see `take`."""
+    def take_all(self) -> dict[Spec, Snapshot]:
+        """Return the newest snapshots of all tables, which have the same moment: see `take`."""
         with self._lock:
-            moment = self._newest(DAILY_ERRORS_TABLE)
-            versions = {spec: Version(self._states[spec], self._hot_rows) for spec in delta_table.TABLES}
-            hits, daily_errors = (self._snapshot(spec, moment, version) for spec, version in versions.items())
-            return hits, daily_errors
+            moment = self._newest(*_OTHERS)
+            return {spec: self._snapshot(spec, moment, Version(self._states[spec], self._hot_rows)) for spec in TABLES}
 
     def cache_in(self, cached: ResultCache) -> None:
         """Cache older versions of the tables, which are read for moments, in `cached`. By default none is cached."""
@@ -130,19 +129,20 @@ class SnapshotReader:
         self._past.close()
         self._hot.close()
 
-    def _newest(self, spec: Spec) -> Moment:
-        """Return the newest moment, with the newest states of `spec` and `hits`, and the hot rows that they lack."""
+    def _newest(self, *specs: Spec) -> Moment:
+        """Return the newest moment, with the newest states of `specs` and `hits`, and the hot rows that they lack."""
         taken_us = int(self._now() * 1_000_000)  # all that follows is read after this time
         generation = loads.generation(self._hot)
         before, hot_rows_before = self._states.get(HITS_TABLE), copy.copy(self._hot_rows)
         self._hot_rows.read_waiting(self._hot)
         recorded = loads.synced(self._hot)  # after the hot rows, and before the tables: their versions only rise
-        if spec is DAILY_ERRORS_TABLE:
-            self._states[spec] = self._errors_state(recorded)
+        for spec in specs:
+            if spec is not HITS_TABLE:
+                self._states[spec] = self._state_of_other(spec, recorded)
         hits = self._states[HITS_TABLE] = self._state(HITS_TABLE, recorded)
         if before is not None and before.version != hits.version:
             self._past.remember(generation, Version(before, hot_rows_before))
-        self._hot_rows.drop_through(min(hits.offset, self._errors_offset(recorded)))
+        self._hot_rows.drop_through(min(hits.offset, *(self._offset(spec, recorded) for spec in _OTHERS)))
         last_id = max(self._hot_rows.last_id, *(state.offset for state in self._states.values()))
         self._read_loaded(last_id)
         return Moment(hits.version, last_id, 0, taken_us, generation)
@@ -154,9 +154,9 @@ class SnapshotReader:
                 raise HotLogBehind(completeness.older_message(last_id, newest))
             self._hot_rows.read_through(self._hot, last_id)
 
-    def _errors_offset(self, recorded: Mapping[str, Synced]) -> int:
-        """Return a batch up to which `daily_errors` has all batches."""
-        known, state = recorded.get(DAILY_ERRORS_TABLE.name), self._states.get(DAILY_ERRORS_TABLE)
+    def _offset(self, spec: Spec, recorded: Mapping[str, Synced]) -> int:
+        """Return a batch up to which a table has all batches."""
+        known, state = recorded.get(spec.name), self._states.get(spec)
         return max(0 if known is None else known.last_batch, 0 if state is None else state.offset)
 
     def _snapshot(self, spec: Spec, moment: Moment, version: Version) -> Snapshot:
@@ -166,9 +166,8 @@ class SnapshotReader:
         hot = hot_rows.rows(spec, state.offset, moment.last_id)
         return Snapshot(replace(moment, staged=staged), (*state.files, *files), hot)
 
-    def _errors_state(self, recorded: Mapping[str, Synced]) -> State:
-        """Return the newest state of `daily_errors`. A table that an older release did not have is empty."""
-        spec = DAILY_ERRORS_TABLE
+    def _state_of_other(self, spec: Spec, recorded: Mapping[str, Synced]) -> State:
+        """Return the newest state of a table beside `hits`. A table that an older release did not have is empty."""
         if spec in self._tables or spec.name in recorded or spec in delta_table.specs(self._root):
             return self._state(spec, recorded)
         return State(-1, self._state(HITS_TABLE, recorded).offset, ())

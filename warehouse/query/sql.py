@@ -1,4 +1,4 @@
-"""Queries of the site's owner in DuckDB's SQL, over the views `hits`, `daily_views`, `errors` and `agents`."""
+"""Queries of the site's owner in DuckDB's SQL, over the views of `sql_views`."""
 
 import re
 import resource
@@ -41,13 +41,12 @@ TOO_LONG = "the query took longer than its time limit: select fewer days or colu
 READ_ONLY = "SQL cannot change the data"
 _WHOLE = re.compile(r"HUGEINT|DECIMAL\(\d+,\s*0\)")
 """Types of sums of whole numbers."""
-VIEWS = ("hits", "daily_views", "errors", "agents")
 
 
 def connect(
     data: str | PathLike[str], root: Root | None = None, hot_log: HotLogPlace | None = None
 ) -> duckdb.DuckDBPyConnection:
-    """Return a database with the four views of a data folder, in a snapshot taken now. Only their files can be opened.
+    """Return a database with the views of a data folder, in a snapshot taken now. Only their files can be opened.
 
     `root` is the root of the lake, and `hot_log` the place of the hot log, if they are not in the data folder.
 
@@ -61,11 +60,11 @@ def connect(
     if (isinstance(hot_log, Path) and not hot_log.is_file()) or not (lake / AGENTS_FILE).exists():
         raise NoData(f"there is no data in {folder}: name the data folder of `readership serve`")
     with closing(SnapshotReader(hot_log, lake, columns=HOT.names)) as reader:
-        hits, daily_errors = reader.take_all()
+        snapshots = reader.take_all()
     database = engine.connect(folder / RUN / "spill", MEMORY_LIMIT)
     try:
-        sql_views.create(database, hits, daily_errors, agents_file.read(lake))
-        engine.lock(database, (*hits.files, *daily_errors.files))
+        sql_views.create(database, snapshots, agents_file.read(lake))
+        engine.lock(database, [file for snapshot in snapshots.values() for file in snapshot.files])
     except BaseException:
         database.close()
         raise
@@ -108,7 +107,7 @@ def _invalid_sql() -> Iterator[None]:
     try:
         yield
     except duckdb.CatalogException as error:
-        views = f"\n\nThe views are {', '.join(VIEWS)}." if "Table with name" in str(error) else ""
+        views = f"\n\nThe views are {', '.join(sql_views.VIEWS)}." if "Table with name" in str(error) else ""
         raise InvalidSql(f"{error}{views}") from None
     except (duckdb.OutOfMemoryException, MemoryError):  # ArrowMemoryError is a MemoryError
         raise InvalidSql(TOO_LARGE) from None

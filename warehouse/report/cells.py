@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 from warehouse.columns.dimensions import BY_NAME, Aspect, Cube, each_measure, find_cube
 from warehouse.columns.filters import Bound, Filters
 from warehouse.lake import row_groups
-from warehouse.lake.delta_table import HITS_TABLE, File
+from warehouse.lake.delta_table import File
 from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot
 from warehouse.query.time_range import TimeRange, round_to_days
 from warehouse.rollups.catalog import ChosenRollups
+from warehouse.tables import HITS_TABLE
 
 SLOW_ROWS = 4_000_000
 """Number of rows of `hits` above which a report is slow: about 0.2 s of processor time."""

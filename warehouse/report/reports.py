@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from warehouse.columns.filters import Filters
 from warehouse.control.policy import Periods
 from warehouse.errors import BatchDamaged, DataIncomplete
-from warehouse.lake.delta_table import DAILY_ERRORS_TABLE
 from warehouse.lake.roots import Root
 from warehouse.query.moment import Moment
 from warehouse.query.past import PAST_SHARE
@@ -37,6 +36,7 @@ from warehouse.report.time_buckets import Bucket, buckets
 from warehouse.rollups import catalog, ranked
 from warehouse.rollups.catalog import ChosenRollups
 from warehouse.rollups.ranked import Ranking
+from warehouse.tables import DAILY_ERRORS_TABLE
 
 PATH = "path"
 BATCH_ROWS = 10_000

@@ -13,7 +13,6 @@ from warehouse.columns.filters import Filters
 from warehouse.columns.sources import SOURCES
 from warehouse.control.policy import Periods, Policy
 from warehouse.control.policy import on as policy_on
-from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot
 from warehouse.query.time_range import TimeRange
@@ -23,6 +22,7 @@ from warehouse.report.measured import Measured, Span, of_kinds, spans
 from warehouse.report.results import Query
 from warehouse.report.source_warnings import MISSING_DAYS_MAX, SourceWarning
 from warehouse.report.statements import Statements, without_waiting
+from warehouse.tables import HITS_TABLE
 
 BEACON, LOGS = SOURCES[0], SOURCES[1:]
 """The source of the hits that pages send, and the sources of logs."""

@@ -15,7 +15,6 @@ import pyarrow as pa
 from warehouse import encoding
 from warehouse.columns.sources import NAME, TRAFFIC
 from warehouse.errors import SlowReport, SpillFull
-from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.plural import counted
 from warehouse.query import engine
 from warehouse.query.result_cache import ResultCache
@@ -24,6 +23,7 @@ from warehouse.report import cells
 from warehouse.report.cells import SHARED_ROWS_MAX, SPILLED_PATH_BYTES, Cells, Scope, SharedRows
 from warehouse.rollups.catalog import ChosenRollups
 from warehouse.rollups.ranked import Ranking
+from warehouse.tables import HITS_TABLE
 
 SLOW_MEMORY, SLOW_THREADS = "256MB", 2
 """Memory and threads of the database of slow reports. More threads need more memory for 2M paths of 200 characters,

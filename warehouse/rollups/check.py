@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import duckdb
 
 from warehouse.columns.dimensions import BY_NAME, CUBES, MEASURES, Cube
-from warehouse.lake.delta_table import HITS_TABLE, File
+from warehouse.lake.delta_table import File
 from warehouse.plural import counted
 from warehouse.query import engine
 from warehouse.rollups.catalog import Part
 from warehouse.rollups.ranked import Ranking
+from warehouse.tables import HITS_TABLE
 
 TRUTH = {
     "verification": "if(verification IS NULL AND traffic IN ('ai', 'bot'), 'not_checked', verification)",

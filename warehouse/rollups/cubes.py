@@ -15,10 +15,11 @@ import pyarrow.parquet as pq
 
 from warehouse.columns.dimensions import BY_NAME, Cube, each_measure
 from warehouse.lake import row_groups
-from warehouse.lake.delta_table import HITS_TABLE, File
+from warehouse.lake.delta_table import File
 from warehouse.lake.roots import Root
 from warehouse.query import engine
 from warehouse.rollups.catalog import Part
+from warehouse.tables import HITS_TABLE
 
 BATCH_ROWS = 8_192
 """Number of rows that DuckDB converts at a time. The longest paths take 17 MB."""

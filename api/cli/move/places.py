@@ -11,9 +11,10 @@ from warehouse.database.url import POSTGRESQL
 from warehouse.errors import MoveRefused
 from warehouse.folder import LAKE, Moved
 from warehouse.hotlog.connection import Server, server_of
-from warehouse.lake.delta_table import HITS_TABLE, is_table
+from warehouse.lake.delta_table import is_table
 from warehouse.lake.remote.object_path import ObjectPath
 from warehouse.lake.roots import LocalPath, Root
+from warehouse.tables import HITS_TABLE
 
 DATABASE_URL, LAKE_URI = "READERSHIP_DATABASE_URL", "READERSHIP_LAKE"
 _LAKES = ("s3://", "gs://", "az://")

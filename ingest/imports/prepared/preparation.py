@@ -18,6 +18,7 @@ from ingest.imports.rows import ViewCounts, lake_rows
 from ingest.verification.verifier import Verifier
 from warehouse.lake.roots import Root
 from warehouse.lake.staging import Staged, stage
+from warehouse.tables import HITS_TABLE
 
 STAGED_ROWS_MIN, STAGED_BYTES_MIN = 5_000, 4 * 1024 * 1024
 """Minimum sizes of a chunk whose rows are staged. The rows of a smaller chunk go through the hot log, like posted
@@ -61,7 +62,7 @@ def prepare(
     _require_covered(rows, target.ledger_from_us)
     is_large = rows.num_rows >= STAGED_ROWS_MIN or rows.nbytes >= STAGED_BYTES_MIN
     is_staged = is_large and not target.is_dry_run
-    return Prepared(hits.views, hits.errors, stage(target.root, rows) if is_staged else rows)
+    return Prepared(hits.views, hits.errors, stage(target.root, {HITS_TABLE: rows}) if is_staged else rows)
 
 
 def _with_accepted_times(hits: pa.Table, accepted: range) -> pa.Table:

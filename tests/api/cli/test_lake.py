@@ -16,7 +16,7 @@ from tests.api.cli.console import FIREFOX, Imported, call, complaint, result
 from tests.processes.running import COMMAND, PROJECT, Running
 from tests.processes.waiting import until
 from tests.warehouse.site import DAY, NOON, Site, view
-from warehouse.lake.delta_table import HITS_TABLE
+from warehouse.tables import HITS_TABLE
 
 DOCTOR = "if it happens again, run readership doctor"
 LINE = f'192.0.2.1 - - [15/Sep/2026:12:00:00 +0000] "GET {{}} HTTP/1.1" 200 5 "-" "{FIREFOX}"\n'

@@ -18,6 +18,7 @@ from tests.stores import sql
 from tests.warehouse.site import Site, view
 from warehouse.lake import delta_table
 from warehouse.report import cells, statements
+from warehouse.tables import HITS_TABLE
 
 OK = {"controlDatabase": "ok", "hotLog": "ok", "lake": "ok", "upkeep": "ok"}
 
@@ -89,7 +90,7 @@ def test_day_that_cannot_be_compacted_is_a_warning_of_a_service_that_is_ready(ch
         for _ in range(2):
             site.post(view())
             site.load()
-        damaged, _ = site.state(delta_table.HITS_TABLE).files
+        damaged, _ = site.state(HITS_TABLE).files
     Path(damaged.path).write_bytes(b"PAR1 and no more")
     with TestClient(app.create(chosen)) as client:
         warnings = until(lambda: client.get("/readyz").json().get("warnings"))

@@ -33,8 +33,9 @@ from tests.stores.object_store import watched_server
 from tests.warehouse.site import ROOT, SECRET, Site, rank
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import refusals
-from warehouse.lake import delta_table, roots
+from warehouse.lake import roots
 from warehouse.query.time_range import FIRST, LAST
+from warehouse.tables import HITS_TABLE
 
 SAMPLE = ROOT / "sample_data" / "access.log"
 EXPECTED: dict[str, Any] = json.loads((ROOT / "sample_data" / "expected_views.json").read_text())
@@ -65,7 +66,7 @@ def write_lines(file: Path, *lines: bytes, end: bytes = b"\n") -> Path:
 
 
 def views_by_path(site: Site) -> Counter[str]:
-    return Counter(row["path"] for row in site.stored(delta_table.HITS_TABLE))
+    return Counter(row["path"] for row in site.stored(HITS_TABLE))
 
 
 def assert_sample_is_imported(site: Site, summary: Summary) -> None:
@@ -106,7 +107,7 @@ def test_sample_log_gives_the_expected_views_of_every_day(site: Site) -> None:
 def test_sample_log_gives_the_expected_views_of_every_agent(site: Site) -> None:
     summary = run_import(site, SAMPLE)
     assert summary.agents == EXPECTED["by_agent"]
-    rows = site.stored(delta_table.HITS_TABLE)
+    rows = site.stored(HITS_TABLE)
     assert Counter(row["agent"] for row in rows if row["traffic"] == "ai") == EXPECTED["by_agent"]
 
 
@@ -168,7 +169,7 @@ def test_log_split_into_files_gives_the_same_views(site: Site, tmp_path: Path) -
 
 def test_row_of_a_log_has_its_source_and_its_times(site: Site, tmp_path: Path) -> None:
     run_import(site, write_lines(tmp_path / "log", line(b"GET /a/?utm_source=x HTTP/1.1", user_agent=GPTBOT)))
-    (read,) = site.stored(delta_table.HITS_TABLE)
+    (read,) = site.stored(HITS_TABLE)
     names = ("project_id", "source", "received_at", "ts", "path", "status", "utm_source", "event_id", "agent")
     assert [read[name] for name in names] == [
         "site",
@@ -196,7 +197,7 @@ def test_empty_file_has_no_lines(site: Site, tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(content)
         summary = run_import(site, tmp_path / name)
         assert summary == Summary(formats=summary.formats)
-    assert site.stored(delta_table.HITS_TABLE) == []
+    assert site.stored(HITS_TABLE) == []
 
 
 def test_malformed_lines_are_counted_and_the_first_are_described_by_file_and_number(site: Site, tmp_path: Path) -> None:
@@ -216,7 +217,7 @@ def test_lines_with_a_time_that_no_hit_has_are_counted_and_not_stored(site: Site
     log = write_lines(tmp_path / "access.log", *(line(time=each + b" +0000") for each in times))
     summary = run_import(site, log)
     assert (summary.lines, summary.page_views, summary.skipped) == (6, 2, {"time": 4})
-    assert [row["ts"].year for row in site.stored(delta_table.HITS_TABLE)] == [1995, 2026]
+    assert [row["ts"].year for row in site.stored(HITS_TABLE)] == [1995, 2026]
     again = run_import(site, log)
     assert (again.known, again.page_views) == (6, 0)
 
@@ -239,7 +240,7 @@ def test_mostly_malformed_log_is_refused_with_a_hint_and_stores_nothing(
     with pytest.raises(InvalidLog, match="most lines of .*odd.log are malformed as combined.*--format.*log_format"):
         run_import(site, file, options=Options("combined"))
     assert site.waiting() == 0
-    assert site.stored(delta_table.HITS_TABLE) == []
+    assert site.stored(HITS_TABLE) == []
 
 
 def test_error_of_a_mostly_malformed_log_names_its_first_malformed_lines(
@@ -409,14 +410,14 @@ def test_missing_file_is_reported_before_another_file_is_stored(site: Site, tmp_
     with pytest.raises(FileNotFoundError, match=re.escape(missing)):
         run_import(site, file, tmp_path / missing)
     assert site.waiting() == 0
-    assert site.stored(delta_table.HITS_TABLE) == []
+    assert site.stored(HITS_TABLE) == []
 
 
 def test_folder_is_refused_with_a_hint_before_another_file_is_stored(site: Site, tmp_path: Path) -> None:
     file = write_lines(tmp_path / "log", line())
     with pytest.raises(InvalidLog, match=r"is a folder: name the files in it, such as '.*/\*\.log\*'"):
         run_import(site, file, tmp_path)
-    assert site.stored(delta_table.HITS_TABLE) == []
+    assert site.stored(HITS_TABLE) == []
 
 
 def test_pattern_imports_the_matching_files_and_no_folder(site: Site, tmp_path: Path) -> None:
@@ -552,7 +553,7 @@ def test_long_log_is_stored_and_reported_chunk_by_chunk(
     assert summary.page_views == len(lines)
     assert sum(count for count, _ in reads) == file.stat().st_size
     assert [lines for _, lines in reads if lines][:3] == [8_000 // len(lines[0] + b"\n") // 2 * 2] * 3
-    assert len(site.state(delta_table.HITS_TABLE).files) == 10
+    assert len(site.state(HITS_TABLE).files) == 10
     assert sum(site.daily_views().values()) == len(lines)
     assert site.waiting() == 0
 

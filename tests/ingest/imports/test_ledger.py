@@ -34,7 +34,7 @@ from tests.ingest.formats.test_clf import line
 from tests.rounds import rounds
 from tests.warehouse.site import DAY, NOON, SECRET, Site
 from warehouse.hotlog import batches
-from warehouse.lake import delta_table
+from warehouse.tables import HITS_TABLE
 
 AFTER = NOON + DAY
 """A time after the times of the lines."""
@@ -82,7 +82,7 @@ def run_import(site: Site, *files: Path, project: str = "site", format: str | No
 
 
 def views_by_path(site: Site, project: str = "site") -> Counter[str]:
-    return Counter(row["path"] for row in site.stored(delta_table.HITS_TABLE) if row["project_id"] == project)
+    return Counter(row["path"] for row in site.stored(HITS_TABLE) if row["project_id"] == project)
 
 
 def each_once(end: int, first: int = 0) -> Counter[str]:

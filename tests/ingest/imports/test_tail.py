@@ -28,7 +28,7 @@ from tests.processes.running import COMMAND, PROJECT, Running, new_key, readersh
 from tests.processes.waiting import until
 from tests.warehouse.site import SECRET, Site
 from warehouse.hotlog import batches
-from warehouse.lake import delta_table
+from warehouse.tables import HITS_TABLE
 
 GROWING = Options(is_growing=True)
 
@@ -56,7 +56,7 @@ class Following:
 
     def views_by_path(self) -> Counter[str]:
         self.site.load()
-        return Counter(row["path"] for row in self.site.stored(delta_table.HITS_TABLE))
+        return Counter(row["path"] for row in self.site.stored(HITS_TABLE))
 
     def wait_for_lines(self, end: int) -> None:
         """Wait until `end` lines are counted, and check that they are lines 0 to `end`, each counted once."""
@@ -422,7 +422,7 @@ def test_log_whose_disk_fails_during_the_first_read_is_retried(
     os.close(failing)
     assert messages == [f"{log} cannot be read, and is retried: Input/output error", f"{log} can be read again"]
     site.load()
-    assert Counter(row["path"] for row in site.stored(delta_table.HITS_TABLE)) == each_once(end)
+    assert Counter(row["path"] for row in site.stored(HITS_TABLE)) == each_once(end)
 
 
 def test_unreadable_copy_of_an_emptied_log_is_reported(site: Site, tmp_path: Path) -> None:
@@ -498,7 +498,7 @@ def test_deleted_project_gets_no_rows_and_ends_following(site: Site, tmp_path: P
         with pytest.raises(Gone):
             tails.follow(run, [str(log)], is_over, fail)
     site.load()
-    assert Counter(row["path"] for row in site.stored(delta_table.HITS_TABLE)) == each_once(3)
+    assert Counter(row["path"] for row in site.stored(HITS_TABLE)) == each_once(3)
 
 
 @contextmanager

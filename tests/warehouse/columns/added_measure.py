@@ -8,13 +8,13 @@ from pathlib import Path
 from tests.warehouse.rollups.writing import write_rollup
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.columns.filters import Filters
-from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query.result_cache import ResultCache
 from warehouse.query.snapshot import SnapshotReader
 from warehouse.query.time_range import TimeRange
 from warehouse.report import cells
 from warehouse.report.statements import Statements
 from warehouse.rollups import catalog, check
+from warehouse.tables import HITS_TABLE
 
 HOUR = timedelta(hours=1)
 SCOPE = cells.Scope("site", TimeRange(datetime(2026, 9, 1, tzinfo=UTC), NOON), Filters())

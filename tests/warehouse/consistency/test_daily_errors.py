@@ -11,9 +11,9 @@ import pytest
 from tests.warehouse.site import DAY, NOON, Row, Site, die_at, key, some_rows, view
 from warehouse.hotlog import batches
 from warehouse.integrity import durability
-from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, HITS_TABLE
 from warehouse.maintenance import catch_up, compact, erase
 from warehouse.query import sql
+from warehouse.tables import DAILY_ERRORS_TABLE, HITS_TABLE
 
 LOAD = "load.load(hot, root, 10, on_point)"
 

@@ -154,7 +154,7 @@ class Warehouse(RuleBasedStateMachine):
         """Compare the SQL view `hits` row by row, and `daily_views` with its counts."""
         reader = SnapshotReader(self.site.hot_log, self.site.root, columns=HOT.names)
         with self.site.database.cursor() as cursor:
-            sql_views.create_temporary(cursor, *reader.take_all())
+            sql_views.create_temporary(cursor, reader.take_all())
             hits = cursor.sql("SELECT * FROM hits").to_arrow_table().to_pylist()
             counted = cursor.sql("SELECT * FROM daily_views").to_arrow_table().to_pylist()
         reader.close()

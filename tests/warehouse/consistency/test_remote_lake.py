@@ -17,13 +17,13 @@ from warehouse import doctor
 from warehouse.errors import LakeUnreachable
 from warehouse.integrity import durability
 from warehouse.lake import agents_file, delta_log, delta_table, log_repair, rewriting, roots, table_schema
-from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.lake.remote import file_cache
 from warehouse.lake.remote.object_path import ObjectPath
 from warehouse.maintenance import compact, erase, rollup_vacuum, rollups
 from warehouse.query import sql
 from warehouse.rollups import catalog
 from warehouse.schema import HOT
+from warehouse.tables import HITS_TABLE, TABLES
 
 TODAY = date(2026, 10, 1)
 SQL = "SELECT date, path, traffic, agent, count(*) AS n FROM hits GROUP BY ALL ORDER BY ALL"
@@ -144,7 +144,7 @@ def test_reader_finds_a_new_load_and_downloads_a_file_once(remote: Site) -> None
                 [row for row in some_rows(0, count) if row["traffic"] != "bot"]
             )
     cached = list((remote.root.local / file_cache.FOLDER).iterdir())
-    files = [file for spec in delta_table.TABLES for file in remote.state(spec).files]  # also those that it wrote
+    files = [file for spec in TABLES for file in remote.state(spec).files]  # also those that it wrote
     assert 0 < len(cached) <= len(files)
 
 

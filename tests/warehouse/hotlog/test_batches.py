@@ -55,7 +55,15 @@ def test_batch_of_an_older_release_has_null_in_later_columns(hot: HotConnection)
     row = {**view("/a"), "verification": "verified"}
     schema = pa.schema([HOT.field(index) for index in range(batches.FIRST_COLUMNS)])
     message = pa.RecordBatch.from_pylist([row], schema).serialize().to_pybytes()
-    values = {"rows": 1, "now_s": 0, "message": message, "checksum": None, "columns": None, "bytes": len(message)}
+    values = {
+        "rows": 1,
+        "now_s": 0,
+        "message": message,
+        "checksum": None,
+        "columns": None,
+        "bytes": len(message),
+        "kind": None,
+    }
     STATEMENTS.run(hot, "APPEND", values)
     batches.append(hot, pa.RecordBatch.from_pylist([row], HOT), 0)
     older, newer = (batch.rows.to_pylist()[0] for batch in batches.above(hot, 0))

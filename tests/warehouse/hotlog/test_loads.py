@@ -28,7 +28,7 @@ def older_hot_log(file: Path) -> None:
         hot.execute("CREATE INDEX batches_rows ON batches (rows)")
         for column in ("generation", "first_version"):
             hot.execute(f"ALTER TABLE node DROP COLUMN {column}")
-        for column in ("columns", "bytes"):
+        for column in ("columns", "bytes", "kind"):
             hot.execute(f"ALTER TABLE batches DROP COLUMN {column}")
         hot.execute("PRAGMA user_version=4")
 

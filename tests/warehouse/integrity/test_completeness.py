@@ -19,6 +19,7 @@ from warehouse.lake import delta_table, registry
 from warehouse.lake.registry import ControlRecord, HotLogRecord
 from warehouse.lake.roots import LocalPath
 from warehouse.maintenance import load
+from warehouse.tables import HITS_TABLE
 
 KNOWN = {"node": HotLogRecord("node")}
 REPLACED = {"node": HotLogRecord("node", is_given_up=True)}
@@ -104,8 +105,8 @@ def test_hot_log_of_the_lake_is_accepted(site: Site) -> None:
 
 
 def test_hot_log_that_ends_before_its_offset_in_the_lake_is_older(site: Site) -> None:
-    table = site.table(delta_table.HITS_TABLE)
-    delta_table.append(table, delta_table.HITS_TABLE.schema.empty_table(), batches.node_id(site.hot), 9)
+    table = site.table(HITS_TABLE)
+    delta_table.append(table, HITS_TABLE.schema.empty_table(), batches.node_id(site.hot), 9)
     completeness.require_identity(site.hot_log, site.root)
     with pytest.raises(HotLogBehind, match="which has its batches up to 9; its own end at 2: restore the copy"):
         completeness.require_newest(site.hot_log, site.root)

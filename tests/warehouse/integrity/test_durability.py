@@ -14,12 +14,12 @@ from warehouse.errors import DataIncomplete
 from warehouse.hotlog import loads
 from warehouse.hotlog.loads import Synced
 from warehouse.integrity import durability
-from warehouse.lake import delta_table
 from warehouse.maintenance import compact
 from warehouse.maintenance.catch_up import Loaded
 from warehouse.query.snapshot import SnapshotReader
+from warehouse.tables import DAILY_ERRORS_TABLE, HITS_TABLE, TABLES
 
-NAMES = tuple(spec.name for spec in delta_table.TABLES)
+NAMES = tuple(spec.name for spec in TABLES)
 LOAD = "load.load(hot, root, 10, on_point)"
 ADVICE = "Restore the whole data folder from one backup"
 
@@ -53,7 +53,7 @@ def test_maintenance_records_its_versions(site: Site) -> None:
     site.load()
     site.compact()
     compact.vacuum(site.hot, site.root, 0)
-    versions = {spec.name: site.state(spec).version for spec in delta_table.TABLES}
+    versions = {spec.name: site.state(spec).version for spec in TABLES}
     assert loads.synced(site.hot) == {name: Synced(version, 4) for name, version in versions.items()}
     assert versions["hits"] > 4
 
@@ -62,8 +62,8 @@ def test_tables_without_a_record_are_synced_completely_and_recorded(site: Site, 
     site.hot.execute("DELETE FROM synced_tables")
     site.load()
     assert loads.synced(site.hot) == dict.fromkeys(NAMES, Synced(3, 3))
-    files = {Path(file.path) for spec in delta_table.TABLES for file in site.state(spec).files}
-    commits = {commit(site, version, spec.name) for version in range(4) for spec in delta_table.TABLES}
+    files = {Path(file.path) for spec in TABLES for file in site.state(spec).files}
+    commits = {commit(site, version, spec.name) for version in range(4) for spec in TABLES}
     folders = {path.parent for path in files | commits} | {site.root, *(site.root / name for name in NAMES)}
     assert files | commits | folders <= synced
 
@@ -116,7 +116,7 @@ def test_open_reader_is_not_affected_by_a_checkpoint_that_breaks_later(site: Sit
     reader = SnapshotReader(site.hot_log, site.root)
     site.post(some_rows(3, 1)[0])
     site.load()
-    site.table(delta_table.HITS_TABLE).create_checkpoint()
+    site.table(HITS_TABLE).create_checkpoint()
     commit(site, 4).with_suffix(".checkpoint.parquet").write_bytes(b"junk")
     assert sum(file.rows for file in reader.take().files) == 4
     reader.close()
@@ -144,7 +144,7 @@ def test_other_lake_of_the_same_version_is_an_error(site: Site, tmp_path: Path) 
 
 def test_older_lake_without_a_record_is_an_error_if_the_hot_log_has_deleted_more(site: Site) -> None:
     site.hot.execute("DELETE FROM synced_tables")
-    for spec in delta_table.TABLES:
+    for spec in TABLES:
         commit(site, 3, spec.name).unlink()
     fault = "has hot batches up to 2, and was stored up to version 0 and batch 3"
     with pytest.raises(DataIncomplete, match=fault):
@@ -156,7 +156,7 @@ def test_older_lake_without_a_record_is_an_error_if_the_hot_log_has_deleted_more
 
 
 def test_older_lake_is_used_once_its_loss_is_accepted(site: Site) -> None:
-    for spec in delta_table.TABLES:
+    for spec in TABLES:
         commit(site, 3, spec.name).unlink()
     losses = durability.find_losses(site.hot, site.root)
     assert losses == dict.fromkeys(NAMES, "it is at version 2, and was stored up to version 3")
@@ -172,7 +172,7 @@ def test_older_lake_is_used_once_its_loss_is_accepted(site: Site) -> None:
 def test_batches_that_the_hot_log_still_has_are_loaded_again_after_a_loss_is_accepted(site: Site) -> None:
     site.post(some_rows(3, 1)[0])
     site.load()
-    for spec in delta_table.TABLES:
+    for spec in TABLES:
         commit(site, 4, spec.name).unlink()
     durability.accept_losses(site.hot, site.root, 0)
     assert site.waiting() == 1
@@ -210,7 +210,7 @@ def test_retained_batch_whose_staged_files_are_lost_is_not_loaded_again(site: Si
 def test_accepted_damage_drops_the_damaged_commit_and_all_later_ones(
     site: Site, damage: Callable[[Path], object]
 ) -> None:
-    for spec in delta_table.TABLES:
+    for spec in TABLES:
         damage(commit(site, 2, spec.name))
     assert set(durability.find_losses(site.hot, site.root)) == set(NAMES)
     durability.accept_losses(site.hot, site.root, 0)
@@ -265,22 +265,22 @@ def test_broken_commit_that_was_never_acknowledged_is_set_aside_and_loaded_again
 ) -> None:
     site.post(some_rows(3, 1)[0], view(traffic="ai", agent="GPTBot", status=404))
     die_at(site, LOAD, "before mark")
-    for spec in delta_table.TABLES:
+    for spec in TABLES:
         damage(commit(site, 4, spec.name))
     durability.prepare(site.hot, site.root)
     assert f"{commit(site, 4)} is set aside" in caplog.text
     assert site.load() == Loaded(rows=1, commits=2)
     assert site.event_ids() == ids(4)
     assert site.daily_views() == Counter(map(key, some_rows(0, 4)))
-    assert site.state(delta_table.HITS_TABLE).version == 5
-    assert [row["requests"] for row in site.stored(delta_table.DAILY_ERRORS_TABLE)] == [1]
+    assert site.state(HITS_TABLE).version == 5
+    assert [row["requests"] for row in site.stored(DAILY_ERRORS_TABLE)] == [1]
     assert site.faults() == []
 
 
 def test_reader_with_an_open_commit_that_is_set_aside_counts_its_rows_once(site: Site) -> None:
     site.post(some_rows(3, 1)[0])
     die_at(site, LOAD, "before mark")
-    for spec in delta_table.TABLES:
+    for spec in TABLES:
         empty(commit(site, 4, spec.name))
     reader = SnapshotReader(site.hot_log, site.root)
     for _ in range(2):

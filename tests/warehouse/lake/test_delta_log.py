@@ -9,8 +9,8 @@ import pytest
 from tests.warehouse.site import Site, some_rows
 from warehouse.lake import delta_log, delta_table
 from warehouse.lake.delta_log import HINT, Log
-from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.lake.roots import LocalPath
+from warehouse.tables import HITS_TABLE
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 
 from tests.warehouse.site import DAY, NOON, Site, hits_of, view
 from warehouse.lake import delta_log, delta_table, rewriting, staging
-from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.lake.roots import LocalPath
+from warehouse.tables import HITS_TABLE, TABLES
 
 COMMITS: dict[str, Callable[[DeltaTable], object]] = {
     "append": lambda table: delta_table.append(table, hits_of(hot_rows(table)), "node", 9),
@@ -33,7 +33,7 @@ def site(tmp_path: Path) -> Iterable[Site]:
     opened.close()
 
 
-@pytest.mark.parametrize("name", [spec.name for spec in delta_table.TABLES])
+@pytest.mark.parametrize("name", [spec.name for spec in TABLES])
 def test_tables_that_another_node_creates_meanwhile_are_used(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -47,13 +47,13 @@ def test_tables_that_another_node_creates_meanwhile_are_used(
 
     monkeypatch.setattr(LocalPath, "make_folder", make_after_another_node)
     delta_table.create(root)
-    assert [delta_table.open_table(root, spec).version() for spec in delta_table.TABLES] == [0, 0]
+    assert [delta_table.open_table(root, spec).version() for spec in TABLES] == [0, 0]
 
 
 def staged(table: DeltaTable) -> tuple[delta_table.File, ...]:
     """Return synced files in the table's folder that no commit names, with the rows of the table."""
     root = delta_log.folder(table).parent
-    files = staging.stage(root, hot_rows(table))
+    files = staging.stage(root, {HITS_TABLE: hot_rows(table)})
     staging.sync(root, files)
     return files.files(HITS_TABLE, root / HITS_TABLE.name)
 
@@ -83,7 +83,7 @@ def test_commit_is_synced_when_its_call_returns(site: Site, synced: set[Path], c
 def test_new_tables_are_synced(tmp_path: Path, synced: set[Path]) -> None:
     delta_table.create(LocalPath(tmp_path))
     assert tmp_path in synced
-    for spec in delta_table.TABLES:
+    for spec in TABLES:
         assert files_and_folders(delta_table.open_table(LocalPath(tmp_path), spec), 0) <= synced
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.warehouse.site import Site, some_rows
 from warehouse.errors import DataIncomplete
-from warehouse.lake import delta_table, log_repair
-from warehouse.lake.delta_table import HITS_TABLE
+from warehouse.lake import log_repair
+from warehouse.tables import HITS_TABLE, TABLES
 
 NEWEST = 4
 CHECKPOINT = f"{2:020}.checkpoint.parquet"
@@ -25,7 +25,7 @@ def site(tmp_path: Path) -> Iterable[Site]:
         opened.post(row)
         opened.load()
         if number == 2:
-            for spec in delta_table.TABLES:
+            for spec in TABLES:
                 opened.table(spec).create_checkpoint()
     yield opened
     opened.close()

@@ -15,10 +15,10 @@ from deltalake.exceptions import CommitFailedError
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.errors import LakeBusy
 from warehouse.lake import delta_log, delta_table, rewriting, roots
-from warehouse.lake.delta_table import DAILY_ERRORS_TABLE, HITS_TABLE
 from warehouse.lake.roots import LocalPath, Root
 from warehouse.lake.row_groups import ROWS_MAX
 from warehouse.schema import TIMESTAMP
+from warehouse.tables import DAILY_ERRORS_TABLE, HITS_TABLE
 
 SCHEMA = DAILY_ERRORS_TABLE.schema
 ROWS = 2 * ROWS_MAX + 10

@@ -17,6 +17,7 @@ from warehouse.lake.row_groups import BYTES_MAX, ROWS_MAX
 from warehouse.maintenance import erase
 from warehouse.maintenance import rollups as monthly
 from warehouse.schema import HOT
+from warehouse.tables import HITS_TABLE
 
 LONG = 2_000
 COUNT = 12_000
@@ -87,7 +88,7 @@ def test_loads_compactions_rollups_and_deletions_write_small_groups(site: Site) 
     site.compact()
     monthly.rebuild(site.hot, site.root, site.share, NOON.date(), 0)
     erase.erase_hits(site.hot, site.root, site.share, erase.Chosen("another"), 0)
-    deleted = delta_table.delete(site.table(delta_table.HITS_TABLE), "path < '/000001'", 4_000)
+    deleted = delta_table.delete(site.table(HITS_TABLE), "path < '/000001'", 4_000)
     assert deleted == 1
     assert max(map(largest, (hits, site.root / "rollups"))) <= limit
     site.close()
@@ -95,9 +96,9 @@ def test_loads_compactions_rollups_and_deletions_write_small_groups(site: Site) 
 
 def test_compaction_rewrites_large_groups_of_an_older_release_once(site: Site) -> None:
     site.compact()
-    delta_table.delete(site.table(delta_table.HITS_TABLE), "path < '/000001'", ROWS_MAX)  # limited in rows alone
+    delta_table.delete(site.table(HITS_TABLE), "path < '/000001'", ROWS_MAX)  # limited in rows alone
     assert [site.compact(small_files_max=16).partitions for _ in range(2)] == [1, 0]
-    (file,) = site.state(delta_table.HITS_TABLE).files
+    (file,) = site.state(HITS_TABLE).files
     assert (file.rows, row_groups.has_large(file.path)) == (COUNT - 1, False)
     site.close()
 
@@ -105,8 +106,8 @@ def test_compaction_rewrites_large_groups_of_an_older_release_once(site: Site) -
 def test_staged_group_has_only_its_own_texts_in_its_dictionary(tmp_path: Path) -> None:
     site = Site(tmp_path)
     rows = pa.Table.from_pylist(long_views(0, COUNT // 2) * 2, HOT)
-    staged = staging.stage(site.root, rows)
-    assert sum(file.rows for file in staged.hits) == COUNT
+    staged = staging.stage(site.root, {HITS_TABLE: rows})
+    assert sum(file.rows for file in staged.tables["hits"]) == COUNT
     assert largest(site.root / "hits") <= BYTES_MAX + 200_000
     stored = duckdb.sql(f"SELECT count(*), count(DISTINCT path) FROM '{site.root}/hits/*/*.parquet'").fetchall()
     assert stored == [(COUNT, COUNT // 2)]
@@ -114,7 +115,7 @@ def test_staged_group_has_only_its_own_texts_in_its_dictionary(tmp_path: Path) -
 
 
 def test_rows_of_deletions_are_limited_by_the_average_row_of_the_files(site: Site) -> None:
-    files = [file.path for file in site.state(delta_table.HITS_TABLE).files]
+    files = [file.path for file in site.state(HITS_TABLE).files]
     assert 3_000 <= row_groups.rows_for(files) <= BYTES_MAX // LONG
     assert row_groups.rows_for([]) == ROWS_MAX
     site.close()

@@ -20,6 +20,7 @@ from warehouse.lake import delta_table, staging
 from warehouse.maintenance import catch_up, compact
 from warehouse.maintenance.catch_up import Loaded
 from warehouse.schema import DAILY_ERRORS, HITS, HOT
+from warehouse.tables import DAILY_ERRORS_TABLE, HITS_TABLE, TABLES
 
 
 class Interrupted(Exception):
@@ -59,15 +60,15 @@ def test_staged_rows_are_counted_before_and_after_they_are_loaded(site: Site) ->
 
 def test_sync_waits_for_staged_files_and_their_folders(site: Site, synced: set[Path]) -> None:
     """Stage rows of new partitions, whose folders are new too."""
-    staged = staging.stage(site.root, pa.Table.from_pylist(some_rows(0, 40), HOT))
+    staged = staging.stage(site.root, {HITS_TABLE: pa.Table.from_pylist(some_rows(0, 40), HOT)})
     staging.sync(site.root, staged)
-    files = {Path(file.path) for spec in delta_table.TABLES for file in staged.files(spec, site.root / spec.name)}
+    files = {Path(file.path) for spec in TABLES for file in staged.files(spec, site.root / spec.name)}
     assert len(files) == 3
     assert files | {file.parent for file in files} | {file.parents[1] for file in files} | {site.root} <= synced
 
 
 def test_staged_files_that_no_batch_names_are_not_counted_and_are_vacuumed(site: Site) -> None:
-    staging.stage(site.root, pa.Table.from_pylist(some_rows(0, 4), HOT))
+    staging.stage(site.root, {HITS_TABLE: pa.Table.from_pylist(some_rows(0, 4), HOT)})
     assert human_and_ai_views(site) == (0, 0)
     age_files(site)
     compact.vacuum(site.hot, site.root, 0)
@@ -156,8 +157,8 @@ def test_files_are_sorted_for_rows_in_any_order(site: Site, seconds: tuple[int, 
         for path in ("/b", "/", "/ä", "/a/b", "/a")
         for agent in ("GPTBot", None, "Applebot")
     ]
-    staged = staging.stage(site.root, pa.Table.from_pylist(rows, HOT))
-    files = [pq.read_table(site.root / "hits" / file.path).to_pylist() for file in staged.hits]
+    staged = staging.stage(site.root, {HITS_TABLE: pa.Table.from_pylist(rows, HOT)})
+    files = [pq.read_table(site.root / "hits" / file.path).to_pylist() for file in staged.tables["hits"]]
     assert [[(row["path"], row["ts"]) for row in file] for file in files] == [
         sorted((row["path"], row["ts"]) for row in rows if row["ts"].date() == day)
         for day in sorted({row["ts"].date() for row in rows})
@@ -168,8 +169,8 @@ def test_files_are_sorted_for_rows_in_any_order(site: Site, seconds: tuple[int, 
 @pytest.mark.parametrize("range_us", [65_535, 65_536, 70_000])
 def test_files_are_sorted_for_times_in_a_range_of_about_16_bits(site: Site, range_us: int) -> None:
     times = [NOON + timedelta(microseconds=us) for us in (range_us, 40_000, 0)]
-    staged = staging.stage(site.root, pa.Table.from_pylist([view(ts=ts) for ts in times], HOT))
-    (hits,) = (pq.read_table(site.root / "hits" / file.path) for file in staged.hits)
+    staged = staging.stage(site.root, {HITS_TABLE: pa.Table.from_pylist([view(ts=ts) for ts in times], HOT)})
+    (hits,) = (pq.read_table(site.root / "hits" / file.path) for file in staged.tables["hits"])
     assert hits["ts"].to_pylist() == times[::-1]
 
 
@@ -184,11 +185,11 @@ def test_many_paths_and_agents_are_sorted(site: Site) -> None:
         )
         for n in generator.choices(range(200_000), k=9_000)
     ] * 2
-    staged = staging.stage(site.root, pa.Table.from_pylist(rows, HOT))
-    for file in staged.hits:
+    staged = staging.stage(site.root, {HITS_TABLE: pa.Table.from_pylist(rows, HOT)})
+    for file in staged.tables["hits"]:
         order = [(row["path"], row["ts"]) for row in pq.read_table(site.root / "hits" / file.path).to_pylist()]
         assert order == sorted(order)
-    assert sum(file.rows for file in staged.hits) == len(rows)
+    assert sum(file.rows for file in staged.tables["hits"]) == len(rows)
     site.stage(rows)
     site.load()
     assert site.daily_views() == Counter(map(key, rows))
@@ -199,10 +200,10 @@ def test_each_day_of_hits_and_each_month_of_errors_has_its_own_file(site: Site) 
     rows = [view(ts=end_of_month), view(ts=end_of_month + timedelta(microseconds=1)), view(ts=NOON)]
     site.stage([*rows, *({**row, "traffic": "bot", "status": 404} for row in rows)])
     site.load()
-    assert sorted(file.partition for file in site.state(delta_table.HITS_TABLE).files) == [
+    assert sorted(file.partition for file in site.state(HITS_TABLE).files) == [
         "2026-09-15", "2026-09-30", "2026-10-01",
     ]  # fmt: skip
-    assert sorted(file.partition for file in site.state(delta_table.DAILY_ERRORS_TABLE).files) == ["2026-09", "2026-10"]
+    assert sorted(file.partition for file in site.state(DAILY_ERRORS_TABLE).files) == ["2026-09", "2026-10"]
     assert site.daily_views() == Counter(map(key, rows))
 
 
@@ -216,18 +217,16 @@ def test_dictionary_encoded_texts_are_staged(site: Site) -> None:
         }
     )
     with_unused = encoded.slice(5, 20)
-    staged = staging.stage(site.root, with_unused)
-    assert [file.rows for file in staged.hits] == [20]
+    staged = staging.stage(site.root, {HITS_TABLE: with_unused})
+    assert [file.rows for file in staged.tables["hits"]] == [20]
     site.stage(rows[5:25])
     site.load()
     assert site.daily_views() == Counter(map(key, rows[5:25]))
-    assert sorted(row["user_agent"] for row in site.stored(delta_table.HITS_TABLE)) == sorted(
-        f"u{n}" for n in range(5, 25)
-    )
+    assert sorted(row["user_agent"] for row in site.stored(HITS_TABLE)) == sorted(f"u{n}" for n in range(5, 25))
 
 
 def test_files_that_a_vacuum_may_remove_are_refused(site: Site) -> None:
-    staged = staging.stage(site.root, pa.Table.from_pylist(some_rows(0, 4), HOT))
+    staged = staging.stage(site.root, {HITS_TABLE: pa.Table.from_pylist(some_rows(0, 4), HOT)})
     staging.require_fresh(staging.finish(site.root, staged))
     old_s = time.time() - delta_table.GRACE_H * 1800 - 60
     for file in site.root.rglob("staged-*.parquet"):

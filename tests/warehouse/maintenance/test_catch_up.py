@@ -14,6 +14,7 @@ from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
 from warehouse.maintenance import catch_up
 from warehouse.maintenance.catch_up import Loaded
+from warehouse.tables import HITS_TABLE, TABLES, Spec
 
 
 def catch_up_with(site: Site, on_point: catch_up.OnPoint = lambda point: None) -> Loaded:
@@ -41,9 +42,9 @@ def test_hits_posted_during_a_commit_are_left_to_the_next_call(site: Site) -> No
             posted.append(step)
 
     assert catch_up_with(site, post) == Loaded(rows=1, commits=2)
-    assert {site.state(spec).offset for spec in delta_table.TABLES} == {1}
+    assert {site.state(spec).offset for spec in TABLES} == {1}
     assert catch_up_with(site) == Loaded(rows=len(posted), commits=2)
-    assert len(site.stored(delta_table.HITS_TABLE)) == 1 + len(posted)
+    assert len(site.stored(HITS_TABLE)) == 1 + len(posted)
 
 
 def test_rows_and_staged_files_are_in_separate_commits_in_the_order_of_the_batches(site: Site) -> None:
@@ -57,10 +58,8 @@ def test_rows_and_staged_files_are_in_separate_commits_in_the_order_of_the_batch
     assert site.faults() == []
 
 
-@pytest.mark.parametrize("spec", delta_table.TABLES)
-def test_batch_whose_staged_file_is_missing_is_named_and_no_table_gets_a_commit(
-    site: Site, spec: delta_table.Spec
-) -> None:
+@pytest.mark.parametrize("spec", TABLES)
+def test_batch_whose_staged_file_is_missing_is_named_and_no_table_gets_a_commit(site: Site, spec: Spec) -> None:
     for first in (0, 3):
         site.stage([*some_rows(first, 3), view(traffic="bot", status=404)])
     (_, (_, staged)) = batches.staged_above(site.hot, 0)
@@ -69,10 +68,10 @@ def test_batch_whose_staged_file_is_missing_is_named_and_no_table_gets_a_commit(
     lost.unlink()
     with pytest.raises(BatchDamaged, match=f"batch 2 in .*hot.sqlite names {lost}, which is missing.*restore"):
         site.load()
-    assert [site.state(each).offset for each in delta_table.TABLES] == [0, 0]
+    assert [site.state(each).offset for each in TABLES] == [0, 0]
     lost.write_bytes(content)
     site.load()
-    assert len(site.stored(delta_table.HITS_TABLE)) == 6
+    assert len(site.stored(HITS_TABLE)) == 6
 
 
 @pytest.mark.parametrize(
@@ -110,12 +109,12 @@ def test_rows_of_a_file_are_in_the_order_of_the_table(site: Site) -> None:
     ]
     site.post(*rows)
     assert catch_up_with(site) == Loaded(rows=8, commits=2)
-    files = delta_table.list_files(site.table(delta_table.HITS_TABLE), delta_table.HITS_TABLE)
+    files = delta_table.list_files(site.table(HITS_TABLE), HITS_TABLE)
     assert sorted(file.partition for file in files) == ["2026-09-15", "2026-09-16"]
     for file in files:
         ordered = pq.ParquetFile(file.path).read().to_pylist()
         assert [row["ts"].date().isoformat() for row in ordered] == [file.partition] * 4
-        places = [tuple(row[name] for name in delta_table.HITS_TABLE.order) for row in ordered]
+        places = [tuple(row[name] for name in HITS_TABLE.order) for row in ordered]
         assert places == sorted(places)
 
 

@@ -30,6 +30,7 @@ from warehouse.maintenance import compact, load
 from warehouse.maintenance.compact import Compacted
 from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot, SnapshotReader
+from warehouse.tables import DAILY_ERRORS_TABLE, HITS_TABLE, TABLES, Spec
 
 
 def load_each(site: Site, count: int, *, first: int = 0) -> None:
@@ -39,16 +40,16 @@ def load_each(site: Site, count: int, *, first: int = 0) -> None:
         site.load()
 
 
-def files(site: Site, spec: delta_table.Spec) -> Counter[str]:
+def files(site: Site, spec: Spec) -> Counter[str]:
     """Return the number of live files by partition."""
     return Counter(file.partition for file in site.state(spec).files)
 
 
 def test_compacted_partition_has_one_file(site: Site) -> None:
     load_each(site, 9)
-    assert files(site, delta_table.HITS_TABLE) == {"2026-09-15": 3, "2026-09-16": 3, "2026-09-17": 3}
+    assert files(site, HITS_TABLE) == {"2026-09-15": 3, "2026-09-16": 3, "2026-09-17": 3}
     assert site.compact() == Compacted(partitions=3, files_before=9, files_after=3)
-    assert files(site, delta_table.HITS_TABLE) == {"2026-09-15": 1, "2026-09-16": 1, "2026-09-17": 1}
+    assert files(site, HITS_TABLE) == {"2026-09-15": 1, "2026-09-16": 1, "2026-09-17": 1}
 
 
 def test_files_of_a_lake_behind_a_symbolic_link_are_named_from_the_folder_of_their_table(
@@ -60,17 +61,17 @@ def test_files_of_a_lake_behind_a_symbolic_link_are_named_from_the_folder_of_the
         site.post(row)
         load.load(site.hot, LocalPath(link), 0)
     compact.compact(site.hot, LocalPath(link), site.share, 0)
-    paths = pa.table(site.table(delta_table.HITS_TABLE).get_add_actions())["path"].to_pylist()
+    paths = pa.table(site.table(HITS_TABLE).get_add_actions())["path"].to_pylist()
     assert {path.count("/") for path in paths} == {1}
-    assert len(site.stored(delta_table.HITS_TABLE)) == 6
+    assert len(site.stored(HITS_TABLE)) == 6
     assert site.faults() == []
 
 
 def test_compaction_loses_and_repeats_no_row(site: Site) -> None:
     load_each(site, 9)
-    before = sorted(map(repr, site.stored(delta_table.HITS_TABLE)))
+    before = sorted(map(repr, site.stored(HITS_TABLE)))
     site.compact()
-    assert sorted(map(repr, site.stored(delta_table.HITS_TABLE))) == before
+    assert sorted(map(repr, site.stored(HITS_TABLE))) == before
     assert site.daily_views() == Counter(map(key, some_rows(0, 9)))
 
 
@@ -82,9 +83,9 @@ def test_partial_counts_of_errors_become_one_row_a_key(site: Site) -> None:
     for _ in range(3):
         site.post(*rows)
         site.load()
-    assert len(site.stored(delta_table.DAILY_ERRORS_TABLE)) == 9
+    assert len(site.stored(DAILY_ERRORS_TABLE)) == 9
     site.compact()
-    stored = site.stored(delta_table.DAILY_ERRORS_TABLE)
+    stored = site.stored(DAILY_ERRORS_TABLE)
     assert {(row["agent"], row["date"]): row["requests"] for row in stored} == {
         (row["agent"], row["ts"].date()): 3 for row in rows
     }
@@ -94,7 +95,7 @@ def test_partial_counts_of_errors_become_one_row_a_key(site: Site) -> None:
 def test_partition_with_few_small_files_is_not_rewritten(site: Site) -> None:
     load_each(site, 10)
     assert site.compact(small_files_max=3) == Compacted(partitions=1, files_before=4, files_after=1)
-    assert files(site, delta_table.HITS_TABLE) == {"2026-09-15": 1, "2026-09-16": 3, "2026-09-17": 3}
+    assert files(site, HITS_TABLE) == {"2026-09-15": 1, "2026-09-16": 3, "2026-09-17": 3}
     assert site.compact(small_files_max=3) == Compacted(partitions=0, files_before=0, files_after=0)
 
 
@@ -111,7 +112,7 @@ def test_rows_of_each_file_are_in_the_order_of_the_table(site: Site, compacted: 
         site.load()
     if compacted:
         site.compact()
-    for spec in delta_table.TABLES:
+    for spec in TABLES:
         for file in site.state(spec).files:
             rows = pq.ParquetFile(file.path).read().to_pylist()
             places = [tuple(row[name] for name in spec.order if name in row) for row in rows]
@@ -128,20 +129,16 @@ def test_day_and_month_that_have_not_ended_are_left_out(site: Site) -> None:
         return compact.compact(site.hot, site.root, site.share, 0, partial(compact.ended, before))
 
     assert compact_ended((NOON - DAY).date()) == Compacted(partitions=4, files_before=8, files_after=4)
-    assert files(site, delta_table.HITS_TABLE) == {
+    assert files(site, HITS_TABLE) == {
         "2026-08-26": 1,
         "2026-08-30": 1,
         "2026-08-31": 1,
         "2026-09-14": 2,
         "2026-09-15": 2,
     }
-    assert files(site, delta_table.DAILY_ERRORS_TABLE) == {"2026-08": 1, "2026-09": 2}
+    assert files(site, DAILY_ERRORS_TABLE) == {"2026-08": 1, "2026-09": 2}
     compact_ended(date(2026, 10, 1))
-    assert (
-        set(files(site, delta_table.HITS_TABLE).values())
-        == set(files(site, delta_table.DAILY_ERRORS_TABLE).values())
-        == {1}
-    )
+    assert set(files(site, HITS_TABLE).values()) == set(files(site, DAILY_ERRORS_TABLE).values()) == {1}
 
 
 LOADS_A_DAY = 1_440
@@ -177,8 +174,8 @@ def test_tiers_leave_out_a_file_until_the_smaller_ones_have_three_times_its_rows
         for _ in range(compact.CROWDED_FILES):
             load(rows)
         compact.compact(site.hot, site.root, site.share, 0, compact.tier)
-        assert sorted(file.rows for file in site.state(delta_table.HITS_TABLE).files) == expected
-    assert len(site.stored(delta_table.HITS_TABLE)) == 468
+        assert sorted(file.rows for file in site.state(HITS_TABLE).files) == expected
+    assert len(site.stored(HITS_TABLE)) == 468
     assert site.faults() == []
 
 
@@ -200,7 +197,7 @@ def test_offsets_survive_compaction_checkpoint_and_vacuum(site: Site) -> None:
     site.compact()
     site.age()
     compact.vacuum(site.hot, site.root, 0)
-    for spec in delta_table.TABLES:
+    for spec in TABLES:
         log = sorted(path.name for path in (site.root / spec.name / "_delta_log").iterdir())
         assert not any(name.endswith("00.json") for name in log), log
         assert site.state(spec).offset == batches.last_id(site.hot) == 5
@@ -246,7 +243,7 @@ def on_disk(site: Site) -> set[str]:
 
 
 def live(site: Site) -> set[str]:
-    return {file.path for spec in delta_table.TABLES for file in site.state(spec).files}
+    return {file.path for spec in TABLES for file in site.state(spec).files}
 
 
 def test_removed_files_stay_on_disk_for_the_grace_period(site: Site) -> None:
@@ -264,7 +261,7 @@ def test_removed_files_are_deleted_after_the_grace_period(site: Site, is_checkpo
     site.compact()
     site.age()
     if is_checkpointed:  # as after each 50th commit
-        for spec in delta_table.TABLES:
+        for spec in TABLES:
             site.table(spec).create_checkpoint()
     compact.vacuum(site.hot, site.root, 0)
     assert on_disk(site) == live(site)
@@ -273,7 +270,7 @@ def test_removed_files_are_deleted_after_the_grace_period(site: Site, is_checkpo
 
 def test_file_that_a_killed_loader_left_is_deleted_after_the_grace_period(site: Site) -> None:
     load_each(site, 1)
-    written = Path(site.state(delta_table.HITS_TABLE).files[0].path)
+    written = Path(site.state(HITS_TABLE).files[0].path)
     left = written.with_name("part-00000-left.parquet")
     left.write_bytes(written.read_bytes())
     compact.vacuum(site.hot, site.root, 0)
@@ -285,19 +282,19 @@ def test_file_that_a_killed_loader_left_is_deleted_after_the_grace_period(site: 
 
 def test_partition_with_a_damaged_file_does_not_prevent_the_compaction_of_the_others(site: Site) -> None:
     load_each(site, 9)
-    damaged = next(file for file in site.state(delta_table.HITS_TABLE).files if file.partition == "2026-09-15")
+    damaged = next(file for file in site.state(HITS_TABLE).files if file.partition == "2026-09-15")
     Path(damaged.path).write_bytes(b"PAR1 and no more")
     between = Counter[str]()
     with pytest.raises(duckdb.Error) as caught:
         compact.compact(site.hot, site.root, site.share, 0, between=lambda: between.update(["call"]))
-    assert files(site, delta_table.HITS_TABLE) == {"2026-09-15": 3, "2026-09-16": 1, "2026-09-17": 1}
+    assert files(site, HITS_TABLE) == {"2026-09-15": 3, "2026-09-16": 1, "2026-09-17": 1}
     assert between == {"call": 3}
     assert caught.value.__notes__ == ["in hits of 2026-09-15"]
 
 
 def test_each_partition_with_a_damaged_file_is_named_by_an_error(site: Site) -> None:
     load_each(site, 9)
-    for file in site.state(delta_table.HITS_TABLE).files:
+    for file in site.state(HITS_TABLE).files:
         if file.partition != "2026-09-16":
             Path(file.path).write_bytes(b"PAR1 and no more")
     with pytest.raises(ExceptionGroup) as caught:
@@ -306,7 +303,7 @@ def test_each_partition_with_a_damaged_file_is_named_by_an_error(site: Site) -> 
         ["in hits of 2026-09-15"],
         ["in hits of 2026-09-17"],
     ]
-    assert files(site, delta_table.HITS_TABLE)["2026-09-16"] == 1
+    assert files(site, HITS_TABLE)["2026-09-16"] == 1
 
 
 def test_compaction_and_vacuum_time_out_on_the_lock(site: Site) -> None:
@@ -360,7 +357,7 @@ def test_partition_with_which_processes_die_does_not_prevent_the_compaction_of_t
     with pytest.raises(WorkerDied) as caught:
         compact_in(site, DiesWithADay())
     assert caught.value.__notes__ == ["in hits of 2026-09-15"]
-    assert files(site, delta_table.HITS_TABLE) == {"2026-09-15": 3, "2026-09-16": 1, "2026-09-17": 1}
+    assert files(site, HITS_TABLE) == {"2026-09-15": 3, "2026-09-16": 1, "2026-09-17": 1}
     assert site.event_ids() == [f"event-{number:06d}" for number in range(9)]
 
 
@@ -420,7 +417,7 @@ def test_files_of_a_load_during_a_merge_stay(site: Site) -> None:
     load_each(site, 9)
     done = compact_in(site, Meanwhile(lambda: load_each(site, 3, first=9)))
     assert done == Compacted(partitions=3, files_before=11, files_after=3)
-    assert files(site, delta_table.HITS_TABLE) == {"2026-09-15": 2, "2026-09-16": 1, "2026-09-17": 1}
+    assert files(site, HITS_TABLE) == {"2026-09-15": 2, "2026-09-16": 1, "2026-09-17": 1}
     assert site.event_ids() == [f"event-{number:06d}" for number in range(12)]
     assert site.faults() == []
 
@@ -441,7 +438,7 @@ def test_partition_that_a_node_without_its_lock_compacted_during_a_merge_is_not_
 
 def test_files_that_another_node_replaced_are_not_replaced_again(site: Site) -> None:
     load_each(site, 9)
-    spec = delta_table.HITS_TABLE
+    spec = HITS_TABLE
     stale = site.table(spec)
     merge = next(compact._merges(site.root, site.share, compact.whole))
     new = compact.write_merged(merge)

@@ -19,6 +19,7 @@ from warehouse.lake.lock import write_lock
 from warehouse.maintenance import compact, erase
 from warehouse.query.snapshot import SnapshotReader
 from warehouse.schema import HOT
+from warehouse.tables import DAILY_ERRORS_TABLE, HITS_TABLE, TABLES
 
 TODAY = date(2026, 9, 15)
 SECRET = "/only-in-the-deleted-project"
@@ -39,11 +40,11 @@ def test_retention_deletes_exactly_the_days_before_it(site: Site) -> None:
     site.post(*old, *retained)
     site.load()
     assert erase_before(site, 10) == 2
-    assert sorted(row["ts"] for row in site.stored(delta_table.HITS_TABLE)) == [row["ts"] for row in retained]
+    assert sorted(row["ts"] for row in site.stored(HITS_TABLE)) == [row["ts"] for row in retained]
     assert site.daily_views() == Counter(map(key, retained))
     assert erase_before(site, 10) == 0
     assert site.load().rows == 0
-    assert site.state(delta_table.HITS_TABLE).offset == 1
+    assert site.state(HITS_TABLE).offset == 1
 
 
 def test_deleted_project_leaves_hits_and_other_projects_stay(site: Site) -> None:
@@ -51,7 +52,7 @@ def test_deleted_project_leaves_hits_and_other_projects_stay(site: Site) -> None
     site.load()
     site.post(view(ts=NOON - 40 * DAY), view(project_id="site-2", ts=NOON - 40 * DAY))
     assert erase_project(site, "site") == 3
-    assert [row["project_id"] for row in site.stored(delta_table.HITS_TABLE)] == ["site-2"] * 2
+    assert [row["project_id"] for row in site.stored(HITS_TABLE)] == ["site-2"] * 2
     assert site.daily_views() == {key(view(project_id="site-2", ts=NOON - days * DAY)): 1 for days in (0, 40)}
     assert site.faults() == []
 
@@ -60,9 +61,9 @@ def test_nothing_to_erase_is_no_commit(site: Site) -> None:
     assert erase_project(site, "site") == 0
     site.post(view())
     site.load()
-    versions = [site.state(spec).version for spec in delta_table.TABLES]
+    versions = [site.state(spec).version for spec in TABLES]
     assert (erase_project(site, "other"), erase_before(site, 1)) == (0, 0)
-    assert [site.state(spec).version for spec in delta_table.TABLES] == versions
+    assert [site.state(spec).version for spec in TABLES] == versions
 
 
 YEAR_1 = datetime(1, 1, 1, tzinfo=UTC)
@@ -101,7 +102,7 @@ def test_chosen_days_and_paths_are_counted_and_deleted_and_all_others_stay(
     assert erase.erase_hits(site.hot, site.root, site.share, chosen, 0) == len(views)
     stayed = [row for row in rows + hot if row not in removed]
     assert site.daily_views() == Counter(key(row) for row in stayed if row["status"] != 404)
-    assert len(site.stored(delta_table.DAILY_ERRORS_TABLE)) == ("/failed" not in gone)
+    assert len(site.stored(DAILY_ERRORS_TABLE)) == ("/failed" not in gone)
     assert erase.count(site.hot, site.root, site.share, chosen, 0) == []
     assert site.faults() == []
 
@@ -216,11 +217,11 @@ def test_rows_of_a_later_project_with_the_id_that_another_node_stores_meanwhile_
             raise ProjectGone("site")
         for month in ("2026-09", "2026-08"):
             rows = hits_of(pa.Table.from_pylist([row for row in new if row["ts"].strftime("%Y-%m") == month], HOT))
-            delta_table.append(site.table(delta_table.HITS_TABLE), rows, "another node", checks)
+            delta_table.append(site.table(HITS_TABLE), rows, "another node", checks)
 
     with pytest.raises(ProjectGone, match="another process has deleted project 'site'"):
         erase.erase_hits(site.hot, site.root, site.share, erase.Chosen("site"), 0, require_same=require_same)
-    assert Counter(row["path"] for row in site.stored(delta_table.HITS_TABLE))["/new"] == 2
+    assert Counter(row["path"] for row in site.stored(HITS_TABLE))["/new"] == 2
     assert checks == 2
 
 
@@ -246,7 +247,7 @@ def test_tables_agree_after_an_erasure_was_killed_at_any_step_and_it_can_be_repe
     remaining = [3, 2, 0][months_done + (step != "before delete from hits")]  # one hit of July, two of August
     assert erase_project(site, "goes") + erase_before(site, 10) == remaining
     assert site.daily_views() == Counter(map(key, retained * 2))
-    assert len(site.stored(delta_table.HITS_TABLE)) == 4
+    assert len(site.stored(HITS_TABLE)) == 4
 
 
 def test_hits_posted_during_an_erasure_are_loaded_with_its_next_month(site: Site) -> None:
@@ -269,12 +270,12 @@ def test_row_that_only_one_table_has_is_loaded_before_it_is_erased(site: Site) -
     """Reproduce a loader killed between its commits: an error that it had not loaded would come back."""
     site.post(view(ts=NOON - 20 * DAY), view(ts=NOON - 20 * DAY, traffic="bot", status=404), view())
     die_at(site, "load.load(hot, root, 10, on_point)", "before commit of daily_errors")
-    assert site.state(delta_table.HITS_TABLE).offset == 1
-    assert site.state(delta_table.DAILY_ERRORS_TABLE).offset == 0
+    assert site.state(HITS_TABLE).offset == 1
+    assert site.state(DAILY_ERRORS_TABLE).offset == 0
     assert erase_before(site, 10) == 1
     site.load()
     assert site.daily_views() == {key(view()): 1}
-    assert site.stored(delta_table.DAILY_ERRORS_TABLE) == []
+    assert site.stored(DAILY_ERRORS_TABLE) == []
 
 
 def test_erasure_times_out_on_the_lock(site: Site) -> None:

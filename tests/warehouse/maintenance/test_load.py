@@ -26,6 +26,7 @@ from warehouse.lake.roots import LocalPath
 from warehouse.maintenance import catch_up, compact, load
 from warehouse.maintenance.catch_up import Loaded
 from warehouse.schema import HOT
+from warehouse.tables import DAILY_ERRORS_TABLE, HITS_TABLE, TABLES
 
 
 def assert_stored_once(site: Site, rows: list[Row]) -> None:
@@ -33,7 +34,7 @@ def assert_stored_once(site: Site, rows: list[Row]) -> None:
     assert site.event_ids() == sorted(row["event_id"] for row in rows)
     assert site.daily_views() == Counter(map(key, rows))
     assert site.waiting() == 0
-    assert {site.state(spec).offset for spec in delta_table.TABLES} == {batches.last_id(site.hot)}
+    assert {site.state(spec).offset for spec in TABLES} == {batches.last_id(site.hot)}
 
 
 def load_and_die(site: Site, step: str, passes: int = 0) -> None:
@@ -66,7 +67,7 @@ def small_commits(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_load_after_a_kill_between_two_commits_continues_after_the_first(site: Site) -> None:
     rows = post_more_than_a_commit_takes(site)
     load_and_die(site, "before commit of hits", passes=1)
-    assert {site.state(spec).offset for spec in delta_table.TABLES} == {catch_up.COMMIT_BATCHES_MAX}
+    assert {site.state(spec).offset for spec in TABLES} == {catch_up.COMMIT_BATCHES_MAX}
     assert site.waiting() == 1
     assert site.load() == Loaded(rows=1, commits=2)
     assert_stored_once(site, rows)
@@ -77,8 +78,8 @@ def test_batch_waits_in_the_hot_log_until_each_table_has_it(site: Site) -> None:
     rows = post_more_than_a_commit_takes(site)
     load_and_die(site, "before commit of daily_errors")
     load_and_die(site, "after mark")
-    assert site.state(delta_table.HITS_TABLE).offset == catch_up.COMMIT_BATCHES_MAX + 1
-    assert site.state(delta_table.DAILY_ERRORS_TABLE).offset == catch_up.COMMIT_BATCHES_MAX
+    assert site.state(HITS_TABLE).offset == catch_up.COMMIT_BATCHES_MAX + 1
+    assert site.state(DAILY_ERRORS_TABLE).offset == catch_up.COMMIT_BATCHES_MAX
     assert site.waiting() == 1
     site.load()
     assert_stored_once(site, rows)
@@ -100,7 +101,7 @@ def test_commit_ends_with_the_batch_that_reaches_the_limit_of_rows(site: Site) -
     for _ in range(3):
         batches.append(site.hot, batch.combine_chunks().to_batches()[0], 0)
     assert site.load() == Loaded(rows=3 * rows, commits=4)
-    assert sorted(file.rows for file in site.state(delta_table.HITS_TABLE).files) == [rows, 2 * rows]
+    assert sorted(file.rows for file in site.state(HITS_TABLE).files) == [rows, 2 * rows]
     assert site.daily_views() == {key(view()): 3 * rows}
 
 
@@ -124,9 +125,9 @@ def test_load_is_due_once_the_waiting_hits_take_many_bytes(site: Site) -> None:
 def test_empty_hot_log_makes_no_commit(site: Site) -> None:
     site.post(view())
     assert site.load() == Loaded(rows=1, commits=2)
-    versions = [site.state(spec).version for spec in delta_table.TABLES]
+    versions = [site.state(spec).version for spec in TABLES]
     assert site.load() == Loaded(rows=0, commits=0)
-    assert [site.state(spec).version for spec in delta_table.TABLES] == versions
+    assert [site.state(spec).version for spec in TABLES] == versions
 
 
 @pytest.mark.timeout(120)
@@ -171,7 +172,7 @@ def test_all_columns_are_in_the_lake_as_they_were_posted(site: Site) -> None:
     )
     site.post(whole)
     site.load()
-    assert site.stored(delta_table.HITS_TABLE) == [{**whole, "date": date(2026, 9, 30)}]
+    assert site.stored(HITS_TABLE) == [{**whole, "date": date(2026, 9, 30)}]
 
 
 def test_hot_log_restored_from_an_older_copy_is_refused_and_nothing_is_loaded(site: Site, tmp_path: Path) -> None:
@@ -231,8 +232,8 @@ def test_two_nodes_load_into_one_lake_each_with_its_own_offset(site: Site, tmp_p
     load.load(other, site.root, 0)
     assert site.event_ids() == ["one", "other-0", "other-1", "other-2", "two"]
     assert site.daily_views() == {key(view()): 5}
-    assert site.state(delta_table.HITS_TABLE).offset == 2
-    assert delta_table.offset(site.table(delta_table.HITS_TABLE), batches.node_id(other)) == 3
+    assert site.state(HITS_TABLE).offset == 2
+    assert delta_table.offset(site.table(HITS_TABLE), batches.node_id(other)) == 3
     other.close()
 
 
@@ -301,8 +302,8 @@ hot_rows = st.builds(
 @given(st.lists(hot_rows, min_size=1))
 def test_rows_have_their_utc_day(rows: list[Row]) -> None:
     with TemporaryDirectory() as folder:
-        (Path(folder) / delta_table.HITS_TABLE.name).mkdir()
-        written = staging.write(LocalPath(folder), delta_table.HITS_TABLE, pa.Table.from_pylist(rows, HOT))
+        (Path(folder) / HITS_TABLE.name).mkdir()
+        written = staging.write(LocalPath(folder), HITS_TABLE, pa.Table.from_pylist(rows, HOT))
         stored = [(file.partition, row) for file in written for row in pq.ParquetFile(file.path).read().to_pylist()]
     assert [day for day, _ in stored] == [row["ts"].date().isoformat() for _, row in stored]
     assert Counter(key(row) for _, row in stored) == Counter(map(key, rows))

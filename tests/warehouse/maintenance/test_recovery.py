@@ -12,10 +12,11 @@ from warehouse.errors import MomentExpired
 from warehouse.folder import sqlite_url
 from warehouse.hotlog import batches, loads
 from warehouse.integrity import completeness
-from warehouse.lake import delta_table, registry
+from warehouse.lake import registry
 from warehouse.lake.roots import Root
 from warehouse.maintenance import recovery
 from warehouse.query.snapshot import SnapshotReader
+from warehouse.tables import HITS_TABLE, TABLES
 
 HALF: Row = view("/half", NOON + 9 * DAY, event_id="half")
 
@@ -52,13 +53,13 @@ def accept(site: Site) -> None:
 
 def test_all_tables_and_the_next_batch_go_on_above_the_batches_of_hits(tmp_path: Path) -> None:
     with closing(with_older_hot_log(tmp_path)) as site:
-        assert [site.state(spec).offset for spec in delta_table.TABLES] == [2, 1]
+        assert [site.state(spec).offset for spec in TABLES] == [2, 1]
         accept(site)
-        assert {site.state(spec).offset for spec in delta_table.TABLES} == {2}
+        assert {site.state(spec).offset for spec in TABLES} == {2}
         site.post(view("/next"))
         assert batches.last_id(site.hot) == 3
         site.load()
-        assert len(site.stored(delta_table.HITS_TABLE)) == 8
+        assert len(site.stored(HITS_TABLE)) == 8
         assert site.faults() == []
 
 

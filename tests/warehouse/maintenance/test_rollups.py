@@ -22,7 +22,7 @@ from tests.warehouse.site import DAY, NOON, Row, Site, die_at, some_rows, view
 from warehouse.columns.filters import Filters
 from warehouse.errors import LakeBusy
 from warehouse.lake import delta_table
-from warehouse.lake.delta_table import HITS_TABLE, File
+from warehouse.lake.delta_table import File
 from warehouse.lake.lock import write_lock
 from warehouse.lake.roots import LocalPath
 from warehouse.maintenance import compact, rollup_vacuum, rollups
@@ -31,6 +31,7 @@ from warehouse.maintenance.rollups import Written
 from warehouse.report.results import Query
 from warehouse.rollups import catalog, ranked, writer
 from warehouse.rollups.catalog import ChosenRollups, Part, Rollup
+from warehouse.tables import HITS_TABLE
 
 IN_MONTH, MONTH_LATER = date(2026, 9, 20), date(2026, 10, 1)
 NOTHING = Written(0, 0)

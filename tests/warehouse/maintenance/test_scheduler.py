@@ -40,6 +40,7 @@ from warehouse.maintenance.scheduler import (
 )
 from warehouse.rollups import catalog
 from warehouse.schema import HOT
+from warehouse.tables import HITS_TABLE, TABLES
 
 NOW = datetime.now(UTC).replace(hour=12)
 """A time of today, because the file that records the last vacuum has the file system's time."""
@@ -102,7 +103,7 @@ def test_full_disk_is_logged_once_and_loading_continues_with_free_space(
 def test_error_that_several_steps_have_is_logged_once(
     chosen: Settings, site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for spec in delta_table.TABLES:
+    for spec in TABLES:
         table = delta_table.open_table(site.root, spec)
         delta_table.append(table, spec.schema.empty_table(), batches.node_id(site.hot), 9)
     is_load_due = threading.Event()
@@ -189,7 +190,7 @@ def test_day_with_a_damaged_file_stops_neither_the_vacuum_nor_the_rollups_and_is
     site.post(view(ts=NOW - 450 * DAY))
     site.load()
     damaged_day = (NOW - 400 * DAY).date().isoformat()
-    hits = site.state(delta_table.HITS_TABLE).files
+    hits = site.state(HITS_TABLE).files
     damaged = next(Path(file.path) for file in hits if file.partition == damaged_day)
     damaged.write_bytes(b"PAR1 and no more")
     unused = damaged.with_name("part-unused.parquet")
@@ -202,7 +203,7 @@ def test_day_with_a_damaged_file_stops_neither_the_vacuum_nor_the_rollups_and_is
         warning, *_ = str(maintenance.warning).splitlines()
     assert not unused.exists()
     assert [path.parent.name for path in site.root.glob("rollups/month=*/*")] == [f"{NOW - 450 * DAY:month=%Y-%m}"]
-    assert len([file for file in site.state(delta_table.HITS_TABLE).files if file.partition != damaged_day]) == 3
+    assert len([file for file in site.state(HITS_TABLE).files if file.partition != damaged_day]) == 3
     assert damaged.name not in warning
     assert warning.endswith(f"; in hits of {damaged_day}; in the compaction")
     assert any(damaged.name in message for message in caplog.messages)
@@ -211,7 +212,7 @@ def test_day_with_a_damaged_file_stops_neither_the_vacuum_nor_the_rollups_and_is
 @contextmanager
 def damaged_file(site: Site, day: datetime) -> Iterator[Path]:
     """Damage a file of a day of `hits`, and restore the file at the end of the block."""
-    files = site.state(delta_table.HITS_TABLE).files
+    files = site.state(HITS_TABLE).files
     path = next(Path(file.path) for file in files if file.partition == day.date().isoformat())
     content = path.read_bytes()
     path.write_bytes(b"PAR1 and no more")
@@ -272,7 +273,7 @@ def test_fault_of_today_stays_after_the_last_load_until_the_day_is_compacted_or_
             maintenance.run_due(now + timedelta(seconds=RETRY_S))
             assert maintenance.warning == warning
             if is_deleted:
-                delta_table.delete(site.table(delta_table.HITS_TABLE), f"date = '{now.date()}'")
+                delta_table.delete(site.table(HITS_TABLE), f"date = '{now.date()}'")
         if not is_deleted:
             site.compact()
         maintenance.run_due(now + timedelta(seconds=RETRY_S + 1))
@@ -335,7 +336,7 @@ def test_due_hits_are_loaded_between_the_compactions_of_two_partitions(site: Sit
     site.post(view(ts=NOW))
     assert site.waiting() == 1
     maintenance.run(VACUUM, NOW)
-    commits = sorted((site.root / delta_table.HITS_TABLE.name / "_delta_log").glob("*.json"))[1:]
+    commits = sorted((site.root / HITS_TABLE.name / "_delta_log").glob("*.json"))[1:]
     replaces = ['"remove"' in commit.read_text() for commit in commits]
     assert replaces == [False, False, True, False, True, True]
 
@@ -374,7 +375,7 @@ def test_retention_leaves_no_deleted_day_in_the_rollup_in_use(site: Site, mainte
     site.load()
     rollups.rebuild(site.hot, site.root, site.share, NOW.date(), 0)
     maintenance.run(VACUUM, NOW)
-    chosen_parts = catalog.choose(site.root, site.state(delta_table.HITS_TABLE).files).parts
+    chosen_parts = catalog.choose(site.root, site.state(HITS_TABLE).files).parts
     assert all(part.is_whole for part in chosen_parts)
     paths = {
         path

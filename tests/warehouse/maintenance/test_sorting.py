@@ -11,6 +11,7 @@ import pytest
 from tests.warehouse.site import Site, some_rows, view
 from warehouse.lake import delta_table
 from warehouse.maintenance import sorting
+from warehouse.tables import DAILY_ERRORS_TABLE, HITS_TABLE
 
 
 class LittleMemory:
@@ -29,7 +30,7 @@ class LittleMemory:
 def test_rows_that_do_not_fit_into_the_memory_together_are_sorted_in_parts(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec = delta_table.HITS_TABLE
+    spec = HITS_TABLE
     monkeypatch.setattr(sorting, "PART_BYTES", 100)
     for _ in range(3):
         site.post(*(view(**{**row, "project_id": "ab"[number % 2]}) for number, row in enumerate(some_rows(0, 20))))
@@ -51,7 +52,7 @@ def test_rows_that_do_not_fit_into_the_memory_together_are_sorted_in_parts(
 
 
 def test_error_for_lack_of_memory_is_raised_if_the_rows_of_a_table_cannot_be_sorted_in_parts(site: Site) -> None:
-    spec = delta_table.DAILY_ERRORS_TABLE  # of whose order only the project is never null
+    spec = DAILY_ERRORS_TABLE  # of whose order only the project is never null
     site.post(*(view(traffic="bot", status=404, path=f"/{number}") for number in range(9)))
     site.load()
     files = delta_table.list_files(site.table(spec), spec)

@@ -21,8 +21,7 @@ from warehouse.lake.roots import LocalPath, Root
 from warehouse.maintenance import compact, rollups
 from warehouse.move import lake
 from warehouse.rollups import catalog
-
-TABLES = delta_table.TABLES
+from warehouse.tables import TABLES
 
 
 @pytest.fixture(scope="module")

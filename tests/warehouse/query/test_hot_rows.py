@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tests import temporary
 from tests.warehouse.site import view
 from warehouse.hotlog import batches, retention
-from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query import hot_rows
 from warehouse.query.hot_rows import HotRows
 from warehouse.schema import HOT
+from warehouse.tables import HITS_TABLE
 
 
 @pytest.fixture

@@ -14,13 +14,13 @@ from tests.warehouse.consistency.moments import Clock, hits, paths, post
 from tests.warehouse.site import DAY, NOON, ROOT, Row, Site, rank, some_rows, view
 from warehouse.errors import BatchDamaged, DataIncomplete
 from warehouse.hotlog import batches
-from warehouse.lake import delta_table
 from warehouse.maintenance import compact
 from warehouse.query import hot_rows, sql_views
 from warehouse.query.snapshot import HOT_COLUMNS, Snapshot, SnapshotReader
 from warehouse.query.time_range import FIRST, LAST
 from warehouse.report.reports import Reports
 from warehouse.schema import HOT
+from warehouse.tables import HITS_TABLE
 
 BATCHES, BATCH_ROWS = 50, 7
 ROWS = BATCHES * BATCH_ROWS
@@ -86,9 +86,9 @@ class Writer:
         return self.process.wait()
 
 
-def count_hits_and_errors(site: Site, snapshots: tuple[Snapshot, Snapshot]) -> tuple[int, int]:
+def count_hits_and_errors(site: Site, snapshots: sql_views.Snapshots) -> tuple[int, int]:
     with site.database.cursor() as cursor:
-        sql_views.create_temporary(cursor, *snapshots)
+        sql_views.create_temporary(cursor, snapshots)
         counted = cursor.execute("SELECT (SELECT count(*) FROM hits), (SELECT coalesce(sum(requests), 0) FROM errors)")
         totals: tuple[int, int] | None = counted.fetchone()
     assert totals is not None
@@ -185,7 +185,10 @@ def test_table_that_is_ahead_of_the_other_gets_fewer_hot_rows(site: Site, reader
     load_hits_alone(site)
     site.post(*some_rows(3, 2), *some_errors(1))
     snapshots = reader.take_all()
-    assert [(sum(file.rows for file in each.files), each.hot.num_rows) for each in snapshots] == [(3, 2), (0, 5)]
+    assert [(sum(file.rows for file in each.files), each.hot.num_rows) for each in snapshots.values()] == [
+        (3, 2),
+        (0, 5),
+    ]
     assert count_hits_and_errors(site, snapshots) == (5, 5)
 
 
@@ -197,7 +200,7 @@ def test_staged_rows_are_in_each_table_once_while_the_loader_has_committed_to_on
     load_hits_alone(site)
     site.stage([*some_rows(5, 1), *some_errors(2)])
     snapshots = reader.take_all()
-    assert [each.hot.num_rows for each in snapshots] == [0, 0]
+    assert [each.hot.num_rows for each in snapshots.values()] == [0, 0]
     assert count_hits_and_errors(site, snapshots) == (6, 3)
     site.load()
     assert count_hits_and_errors(site, reader.take_all()) == (6, 3)
@@ -246,7 +249,7 @@ def test_rows_of_another_node_are_counted_once(site: Site, reader: SnapshotReade
     other.load()
     assert count_hits_and_errors(site, reader.take_all()) == (7, 0)
     assert sum(file.rows for file in reader.take().files) == 4
-    assert site.state(delta_table.HITS_TABLE).offset == 0
+    assert site.state(HITS_TABLE).offset == 0
     other.close()
 
 

@@ -14,10 +14,10 @@ import pytest
 import warehouse
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.errors import InvalidSql, NoData
-from warehouse.lake import delta_table
 from warehouse.lake.agents_file import write_agents
 from warehouse.query import sql
 from warehouse.schema import AGENTS, DAILY_ERRORS, DAILY_VIEWS, HITS
+from warehouse.tables import HITS_TABLE, TABLES
 
 GPTBOT = {"name": "GPTBot", "operator": "OpenAI", "purpose": "training", "pattern": "GPTBot"}
 BY_PATH = "GROUP BY path ORDER BY path"
@@ -123,7 +123,7 @@ def test_any_other_statement_is_refused_and_changes_nothing(
     site: Site, folder: Path, question: str, tmp_path: Path
 ) -> None:
     before = contents(site.root)
-    live = site.state(delta_table.HITS_TABLE).files[0].path.replace("'", "''")
+    live = site.state(HITS_TABLE).files[0].path.replace("'", "''")
     with pytest.raises(InvalidSql, match="a query must be one SELECT, DESCRIBE, SHOW or SUMMARIZE"):
         ask(folder, question.format(file=tmp_path / "written", live=live))
     assert not (tmp_path / "written").exists()
@@ -154,7 +154,7 @@ def test_invalid_query_raises_the_message_of_duckdb(site: Site, folder: Path) ->
     with pytest.raises(InvalidSql, match='Referenced column "nothing" not found'):
         ask(folder, "SELECT nothing FROM hits")
     with pytest.raises(
-        InvalidSql, match=r"(?s)name visits does not exist.*The views are hits, daily_views, errors, agents"
+        InvalidSql, match=r"(?s)name visits does not exist.*The views are hits, errors, daily_views, agents"
     ):
         ask(folder, "FROM visits")
 
@@ -243,7 +243,7 @@ def test_each_column_has_its_comment_in_sql_and_in_the_files(site: Site, connect
     for name, schema in (("hits", HITS), ("daily_views", DAILY_VIEWS), ("errors", DAILY_ERRORS), ("agents", AGENTS)):
         comments = {field.name: field.metadata[b"comment"].decode() for field in schema}
         assert {column: comment for table, column, comment in comments_in_sql if table == name} == comments
-    for spec in delta_table.TABLES:
+    for spec in TABLES:
         fields = site.table(spec).schema().fields
         assert {field.name: field.metadata["comment"] for field in fields} == {
             field.name: field.metadata[b"comment"].decode() for field in spec.schema
@@ -287,7 +287,7 @@ def test_connection_writes_no_file_and_opens_only_those_of_the_tables(
 ) -> None:
     before, out = contents(site.root), tmp_path / "out"
     out.mkdir()
-    live = site.state(delta_table.HITS_TABLE).files[0].path
+    live = site.state(HITS_TABLE).files[0].path
     paths = {"out": out, "lake": site.root, "live": live, "hot": site.hot_log}
     quoted = {name: str(path).replace("'", "''") for name, path in paths.items()}
     with pytest.raises(duckdb.Error):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.warehouse.site import DAY, NOON, Row, Site, key, view
 from warehouse.query import engine, sql_views
-from warehouse.query.snapshot import Snapshot, SnapshotReader
+from warehouse.query.snapshot import SnapshotReader
 from warehouse.schema import AGENTS, DAILY_VIEWS, HOT
 
 AGENT = {"name": "GPTBot", "operator": "OpenAI", "purpose": "training", "pattern": "GPTBot"}
@@ -32,7 +32,7 @@ def site(tmp_path: Path) -> Iterable[Site]:
     site.close()
 
 
-def take(site: Site) -> tuple[Snapshot, Snapshot]:
+def take(site: Site) -> sql_views.Snapshots:
     reader = SnapshotReader(site.hot_log, site.root, columns=HOT.names)
     snapshots = reader.take_all()
     reader.close()
@@ -52,7 +52,7 @@ def assert_views_have(connection: duckdb.DuckDBPyConnection, rows: list[Row]) ->
 
 def test_temporary_views_belong_to_one_cursor(site: Site) -> None:
     with site.database.cursor() as cursor, site.database.cursor() as other:
-        sql_views.create_temporary(cursor, *take(site))
+        sql_views.create_temporary(cursor, take(site))
         assert_views_have(cursor, LOADED + HOT_ROWS)
         with pytest.raises(duckdb.CatalogException):
             other.sql("FROM hits")
@@ -60,7 +60,7 @@ def test_temporary_views_belong_to_one_cursor(site: Site) -> None:
 
 def test_views_of_a_database_are_seen_by_all_cursors_and_have_comments(site: Site, tmp_path: Path) -> None:
     database = engine.connect(tmp_path / "spill")
-    sql_views.create(database, *take(site), pa.Table.from_pylist([AGENT], AGENTS))
+    sql_views.create(database, take(site), pa.Table.from_pylist([AGENT], AGENTS))
     with database.cursor() as cursor:
         assert_views_have(cursor, LOADED + HOT_ROWS)
         assert cursor.sql("FROM agents").fetchall() == [tuple(AGENT.values())]

@@ -8,10 +8,10 @@ from tests.warehouse.report.laws import generated
 from tests.warehouse.rollups.writing import write_rollup
 from tests.warehouse.site import Row, Site
 from warehouse.control.policy import Periods
-from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.report.reports import Reports
 from warehouse.report.results import Query
 from warehouse.rollups import catalog, ranked
+from warehouse.tables import HITS_TABLE
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from tests.warehouse.report.laws.generated import NOW
 from tests.warehouse.rollups.writing import write_rollup
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.columns.filters import Filters
-from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query.time_range import FIRST
 from warehouse.report.reports import AGENT_PAGES_DAYS as DAYS
 from warehouse.report.results import Query
+from warehouse.tables import HITS_TABLE
 
 GPT = {"traffic": "ai", "agent": "GPTBot", "operator": "OpenAI", "purpose": "training"}
 USER = {"traffic": "ai", "agent": "ChatGPT-User", "operator": "OpenAI", "purpose": "assistant"}

@@ -17,13 +17,12 @@ from tests.warehouse.report.laws.reference import ROWS, SCOPES, LakeIn, SmallLak
 from tests.warehouse.site import DAY, NOON, Row, Site, rank, view
 from warehouse.columns.filters import Filters
 from warehouse.control.policy import Period, Periods, Policy
-from warehouse.lake import delta_table
-from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query.time_range import FIRST, LAST
 from warehouse.report import pages
 from warehouse.report.cells import Scope
 from warehouse.report.reports import Reports
 from warehouse.report.results import Counts, Listing, Query
+from warehouse.tables import HITS_TABLE, TABLES
 
 AI = {"traffic": "ai", "agent": "GPTBot"}
 LISTINGS = st.builds(
@@ -98,7 +97,7 @@ def paths(reports: Reports, start: datetime = FIRST, end: datetime | None = LAST
 
 
 def remove_files(site: Site) -> None:
-    for spec in delta_table.TABLES:
+    for spec in TABLES:
         for file in site.state(spec).files:
             Path(file.path).unlink()
 

@@ -14,7 +14,6 @@ from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.columns.dimensions import BREAKDOWNS
 from warehouse.columns.filters import Filters
 from warehouse.errors import TooManyBuckets
-from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query.snapshot import Snapshot, SnapshotReader
 from warehouse.query.time_range import FIRST, LAST, TimeRange
 from warehouse.report.cells import Scope
@@ -22,6 +21,7 @@ from warehouse.report.reports import BATCH_ROWS, Reports
 from warehouse.report.results import Audience, Counts, Order, Query
 from warehouse.report.scope import last_days
 from warehouse.rollups import catalog, ranked
+from warehouse.tables import HITS_TABLE
 
 CACHE_BYTES = 10_000_000
 AI, BOT = {"traffic": "ai", "agent": "GPTBot"}, {"traffic": "bot", "agent": "Googlebot"}

@@ -19,13 +19,13 @@ from tests.warehouse.site import DAY, NOON, Site, some_rows, view
 from warehouse.columns.filters import Filters
 from warehouse.control.policy import Period, Periods
 from warehouse.errors import SlowReport, SpillFull
-from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.maintenance import rollups
 from warehouse.query import engine
 from warehouse.query.time_range import FIRST, LAST
 from warehouse.report import cells, statements
 from warehouse.report.reports import Reports
 from warehouse.report.results import Audience, Order, Query
+from warehouse.tables import HITS_TABLE
 
 EVERYTHING = Query("site", FIRST, LAST, Filters(), NOON + 9 * DAY)
 LONG = replace(EVERYTHING, filters=Filters(path="/long*"))

@@ -11,8 +11,8 @@ import pytest
 from tests.warehouse.rollups.counted import CUBES, WITHOUT_MONTHS
 from tests.warehouse.rollups.test_writer import files, varied, write
 from tests.warehouse.site import Row, Site
-from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.rollups import catalog, check
+from warehouse.tables import HITS_TABLE
 
 UNUSED_DAY = 30
 """Day of the month without a hit, whose cells a reader of the whole rollup would count."""

@@ -16,12 +16,13 @@ from tests.rounds import rounds
 from tests.warehouse.rollups.counted import cells, stored
 from tests.warehouse.rollups.writing import write_rollup
 from tests.warehouse.site import DAY, NOON, Row, Site, die_at, some_rows, view
-from warehouse.lake.delta_table import HITS_TABLE, File
+from warehouse.lake.delta_table import File
 from warehouse.lake.roots import LocalPath
 from warehouse.lake.row_groups import ROWS_MAX
 from warehouse.query import engine
 from warehouse.rollups import catalog, writer
 from warehouse.rollups.catalog import Rollup
+from warehouse.tables import HITS_TABLE
 
 MONTH = "2026-09"
 MONTH_START = datetime(2026, 9, 1, tzinfo=UTC)
@@ -180,7 +181,7 @@ def test_unknown_source_is_an_error(site: Site) -> None:
 WRITE = """
 from warehouse.lake import delta_table
 from tests.warehouse.rollups.writing import write_rollup
-files = delta_table.list_files(delta_table.open_table(root, delta_table.HITS_TABLE), delta_table.HITS_TABLE)
+files = delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE)
 write_rollup(root, database, "2026-09", files, on_point)
 """
 

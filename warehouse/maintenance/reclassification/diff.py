@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
-from warehouse.lake.delta_table import HITS_TABLE, File
+from warehouse.lake.delta_table import File
 from warehouse.maintenance.reclassification.verdicts import new_value
 from warehouse.query import engine
+from warehouse.tables import HITS_TABLE
 
 ROWS_MAX = 1_000_000
 """Rows of the diff table above which the rows of several days are added up."""

@@ -16,7 +16,7 @@ from warehouse.batch.driver import THIS_PROCESS, Executor
 from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table, rewriting
-from warehouse.lake.delta_table import HITS_TABLE, File
+from warehouse.lake.delta_table import File
 from warehouse.lake.lock import pause_for_waiters
 from warehouse.lake.roots import Root
 from warehouse.maintenance.load import load
@@ -25,6 +25,7 @@ from warehouse.maintenance.reclassification.verdicts import new_value
 from warehouse.query import engine
 from warehouse.query.engine import Share
 from warehouse.schema import CLASSIFICATION, HITS
+from warehouse.tables import HITS_TABLE
 
 OnDay = Callable[[int, int], None]
 """Function that is called after each day, with the number of days done and the total."""

@@ -10,13 +10,13 @@ from datetime import UTC, date, datetime, time, timedelta
 import pyarrow as pa
 
 from warehouse.columns.filters import Filters
-from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot
 from warehouse.query.time_range import TimeRange
 from warehouse.report import cells
 from warehouse.report.cells import Scope
 from warehouse.report.statements import VIEWS, Statements, without_waiting
+from warehouse.tables import HITS_TABLE
 
 DAYS = 30
 """Number of UTC days of a sparkline."""

@@ -12,11 +12,11 @@ from typing import Any, Literal
 import duckdb
 import pyarrow as pa
 
-from warehouse import daily_errors
 from warehouse.columns.filters import match_path
-from warehouse.lake.delta_table import DAILY_ERRORS_TABLE
+from warehouse.lake.staging import table_rows
 from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot
+from warehouse.tables import DAILY_ERRORS_TABLE
 
 FIRST_DAY, LAST_DAY = date(1, 1, 1), date(9999, 12, 31)
 GroupBy = Literal["path", "agent"]
@@ -88,7 +88,7 @@ def _counted(
     matches = [_FILTERS[name] for name in query.filters] + [*(match_path(query.path, values) if query.path else ())]
     chosen = _CHOSEN.format(files=_files(snapshot, query), filters="".join(f" AND {each}" for each in matches))
     with engine.interruptible_cursor(database) as cursor:
-        cursor.register("hot", daily_errors.count_errors(snapshot.hot))
+        cursor.register("hot", table_rows(DAILY_ERRORS_TABLE, snapshot.hot))
         return cursor.sql(chosen + sql, params=values).to_arrow_table()
 
 

@@ -19,9 +19,9 @@ from tests.processes.running import Running, readership
 from tests.processes.waiting import until
 from tests.warehouse.site import DAY, SECRET, Site, view
 from warehouse import clock
-from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.maintenance import rollups
 from warehouse.rollups import catalog
+from warehouse.tables import HITS_TABLE
 
 ENVIRON = {**os.environ, "READERSHIP_RETENTION_DAYS": "30"}
 

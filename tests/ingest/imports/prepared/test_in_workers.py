@@ -20,7 +20,7 @@ from tests.ingest.formats.test_json_lines import line as json_line
 from tests.warehouse.batch.tasks import DyingProcesses
 from tests.warehouse.site import DAY, NOON, ROOT, SECRET, Site
 from warehouse.batch.driver import THIS_PROCESS, Executor, ThisProcess
-from warehouse.lake import delta_table
+from warehouse.tables import HITS_TABLE
 
 SAMPLE = (ROOT / "sample_data" / "access.log").read_bytes()
 LINES = b"".join(line(b"GET /%d HTTP/1.1" % number) + b"\n" for number in range(9_000))
@@ -48,7 +48,7 @@ def run_import(site: Site, log: Path, executor: Executor | None, options: Option
 
 
 def rows(site: Site) -> Counter[tuple[Any, ...]]:
-    return Counter(tuple(row.values()) for row in site.stored(delta_table.HITS_TABLE))
+    return Counter(tuple(row.values()) for row in site.stored(HITS_TABLE))
 
 
 def ledger(site: Site) -> list[tuple[Any, ...]]:
@@ -98,7 +98,7 @@ def test_killed_worker_is_replaced_and_each_line_counts_once(
         children.close()
     assert (tmp_path / "died").exists()
     assert summary.lines == summary.page_views == 9_000
-    assert Counter(row["path"] for row in site.stored(delta_table.HITS_TABLE)) == {f"/{n}": 1 for n in range(9_000)}
+    assert Counter(row["path"] for row in site.stored(HITS_TABLE)) == {f"/{n}": 1 for n in range(9_000)}
     assert site.faults() == []
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from tests.warehouse.maintenance.reclassification.rules import table
 from tests.warehouse.site import DAY, NOON, Row, Site, view
-from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.maintenance.reclassification.diff import CountChange, Diff, DiffTable, RuleChange, changed
+from warehouse.tables import HITS_TABLE
 
 EMPTY = Diff(hits=0, paths=0, by_rule=(), by_traffic=(), by_agent=())
 

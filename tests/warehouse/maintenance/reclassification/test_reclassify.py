@@ -21,13 +21,13 @@ from tests.warehouse.site import DAY, NOON, ROOT, Row, Site, die_at, rank, view
 from warehouse.batch.driver import THIS_PROCESS, Executor
 from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches
-from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
 from warehouse.maintenance import catch_up, compact
 from warehouse.maintenance.reclassification import reclassify
 from warehouse.maintenance.reclassification.diff import CountChange, RuleChange
 from warehouse.maintenance.reclassification.reclassify import Reclassified, Rules
 from warehouse.schema import HOT
+from warehouse.tables import HITS_TABLE, TABLES
 
 MIDNIGHT = datetime(2026, 10, 1, tzinfo=UTC)
 FIRST, LAST = NOON - 100 * DAY, NOON + 100 * DAY
@@ -52,7 +52,7 @@ def whole(row: Row) -> tuple[Any, ...]:
 
 def assert_stored(site: Site, rows: list[Row]) -> None:
     """Check that `hits` has exactly these rows, in all columns, and that the doctor finds no fault."""
-    stored = site.stored(delta_table.HITS_TABLE)
+    stored = site.stored(HITS_TABLE)
     assert Counter(map(whole, stored)) == Counter(map(whole, rows))
     assert all(row["date"] == row["ts"].date() for row in stored)
     assert site.faults() == []
@@ -128,36 +128,36 @@ def test_each_hit_has_the_classification_of_the_current_rules_afterwards(old_sit
 def test_preview_loads_the_hot_log_and_changes_nothing_else(site: Site) -> None:
     site.post(*OLD)
     result = preview(site)
-    versions = [site.state(spec).version for spec in delta_table.TABLES]
+    versions = [site.state(spec).version for spec in TABLES]
     assert preview(site) == result
-    assert [site.state(spec).version for spec in delta_table.TABLES] == versions == [1, 1]
+    assert [site.state(spec).version for spec in TABLES] == versions == [1, 1]
     assert_stored(site, OLD)
 
 
 def test_run_under_the_same_rules_makes_no_commit_and_classifies_nothing(old_site: Site) -> None:
     run(old_site)
-    versions = [old_site.state(spec).version for spec in delta_table.TABLES]
+    versions = [old_site.state(spec).version for spec in TABLES]
 
     def refuse(user_agents: list[str]) -> pa.Table:
         raise AssertionError(user_agents)
 
     result = run(old_site, Rules(TODAY, refuse))
     assert (result.days, result.hits, result.user_agents, result.moves.hits) == (0, 0, 0, 0)
-    assert [old_site.state(spec).version for spec in delta_table.TABLES] == versions
+    assert [old_site.state(spec).version for spec in TABLES] == versions
 
 
 def test_run_over_empty_tables_makes_no_commit(site: Site) -> None:
     assert run(site) == preview(site)
-    assert [site.state(spec).version for spec in delta_table.TABLES] == [0, 0]
+    assert [site.state(spec).version for spec in TABLES] == [0, 0]
 
 
 def test_only_days_with_a_row_of_another_ruleset_are_rewritten(site: Site) -> None:
     new = reclassified([old("/a", "GPTBot/1"), old("/a", "GPTBot/1", ts=NOON + 2 * DAY)])
     mixed = [old("/a", "GPTBot/1", ts=NOON + 2 * DAY, event_id="e")]
     store(site, [*new, *mixed])
-    before = {file.path for file in site.state(delta_table.HITS_TABLE).files if file.partition == "2026-09-15"}
+    before = {file.path for file in site.state(HITS_TABLE).files if file.partition == "2026-09-15"}
     assert run(site).days == 1
-    assert before < {file.path for file in site.state(delta_table.HITS_TABLE).files}
+    assert before < {file.path for file in site.state(HITS_TABLE).files}
     assert_stored(site, [*new, *reclassified(mixed)])
 
 
@@ -165,10 +165,10 @@ def test_day_of_several_files_becomes_one_file_in_the_order_of_the_table(site: S
     rows = [old(f"/{number}", "GPTBot/1", ts=NOON - timedelta(seconds=number)) for number in range(8)]
     store(site, rows)
     run(site)
-    (file,) = site.state(delta_table.HITS_TABLE).files
-    stored = site.stored(delta_table.HITS_TABLE)
+    (file,) = site.state(HITS_TABLE).files
+    stored = site.stored(HITS_TABLE)
     assert file.rows == 8
-    assert stored == sorted(stored, key=lambda row: tuple(row[name] for name in delta_table.HITS_ORDER))
+    assert stored == sorted(stored, key=lambda row: tuple(row[name] for name in HITS_TABLE.order))
     assert_stored(site, reclassified(rows))
 
 
@@ -318,7 +318,7 @@ def test_tables_agree_after_the_load_that_follows_a_kill_and_the_next_run_comple
     old_site.post(*OLD)
     old_site.load()
     assert old_site.faults() == []
-    assert len(old_site.stored(delta_table.HITS_TABLE)) == 2 * len(OLD)
+    assert len(old_site.stored(HITS_TABLE)) == 2 * len(OLD)
     run(old_site)
     assert_stored(old_site, reclassified(2 * OLD))
 
@@ -358,7 +358,7 @@ def test_loader_killed_between_its_commits_during_the_run_loses_and_repeats_noth
 def test_day_that_another_process_rewrites_during_the_run_is_not_rewritten_again(old_site: Site) -> None:
     result = run(old_site, meanwhile(lambda: run(old_site)))
     assert (result.days, result.hits, result.moves.hits) == (0, 0, 0)
-    assert [old_site.state(spec).version for spec in delta_table.TABLES] == [len(OLD) + 3, len(OLD)]
+    assert [old_site.state(spec).version for spec in TABLES] == [len(OLD) + 3, len(OLD)]
     assert_stored(old_site, reclassified(OLD))
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from tests.warehouse.maintenance.reclassification.rules import RULES, TODAY
 from tests.warehouse.site import Row, Site, view
-from warehouse.lake.delta_table import HITS_TABLE
 from warehouse.maintenance.reclassification import reclassify
+from warehouse.tables import HITS_TABLE
 
 NAMES = ("traffic", "agent", "operator", "purpose", "rule", "ruleset", "verification", "verified_by")
 BY = "list:openai-gptbot 2026-09-02"

@@ -27,7 +27,8 @@ from warehouse.report.results import Listing, Query
 from warehouse.report.statements import Statements
 from warehouse.rollups import catalog, ranked
 from warehouse.rollups.catalog import ChosenRollups
-from warehouse.schema import HITS, HITS_ORDER, HOT
+from warehouse.schema import HITS, HOT
+from warehouse.tables import HITS_TABLE
 
 MIDNIGHT = NOON - timedelta(hours=12)
 RANKS = (1, 2, 4)
@@ -208,7 +209,7 @@ def write_hits(folder: Path, rows: Sequence[Row], name: str) -> list[File]:
     for day, of_day in sorted(by_day.items()):
         path = folder / f"date={day}" / f"{name}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
-        table = pa.Table.from_pylist(of_day, HITS).sort_by([(column, "ascending") for column in HITS_ORDER])
+        table = pa.Table.from_pylist(of_day, HITS).sort_by([(column, "ascending") for column in HITS_TABLE.order])
         pq.write_table(table.drop_columns("date"), path)
         files.append(File(str(path), day, path.stat().st_size, len(of_day)))
     return files

@@ -39,6 +39,7 @@ from warehouse.report.reports import Reports
 from warehouse.report.results import Query, ReportPage
 from warehouse.report.source_coverage import MISSING_DAYS_MAX
 from warehouse.schema import HOT
+from warehouse.tables import HITS_TABLE
 
 pytestmark = pytest.mark.long
 
@@ -208,7 +209,7 @@ class Lake(RuleBasedStateMachine):
         if month is None:
             rollups.write_due(self.site.hot, self.site.root, self.site.share, NOW.date(), 0, settle_s=0)
             return
-        files = delta_table.list_files(self.site.table(delta_table.HITS_TABLE), delta_table.HITS_TABLE)
+        files = delta_table.list_files(self.site.table(HITS_TABLE), HITS_TABLE)
         if of_month := [file for file in files if file.partition[:7] == month]:
             write_rollup(self.site.root, self.site.database, month, of_month)
 
@@ -421,7 +422,7 @@ class Lake(RuleBasedStateMachine):
         reader = SnapshotReader(self.site.hot_log, self.site.root, columns=HOT.names)
         columns = ["project_id", "ts", *generated.BY_COLUMNS]
         with self.site.database.cursor() as cursor:
-            sql_views.create_temporary(cursor, *reader.take_all())
+            sql_views.create_temporary(cursor, reader.take_all())
             hits = cursor.sql(f"SELECT {', '.join(columns)} FROM hits").to_arrow_table().to_pylist()
         reader.close()
         assert Counter(tuple(row.values()) for row in hits) == Counter(

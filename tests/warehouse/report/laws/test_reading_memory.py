@@ -16,6 +16,7 @@ from warehouse.query.time_range import FIRST
 from warehouse.report.reports import Reports
 from warehouse.report.results import Counts, Query
 from warehouse.rollups import catalog, ranked
+from warehouse.tables import HITS_TABLE
 
 PROJECTS, DAYS, LARGE_PATHS = 200, 12, 20_000
 """Numbers of small projects, whose results do not fit into the cache, of days, and of paths of the large project."""
@@ -57,7 +58,7 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         site.stage(rows)
     site.load()
     if request.param == "rollups":
-        files = delta_table.list_files(site.table(delta_table.HITS_TABLE), delta_table.HITS_TABLE)
+        files = delta_table.list_files(site.table(HITS_TABLE), HITS_TABLE)
         write_rollup(site.root, site.database, f"{NOON:%Y-%m}", files)
         ranked.write(site.root, site.database, catalog.choose(site.root, files).parts)
     yield site
