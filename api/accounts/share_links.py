@@ -1,7 +1,8 @@
-"""Read-only links to a project's overview, which an owner can revoke. The database has only the SHA-256 of a token."""
+"""Read-only links to a project's pages, which an owner can revoke. The database has only the SHA-256 of a token."""
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Literal
 
 from api.accounts import tokens
 from api.errors import ShareLinkNotFound
@@ -12,20 +13,24 @@ from warehouse.database.pool import Pool
 NAME_CHARACTERS_MAX = 100
 
 STATEMENTS = statements(__file__)
+Pages = Literal["overview", "all"]
 
 
 @dataclass(frozen=True, slots=True)
 class ShareLink:
-    """A share link without its token. Times are in seconds since 1970."""
+    """A share link without its token. Times are in seconds since 1970. `pages` are those that the link opens."""
 
     id: str
     project: str
     name: str
     created_s: int
     revoked_s: int | None
+    pages: Pages = "overview"
 
 
-def create(control: Pool, project: str, name: str, now_s: int, by: str | None = None) -> tuple[ShareLink, str]:
+def create(
+    control: Pool, project: str, name: str, now_s: int, by: str | None = None, pages: Pages = "overview"
+) -> tuple[ShareLink, str]:
     """Create a share link and return it with its token, which is not stored. The name has at most 100 characters.
 
     `by`: see `who` of `audit.Entry`.
@@ -35,8 +40,8 @@ def create(control: Pool, project: str, name: str, now_s: int, by: str | None = 
     """
     projects.find(control, project)
     token = tokens.new()
-    link = ShareLink(secrets.token_hex(6), project, name, now_s, None)
-    values = {"id": link.id, "project": project, "name": name, "sha256": tokens.sha256(token), "now_s": now_s}
+    link = ShareLink(secrets.token_hex(6), project, name, now_s, None, pages)
+    values = asdict(link) | {"sha256": tokens.sha256(token)}
     with control.transaction() as connection:
         STATEMENTS.run(connection, "ADD", values)
         audit.record(connection, by, "created a share link", project, name)

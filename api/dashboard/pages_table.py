@@ -13,10 +13,16 @@ from api.dashboard.web.routes import Access, Page
 from api.reports import threads
 
 
+def _shared(*pages: Page, access: Access = Access.SHARED_ALL) -> tuple[Page, ...]:
+    """Return pages with their twins for the visitors of a share link."""
+    return (*pages, *(replace(page, path=f"/shared/{{share}}{page.path[19:]}", access=access) for page in pages))
+
+
 def _reports(*pages: Page) -> tuple[Page, ...]:
     """Return pages that compute reports, with their limits."""
-    shared = {Access.SHARED: threads.SHARED}
-    return tuple(replace(page, limit=shared.get(page.access, threads.REPORTS)) for page in pages)
+    return tuple(
+        replace(page, limit=threads.SHARED if page.path.startswith("/shared/") else threads.REPORTS) for page in pages
+    )
 
 
 def _passwords(*pages: Page) -> tuple[Page, ...]:
@@ -29,9 +35,9 @@ PAGES: tuple[Page, ...] = (
     *reference.PAGES,
     *_reports(*projects.PAGES, *setup.PAGES),
     *keys.PAGES,
-    *_reports(*overview.PAGES, *export.PAGES, *readers.PAGES),
+    *_reports(*_shared(*overview.PAGES, *export.PAGES, access=Access.SHARED)),
+    *_reports(*_shared(*readers.PAGES, *agent.PAGES, *path_list.PAGES, *path_page.PAGES, *errors.PAGES), *why.PAGES),
     *robots.PAGES,
-    *_reports(*agent.PAGES, *path_list.PAGES, *path_page.PAGES, *errors.PAGES, *why.PAGES),
     *job_list.PAGES,
     *job_page.PAGES,
     *share.PAGES,

@@ -74,4 +74,5 @@ MIGRATIONS: Migrations = (
     Migration(
         6, lambda connection: None
     ),  # an older release, which would not apply the new source_policies, is refused
+    Migration(7, migrations.add_column("share_links", "pages VARCHAR(8) NOT NULL DEFAULT 'overview'")),
 )

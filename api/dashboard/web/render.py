@@ -81,6 +81,7 @@ def _globals(visit: Visit) -> dict[str, Any]:
     return {
         "visit": visit,
         "href": visit.href,
+        "base": visit.base,
         "readable": links.readable,
         "asset": lambda name: prefix + assets()[name].address,
         "number": lambda value: locale.number(value, visit.locale),

@@ -25,7 +25,8 @@ from warehouse.control import projects
 
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 """Headers of each response that does not set them itself, such as a redirect or a file."""
-
+SHARED_HEADERS = {"Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex, nofollow"}
+"""Headers of a shared page, whose address is a secret."""
 SIGN_IN = "/sign-in"
 IS_PAGE = "is_page"
 """Name in the state of a request to a page, whose errors are pages too."""
@@ -35,7 +36,8 @@ class Access(Enum):
     """The right that a page requires.
 
     PUBLIC: none. SIGNED_IN: a session. PROJECT: a session; the path has an existing `project`. OWNER: a session of an
-    owner; the project exists, if the path has one. SHARED: a valid share link, whose token is in the path.
+    owner; the project exists, if the path has one. SHARED: a valid share link, whose token is in the path. SHARED_ALL:
+    a share link that opens all pages of counts.
     """
 
     PUBLIC = "public"
@@ -43,6 +45,7 @@ class Access(Enum):
     PROJECT = "project"
     OWNER = "owner"
     SHARED = "shared"
+    SHARED_ALL = "all shared"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,8 @@ def _endpoint(pages: Mapping[str, Page]) -> Callable[[Request], object]:
                 response = await threads.run(page.limit, request.receive, page.respond, visit)
         except SignInRequired:
             response = _to_sign_in(_visit(request))
+        if page.access in (Access.SHARED, Access.SHARED_ALL):
+            response.headers.update(SHARED_HEADERS)
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
         return response
@@ -112,8 +117,8 @@ def authorise(visit: Visit, access: Access) -> Visit:
         Problem: `forbidden`, or `not-found` for a share link.
         ProjectNotFound
     """
-    if access is Access.SHARED:
-        return _shared(visit)
+    if access in (Access.SHARED, Access.SHARED_ALL):
+        return _shared(visit, access)
     user = user_of(visit)
     if access is Access.PUBLIC:
         return replace(visit, user=user)
@@ -132,10 +137,12 @@ def user_of(visit: Visit) -> User | None:
     return None if token is None else sessions.find(visit.state.control, token, int(visit.now.timestamp()))
 
 
-def _shared(visit: Visit) -> Visit:
+def _shared(visit: Visit, access: Access) -> Visit:
     share = share_links.find(visit.state.control, visit.path_parameter("share"))
     if share is None:
         raise Problem("not-found", "this link was revoked, or it is incomplete: ask for a new one")
+    if access is Access.SHARED_ALL and share.pages != "all":
+        raise Problem("not-found", "this link opens the overview only: ask for a link to all pages")
     return _of_project(visit, share.project, share)
 
 

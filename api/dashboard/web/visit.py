@@ -58,6 +58,11 @@ class Visit:
         return False
 
     @property
+    def base(self) -> str:
+        """Return the path of the overview, below which the other pages of the project are; empty without a project."""
+        return f"/projects/{self.project.id}" if self.project else ""
+
+    @property
     def is_htmx(self) -> bool:
         """Return whether htmx asks for a part of the page."""
         return header(self.request, b"hx-request") == "true"
@@ -108,6 +113,15 @@ class ProjectVisit(Visit):
     @property
     def is_shared(self) -> bool:
         return self.share is not None
+
+    @property
+    def has_pages(self) -> bool:
+        """Return whether the visitor may open the other pages of counts."""
+        return self.share is None or self.share.pages == "all"
+
+    @property
+    def base(self) -> str:
+        return f"/shared/{self.path_parameter('share')}" if self.is_shared else super().base
 
 
 def number_of(text: str, maximum: int) -> int | None:

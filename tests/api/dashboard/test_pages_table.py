@@ -23,7 +23,7 @@ IDS = [f"{page.method} {page.path}" for page in PAGES]
 EACH = pytest.mark.parametrize("page", PAGES, ids=IDS)
 EACH_WITH_SESSION = pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if page.access not in (Access.PUBLIC, Access.SHARED)],
+    [page for page in PAGES if page.access not in (Access.PUBLIC, Access.SHARED, Access.SHARED_ALL)],
     ids=lambda page: f"{page.method} {page.path}",
 )
 EACH_FORM = pytest.mark.parametrize(

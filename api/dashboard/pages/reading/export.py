@@ -5,7 +5,6 @@ from itertools import chain
 from starlette.responses import Response, StreamingResponse
 
 from api.dashboard.pages.reading import tables
-from api.dashboard.pages.reading.overview import SHARED_HEADERS
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import View
 from api.dashboard.web.visit import ProjectVisit
@@ -38,10 +37,7 @@ def _respond(visit: ProjectVisit, media_type: str) -> Response:
         view.faults.append(f"There is no report “{name[:40]}”: it is one of {', '.join(REPORTS)}.")
     report = _report(view, name, media_type)
     view.require_valid()
-    response = table_file(view, media_type, name, report)
-    if visit.is_shared:
-        response.headers.update(SHARED_HEADERS)
-    return response
+    return table_file(view, media_type, name, report)
 
 
 def table_file(view: View, media_type: str, name: str, table: Table) -> Response:
@@ -78,6 +74,4 @@ def _report(view: View, name: str, media_type: str) -> Table:
 PAGES = (
     Page("GET", "/projects/{project}/export.csv", export_csv, Access.PROJECT),
     Page("GET", "/projects/{project}/export.parquet", export_parquet, Access.PROJECT),
-    Page("GET", "/shared/{share}/export.csv", export_csv, Access.SHARED),
-    Page("GET", "/shared/{share}/export.parquet", export_parquet, Access.SHARED),
 )

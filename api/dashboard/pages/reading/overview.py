@@ -1,7 +1,4 @@
-"""The overview of a project: who reads it, what, and from where.
-
-A share link shows the same page without the links to other pages.
-"""
+"""The overview of a project: who reads it, what, and from where."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,8 +19,6 @@ from warehouse.report.results import Counts, Query
 
 LIVE_MINUTES = 30
 """Length of the range of the live count, in minutes."""
-SHARED_HEADERS = {"Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex, nofollow"}
-"""Headers of a shared page, whose address is a secret."""
 SEARCH = "search"
 """Parameter of the search for pages, which becomes the filter `path`."""
 TABLES = ("operators", "referrers", "campaigns", "devices", "browsers", "systems")
@@ -51,7 +46,7 @@ class Total:
 
 
 def overview(visit: ProjectVisit) -> Response:
-    """Respond to GET /projects/{project} and GET /shared/{share}."""
+    """Respond to GET /projects/{project}."""
     view = View(visit)
     if SEARCH in view.values:
         return to_pages(view)
@@ -61,10 +56,8 @@ def overview(visit: ProjectVisit) -> Response:
         view,
         "reading/overview.html",
         title=view.project.id,
-        headers=SHARED_HEADERS if visit.is_shared else None,
         tab="Overview",
         measured=measurement,
-        base=base(visit),
         traffic_names=TRAFFIC,
         downloads=DOWNLOADS,
         **numbers,
@@ -74,14 +67,8 @@ def overview(visit: ProjectVisit) -> Response:
 def live(visit: ProjectVisit) -> Response:
     """Respond to GET /projects/{project}/live: the count of the last minutes, for htmx."""
     view = View(visit)
-    headers = SHARED_HEADERS if visit.is_shared else None
-    values: dict[str, Any] = {"view": view, "base": base(visit), "measured": measured.measured_in(view)}
-    return render.fragment(visit, "reading/live.html", headers=headers, **values, **_live(view))
-
-
-def base(visit: ProjectVisit) -> str:
-    """Return the path of the overview, below which its parts are."""
-    return f"/shared/{visit.path_parameter('share')}" if visit.is_shared else f"/projects/{visit.project.id}"
+    values: dict[str, Any] = {"view": view, "measured": measured.measured_in(view)}
+    return render.fragment(visit, "reading/live.html", **values, **_live(view))
 
 
 def _numbers(view: View, measurement: Measured) -> dict[str, Any]:
@@ -123,7 +110,7 @@ def _visits(view: View, measurement: Measured, visits: Mapping[str, int] | None)
     """Return the visits by people from all AI products."""
     reason = FILTERED if visits is None else measurement.unmeasured("human")
     before = operators.visits_sent(view, measurement.previous) if measurement.compares("human") else None
-    link = view.link(f"/projects/{view.project.id}/ai")
+    link = view.link(f"{view.visit.base}/ai")
     now = None if visits is None or reason else sum(visits.values())
     return Total("Visits from AI", "visits", now, None if before is None else sum(before.values()), reason, link)
 
@@ -152,6 +139,4 @@ def to_pages(view: View, **parameters: str | None) -> Response:
 PAGES = (
     Page("GET", "/projects/{project}", overview, Access.PROJECT),
     Page("GET", "/projects/{project}/live", live, Access.PROJECT),
-    Page("GET", "/shared/{share}", overview, Access.SHARED),
-    Page("GET", "/shared/{share}/live", live, Access.SHARED),
 )

@@ -45,7 +45,7 @@ def path_page(visit: ProjectVisit) -> Response:
         tab="Pages",
         measured=measurement,
         path=path,
-        agent_link=lambda name: view.link(f"/projects/{view.project.id}/ai/agents/{name}"),
+        agent_link=lambda name: view.link(f"{view.visit.base}/ai/agents/{name}"),
         **(_numbers(view, measurement, path) if measurement.sources else {}),
     )
 

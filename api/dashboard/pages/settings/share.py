@@ -1,17 +1,19 @@
-"""Share links: read-only links to the overview of a project, for people without an account."""
+"""Share links: read-only links to the pages of counts of a project, for people without an account."""
 
 from datetime import UTC, datetime
+from typing import cast, get_args
 
 from starlette.responses import Response
 
 from api.accounts import share_links
-from api.accounts.share_links import ShareLink
+from api.accounts.share_links import Pages, ShareLink
 from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.visit import ProjectVisit
 from api.http.problems import Problem
 
 NAME_CHARACTERS_MAX = 100
+PAGE_NAMES: dict[Pages, str] = {"overview": "Overview only", "all": "Overview, AI readers, Pages and Errors"}
 
 
 def list_links(visit: ProjectVisit) -> Response:
@@ -27,12 +29,13 @@ def create(visit: ProjectVisit) -> Response:
     name = visit.form.text("name", NAME_CHARACTERS_MAX)
     if not name.isprintable():
         visit.form.fault("name", "Use letters, digits, spaces and punctuation.")
+    pages = visit.form.choice("pages", get_args(Pages))
     if name in [link.name for link in _valid(visit)]:
         visit.form.fault("name", "Another link has this name. Its address was shown once and cannot be shown again.")
     if visit.form.faults:
         return _page(visit, status=422)
     control, now_s = visit.state.control, int(visit.now.timestamp())
-    created = share_links.create(control, visit.project.id, name, now_s, visit.user_name)
+    created = share_links.create(control, visit.project.id, name, now_s, visit.user_name, cast("Pages", pages))
     visit.form.values.clear()
     return _page(visit, created=created)
 
@@ -54,6 +57,7 @@ def _page(visit: ProjectVisit, status: int = 200, created: tuple[ShareLink, str]
         status=status,
         tab="Share",
         links=_valid(visit)[::-1],
+        page_names=PAGE_NAMES,
         time_of=lambda seconds: datetime.fromtimestamp(seconds, UTC),
         created=created[0] if created else None,
         address=f"{visit.public_url}/shared/{created[1]}" if created else None,

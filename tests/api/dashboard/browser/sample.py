@@ -73,10 +73,11 @@ class Sample:
 
     def session_for(self, page: Page) -> str | None:
         """Return the session for a page: none for those that people without a session open."""
-        return None if page.access in (Access.PUBLIC, Access.SHARED) else self.session
+        return None if page.access in (Access.PUBLIC, Access.SHARED, Access.SHARED_ALL) else self.session
 
 
 QUERIES = {
+    "/shared/{share}/page": "?path=/docs/install",
     "/projects/{project}/why": "?userAgent=GPTBot/1.3&agent=claude",
     "/projects/{project}/page": "?path=/docs/install",
     "/projects/{project}/setup": "?test=1",
@@ -95,7 +96,7 @@ def create(running: Running) -> Sample:
         "agent": "GPTBot",
         "job": _add_jobs(engine),
         "turn": "1",
-        "share": share_links.create(engine, PROJECT, f"For the board {ATTACK}", now_s)[1],
+        "share": share_links.create(engine, PROJECT, f"For the board {ATTACK}", now_s, pages="all")[1],
         "token": one_time_links.create(engine, "password", owner.id, now_s + 86_400),  # for a run that takes hours
     }
     for name in (f"key {ATTACK}", LONG):

@@ -165,6 +165,6 @@ def _proof(text: str) -> Proof:
 
 def _false_name(view: View, row: Mapping[str, Any], names: Counter[str | None]) -> FalseName:
     name = row["agent"]
-    path = f"/projects/{view.project.id}/ai/agents/{name}"
+    path = f"{view.visit.base}/ai/agents/{name}"
     link = view.link(path, agent=None, operator=None, purpose=None, verification=SPOOFED)
     return FalseName(name, row["operator"], row["views"], row["views"] / names[name], link)

@@ -42,7 +42,7 @@ def test_each_action_has_its_user(own: Dashboard) -> None:
     post(client, f"{BASE}/keys", **values)  # the same form again creates nothing
     for _ in range(2):
         post(client, f"{BASE}/keys/{values['id']}/revoke")
-    link = re.search(r"/share/(\w+)/revoke", post(client, f"{BASE}/share", name="press").text)
+    link = re.search(r"/share/(\w+)/revoke", post(client, f"{BASE}/share", name="press", pages="all").text)
     assert link is not None
     for _ in range(2):
         post(client, f"{BASE}/share/{link[1]}/revoke")

@@ -15,7 +15,7 @@ PATH = f"/projects/{PROJECT}/share"
 def test_link_is_shown_once_opens_the_overview_and_ends_when_revoked(dashboard: Dashboard) -> None:
     owner, stranger = dashboard.visitor("owner"), dashboard.visitor(None)
 
-    created = post(owner, PATH, name="Press")
+    created = post(owner, PATH, name="Press", pages="overview")
 
     assert created.status_code == 200
     address = re.search(r"http://testserver(/shared/[\w-]{40,})", created.text)
@@ -36,16 +36,22 @@ def test_link_is_shown_once_opens_the_overview_and_ends_when_revoked(dashboard: 
 @pytest.mark.parametrize(("name", "message"), [(" ", "fill in"), ("x" * 101, "at most 100"), ("a\0b", "Use letters")])
 def test_invalid_name_is_explained_beside_the_field(dashboard: Dashboard, name: str, message: str) -> None:
     before = share_links.list_all(dashboard.engine, PROJECT)
-    response = post(dashboard.visitor("owner"), PATH, name=name)
+    response = post(dashboard.visitor("owner"), PATH, name=name, pages="overview")
     assert response.status_code == 422
     assert message in Html(response.text).text
     assert share_links.list_all(dashboard.engine, PROJECT) == before
 
 
+def test_link_to_unknown_pages_is_refused(dashboard: Dashboard) -> None:
+    response = post(dashboard.visitor("owner"), PATH, name="Odd", pages="keys")
+    assert response.status_code == 422
+    assert "Choose one of: overview, all." in Html(response.text).text
+
+
 def test_name_is_escaped(dashboard: Dashboard) -> None:
     attack = "<script>alert('x')</script>"
     owner = dashboard.visitor("owner")
-    assert attack not in post(owner, PATH, name=attack).text
+    assert attack not in post(owner, PATH, name=attack, pages="overview").text
     assert attack in {row[0] for row in Html(owner.get(PATH).text).rows("Links")}
     assert attack not in owner.get(PATH).text
 
@@ -67,11 +73,11 @@ def test_viewer_sees_the_names_without_forms(dashboard: Dashboard) -> None:
 
 def test_form_that_is_posted_again_creates_no_second_link(dashboard: Dashboard) -> None:
     owner = dashboard.visitor("owner")
-    assert post(owner, PATH, name="Twice").status_code == 200
-    again = post(owner, PATH, name="Twice")
+    assert post(owner, PATH, name="Twice", pages="overview").status_code == 200
+    again = post(owner, PATH, name="Twice", pages="overview")
     assert again.status_code == 422
     assert "Another link has this name" in again.text
     links = [link for link in share_links.list_all(dashboard.engine, PROJECT) if link.name == "Twice"]
     assert len(links) == 1
     post(owner, f"{PATH}/{links[0].id}/revoke")
-    assert post(owner, PATH, name="Twice").status_code == 200
+    assert post(owner, PATH, name="Twice", pages="overview").status_code == 200
