@@ -3,18 +3,17 @@
 The command pipe ends when the parent closes it or dies.
 """
 
+import json
 import logging
 import os
 import select
 import signal
 import sys
-import threading
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
-from agent.jobs.webhook import Outcome
-from agent.worker import messages
 from agent.worker.child_process import STOP_CLAIMING
-from agent.worker.messages import DeliveryReport, LogReport, Report, TurnReport
 from agent.worker.threads import WorkerConfig, WorkerThreads
 from warehouse.control import database
 
@@ -24,39 +23,29 @@ COMMANDS_BYTES = 4096
 """Maximum size of one read from the command pipe, in bytes."""
 
 
-class Reports:
-    """Counts and log records, sent to the parent as JSON lines on standard output. Safe for use by several threads."""
+class Reports(logging.Handler):
+    """Counts and log records, sent to the parent as JSON lines on standard output; the parent formats the records."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        super().__init__()
         self._file = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # output that a library prints must not look like a report
 
-    def turn(self, seconds: float, succeeded: bool) -> None:
-        self.send(TurnReport(seconds, succeeded))
-
-    def delivery(self, outcome: Outcome) -> None:
-        self.send(DeliveryReport(outcome))
-
-    def send(self, report: Report) -> None:
-        """Send one report. The report is lost if the parent has ended."""
-        with self._lock:
-            try:
-                self._file.write(messages.encode(report))
-                self._file.flush()
-            except BrokenPipeError:
-                return
-
-
-class ToParent(logging.Handler):
-    """Log handler that sends records to the parent, which formats them."""
-
-    def __init__(self, reports: Reports) -> None:
-        super().__init__()
-        self._reports = reports
-
     def emit(self, record: logging.LogRecord) -> None:
-        self._reports.send(LogReport.from_record(record))
+        """Send a record with its traceback, which the JSON format of the log has in a field of its own."""
+        sent = {name: getattr(record, name) for name in ("name", "levelno", "levelname", "created")}
+        sent |= {"msg": record.getMessage()}
+        if record.exc_info:
+            sent["exc_text"] = logging.Formatter().formatException(record.exc_info)
+            sent["fields"] = {"traceback": sent["exc_text"]}
+        self.send("log", sent)
+
+    def send(self, name: str, *arguments: object) -> None:
+        """Send one report. The report is lost if the parent has ended."""
+        assert self.lock is not None
+        with self.lock, suppress(BrokenPipeError):
+            self._file.write(json.dumps([name, arguments]).encode() + b"\n")
+            self._file.flush()
 
 
 def main(commands: int) -> None:
@@ -65,7 +54,7 @@ def main(commands: int) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: signals.append(received))
     reports = Reports()
-    logging.basicConfig(handlers=[ToParent(reports)], level=logging.WARNING)
+    logging.basicConfig(handlers=[reports], level=logging.WARNING)
     logging.getLogger("readership").setLevel(logging.INFO)
     config = _read_config(reports)
     threads = WorkerThreads(config)
@@ -85,18 +74,10 @@ def main(commands: int) -> None:
 
 def _read_config(reports: Reports) -> WorkerConfig:
     """Return the configuration that the parent wrote to standard input."""
-    config = messages.decode_config(sys.stdin.buffer.read())
-    return WorkerConfig(
-        database.connect(config.database_url),
-        Path(config.folder),
-        config.environ,
-        config.slots,
-        config.lease_s,
-        config.retention_days,
-        Path(config.lake) if config.lake else None,
-        reports.turn,
-        reports.delivery,
-    )
+    url, folder, environ, slots, lease_s, retention_days, lake = json.loads(sys.stdin.buffer.read())
+    control, lake = database.connect(url), Path(lake) if lake else None
+    on_turn, on_delivery = partial(reports.send, "turn"), partial(reports.send, "delivery")
+    return WorkerConfig(control, Path(folder), environ, slots, lease_s, retention_days, lake, on_turn, on_delivery)
 
 
 if __name__ == "__main__":

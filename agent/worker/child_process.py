@@ -4,23 +4,23 @@ The child is started once the control database has a job: a service without agen
 ends when its parent ends, for whatever reason, and is restarted if it dies.
 
     parent                                         child (agent.worker.child_main)
-    ChildConfig as JSON, then EOF       -> stdin
+    configuration as JSON, then EOF     -> stdin
     WAKE, STOP_CLAIMING, EOF to end it  -> pipe
-    Reports, JSON lines                 <- stdout
+    reports, JSON lines                 <- stdout
 """
 
+import json
 import logging
 import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from agent.jobs import store
-from agent.worker import messages
-from agent.worker.messages import ChildConfig, DeliveryReport, TurnReport
 from agent.worker.threads import RETRY_S, WorkerConfig
 from warehouse.database_errors import is_temporary, reason_of
 
@@ -110,10 +110,7 @@ class ChildProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             pass_fds=(self._commands,),
-            env={
-                **os.environ,
-                "PYTHONPATH": path,
-            },  # our packages come before packages in the child's working directory
+            env={**os.environ, "PYTHONPATH": path},  # ours come before packages in the child's working directory
         ) as child:
             assert child.stdin is not None
             assert child.stdout is not None
@@ -125,28 +122,29 @@ class ChildProcess:
             LOG.error("the worker of agent jobs ended with status %d; restarting it", child.returncode)
 
     def _config_json(self) -> bytes:
-        """Return the child's configuration as JSON. It contains secrets, so it is sent to standard input only."""
+        """Return the child's configuration as JSON. It contains secrets, so it is sent to standard input only.
+
+        `json` escapes bytes of the environment that are not UTF-8, and msgspec refuses them.
+        """
         config = self._config
-        sent = ChildConfig(
-            database_url=config.control.url,
-            folder=str(config.folder),
-            environ=dict(config.environ),
-            slots=config.slots,
-            lease_s=config.lease_s,
-            retention_days=config.retention_days,
-            lake=str(config.lake) if config.lake else None,
-        )
-        return messages.encode(sent)
+        paths, lake = [config.control.url, str(config.folder)], str(config.lake) if config.lake else None
+        values = [*paths, dict(config.environ), config.slots, config.lease_s, config.retention_days, lake]
+        return json.dumps(values).encode()
 
     def _process_reports(self, lines: IO[bytes]) -> None:
         """Count and log the reports of the child, until the child closes its standard output."""
+        functions: dict[str, Callable[..., None]] = {
+            "turn": self._config.on_turn,
+            "delivery": self._config.on_delivery,
+            "log": _log,
+        }
         for line in lines:
-            report = messages.decode_report(line)
-            if isinstance(report, TurnReport):
-                self._config.on_turn(report.seconds, report.succeeded)
-            elif isinstance(report, DeliveryReport):
-                self._config.on_delivery(report.outcome)
-            else:
-                logger = logging.getLogger(report.name)
-                if logger.isEnabledFor(report.levelno):
-                    logger.handle(report.record())
+            name, arguments = json.loads(line)
+            functions[name](*arguments)
+
+
+def _log(record: dict[str, Any]) -> None:
+    """Log a record of the child, if its level is logged here."""
+    logger = logging.getLogger(record["name"])
+    if logger.isEnabledFor(record["levelno"]):
+        logger.handle(logging.makeLogRecord(record))

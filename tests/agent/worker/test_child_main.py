@@ -31,6 +31,24 @@ def engine(tmp_path: Path) -> Iterator[Pool]:
     engine.close()
 
 
+NOT_UTF8 = b"caf\xe9".decode(errors="surrogateescape")
+
+
+def test_log_record_arrives_with_its_traceback(engine: Pool, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Let the database lack a column, so that the child logs an error; the environment is not UTF-8."""
+    with engine.transaction() as connection:
+        connection.execute("ALTER TABLE webhook_deliveries RENAME COLUMN due_us TO lost")
+    store.create(engine, PROJECT, "Write a page", None, 1)
+    child = ChildProcess(WorkerConfig(engine, tmp_path / "jobs", {"NAME": NOT_UTF8}, 1, 15))
+    child.start()
+    text = "cannot send webhooks of agent jobs; retrying"
+    record = until(lambda: next((each for each in caplog.records if each.getMessage() == text), None))
+    child.close()
+    assert (record.name, record.levelname) == ("readership.agent", "ERROR")
+    assert str(record.exc_text).startswith("Traceback (most recent call last):")
+    assert record.__dict__["fields"] == {"traceback": record.exc_text}
+
+
 @pytest.mark.long
 def test_child_reports_its_turns_and_claims_none_after_the_command(engine: Pool, tmp_path: Path) -> None:
     turns: list[bool] = []
