@@ -62,32 +62,8 @@ class ProgramTimedOut(TurnFailed):
     """A program of the turn exceeded its time limit."""
 
 
-class SecretUnreadable(TurnFailed):
-    """A secret cannot be read. The message names the place of the secret, never its content."""
-
-
-class WorkspaceUnusable(TurnFailed):
-    """The job's folder cannot be written, or the agent's changes cannot be committed."""
-
-
-class GitFailed(TurnFailed):
-    """A git command failed for a reason without an error class of its own. The message quotes git."""
-
-
-class RepositoryUnreadable(TurnFailed):
-    """The repository does not exist, or the token lacks a right that the job needs."""
-
-
-class RefNotFound(TurnFailed):
-    """The repository has no branch of the configured name."""
-
-
 class PushRefused(TurnFailed):
     """The forge refused the branch. The message quotes the forge."""
-
-
-class PullRequestRefused(TurnFailed):
-    """The forge refused the pull request. The message quotes the forge."""
 
 
 class ForgeUnavailable(TurnFailed):

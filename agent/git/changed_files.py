@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 
-from agent.errors import WorkspaceUnusable
+from agent.errors import TurnFailed
 
 FILE_BYTES_MAX = 100 * 1024 * 1024
 """Maximum size of a committed file, in bytes; GitHub's limit: https://docs.github.com/en/repositories/working-with-files/managing-large-files"""
@@ -26,13 +26,13 @@ class ChangedFiles:
         """Check the names that end in the chunk.
 
         Raises:
-            WorkspaceUnusable: a limit is exceeded.
+            TurnFailed: a limit is exceeded.
         """
         *names, self._incomplete = (self._incomplete + chunk).split(b"\0")
         self._count += len(names)
         self._bytes += len(chunk)
         if self._count > CHANGED_MAX or self._bytes > CHANGED_NAMES_BYTES_MAX:
-            raise WorkspaceUnusable(
+            raise TurnFailed(
                 f"the agent changed more than {CHANGED_MAX} files, or files whose names have more than "
                 f"{CHANGED_NAMES_BYTES_MAX // 1024**2} MiB: too many to commit; is a folder missing in .gitignore?"
             )
@@ -45,7 +45,7 @@ class ChangedFiles:
         except OSError:
             return  # deleted, or its folder was replaced by a file: `git add` treats both as a deletion
         if size > FILE_BYTES_MAX:
-            raise WorkspaceUnusable(
+            raise TurnFailed(
                 f"{os.fsdecode(name)!r} in the work tree has {size / 1024**2:.0f} MiB: "
                 f"files over {FILE_BYTES_MAX // 1024**2} MiB are not committed"
             )

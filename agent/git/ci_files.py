@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent.errors import WorkspaceUnusable
+from agent.errors import TurnFailed
 from agent.git.commands import Git
 
 CI_FILES = (
@@ -27,7 +27,7 @@ def refuse(git: Git, tree: Path, new: str) -> None:
     """Check the changes from HEAD to the git tree `new`, whose files are in the folder `tree` and in the index.
 
     Raises:
-        WorkspaceUnusable: a file that configures CI was added, changed, moved or deleted.
+        TurnFailed: a file that configures CI was added, changed, moved or deleted.
     """
     links = _Names(tree)
     git.stream_local(links.add_links, "ls-files", "-z", "--stage")
@@ -53,10 +53,10 @@ class _Names:
                     self.targets.add(str(target.relative_to(root)))
 
     def check(self, chunk: bytes) -> None:
-        """Raise WorkspaceUnusable if a name in the chunk configures CI."""
+        """Raise TurnFailed if a name in the chunk configures CI."""
         for name in self._names(chunk):
             if _CI_PATH.search(name) or any(f"{name}/".startswith(f"{target}/") for target in self.targets):
-                raise WorkspaceUnusable(
+                raise TurnFailed(
                     f"the agent changed {name!r}, which configures CI and could run at the push: ask for a change "
                     "without it, or allow it with `readership project agent PROJECT --allow-ci`"
                 )

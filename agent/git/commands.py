@@ -8,15 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent import process, retry
-from agent.errors import (
-    ForgeUnavailable,
-    GitFailed,
-    ProgramTimedOut,
-    PushRefused,
-    RepositoryUnreadable,
-    TurnFailed,
-    WorkspaceUnusable,
-)
+from agent.errors import ForgeUnavailable, ProgramTimedOut, PushRefused, TurnFailed
 from agent.git.remote import Remote
 from agent.process import Stream
 
@@ -84,34 +76,34 @@ UNREACHABLE = (
 FAILURES: tuple[Failure, ...] = (
     (
         r"(?m)^(?:fatal|error): .*(?:[Oo]ut of memory|Cannot allocate memory)",
-        WorkspaceUnusable,
+        TurnFailed,
         f"git needs more than {MEMORY_BYTES // 1024**3} GiB of memory for this repository or work tree: {{details}}",
     ),
-    (r"No space left on device|[Dd]isk quota exceeded", WorkspaceUnusable, "the disk is full: {details}"),
-    (r"repository '[^']*' not found", RepositoryUnreadable, "{url} was not found (404): {hint}"),
+    (r"No space left on device|[Dd]isk quota exceeded", TurnFailed, "the disk is full: {details}"),
+    (r"repository '[^']*' not found", TurnFailed, "{url} was not found (404): {hint}"),
     (
         r"Authentication failed",
-        RepositoryUnreadable,
+        TurnFailed,
         "{host} does not accept the token (401): is it correct, and still valid?",
     ),
-    (r"could not read Password", GitFailed, "git could not read the token: {details}"),
+    (r"could not read Password", TurnFailed, "git could not read the token: {details}"),
     (
         r"askpass response",
-        RepositoryUnreadable,
+        TurnFailed,
         "{url} redirects to another host, and the token is not sent there: {details}",
     ),
-    (r"could not read Username", RepositoryUnreadable, "{url} requires a token (401), and the project has no token"),
+    (r"could not read Username", TurnFailed, "{url} requires a token (401), and the project has no token"),
     (
         r"returned error: 403",
-        RepositoryUnreadable,
+        TurnFailed,
         "{host} forbids it (403): the token needs permission to {permission}. {details}",
     ),
-    (r"returned error: 404", RepositoryUnreadable, "{url} was not found (404): {hint}"),
-    (r"not valid: is this a git repository", RepositoryUnreadable, "there is no git repository at {url}"),
-    (r"update url base from redirection", RepositoryUnreadable, "{url} redirects to another place: {details}"),
+    (r"returned error: 404", TurnFailed, "{url} was not found (404): {hint}"),
+    (r"not valid: is this a git repository", TurnFailed, "there is no git repository at {url}"),
+    (r"update url base from redirection", TurnFailed, "{url} redirects to another place: {details}"),
     (
         r"(?i)SSL certificate|server certificate|certificate verif",
-        RepositoryUnreadable,
+        TurnFailed,
         "the certificate of {host} is not trusted on this machine: {details}",
     ),
     (r"cannot lock ref|failed to update ref|reference already exists", ForgeUnavailable, "{host}: {details}"),
@@ -218,7 +210,7 @@ class Git:
         """Return the error for a command that failed: that of the first row of FAILURES that matches `text`."""
         name = self._name(argv)
         if status == NOT_FOUND_BY_SHELL:
-            return GitFailed(f"{argv[0]} is not installed on the machine of the worker")
+            return TurnFailed(f"{argv[0]} is not installed on the machine of the worker")
         has_token = self.remote is not None and self.remote.token is not None
         fields = {
             "url": self.remote.url if self.remote else "",
@@ -231,7 +223,7 @@ class Git:
             if re.search(pattern, text):
                 return error(reason.format_map(fields))
         cause = status if status > 0 else signal.Signals(-status).name
-        return GitFailed(f"{name} failed ({cause}): {fields['details']}")
+        return TurnFailed(f"{name} failed ({cause}): {fields['details']}")
 
 
 @dataclass(slots=True)
@@ -247,7 +239,7 @@ class _Output:
         """Add a chunk.
 
         Raises:
-            GitFailed: the standard output is too long.
+            TurnFailed: the standard output is too long.
         """
         if stream == "stderr":
             self.stderr += chunk
@@ -257,7 +249,7 @@ class _Output:
         else:
             self.stdout += chunk
             if len(self.stdout) > STDOUT_BYTES_MAX:
-                raise GitFailed(f"{self.name} printed more than {STDOUT_BYTES_MAX // 1024**2} MiB")
+                raise TurnFailed(f"{self.name} printed more than {STDOUT_BYTES_MAX // 1024**2} MiB")
 
 
 def _details(text: str) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from agent.errors import ForgeUnavailable, PushRefused, RefNotFound, WorkspaceUnusable
+from agent.errors import ForgeUnavailable, PushRefused, TurnFailed
 from agent.git import ci_files
 from agent.git.changed_files import ChangedFiles
 from agent.git.commands import ENVIRONMENT, Git, StepControl
@@ -202,9 +202,9 @@ def _make_folders(workspace: Workspace) -> None:
         for each in (workspace.folder, workspace.git, workspace.tree):
             each.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
-        raise WorkspaceUnusable(f"the job's folder cannot be created: {error.strerror}") from None
+        raise TurnFailed(f"the job's folder cannot be created: {error.strerror}") from None
     if workspace.tree.is_symlink():
-        raise WorkspaceUnusable("the work tree is a symbolic link")
+        raise TurnFailed("the work tree is a symbolic link")
 
 
 def _remote_refs(git: Git, remote: Remote, branch: str) -> dict[str, str]:
@@ -218,26 +218,26 @@ def _base_branch(remote: Remote, refs: dict[str, str]) -> str:
     """Return the short name of the base branch.
 
     Raises:
-        RefNotFound: the base is not a branch, which a pull request needs.
+        TurnFailed: the base is not a branch, which a pull request needs.
     """
     if f"refs/heads/{remote.base}" in refs:
         return remote.base
     if not refs:
-        raise RefNotFound(
+        raise TurnFailed(
             f"{remote.url} has no branch {remote.base!r}: the repository seems to be empty and needs a first commit"
         )
     if f"refs/tags/{remote.base}" in refs or COMMIT_ID.fullmatch(remote.base):
         kind = "commit" if COMMIT_ID.fullmatch(remote.base) else "tag"
-        raise RefNotFound(
+        raise TurnFailed(
             f"{remote.base!r} is a {kind}, and a pull request needs a base branch: set the ref to a branch"
         )
-    raise RefNotFound(f"{remote.url} has no branch {remote.base!r}")
+    raise TurnFailed(f"{remote.url} has no branch {remote.base!r}")
 
 
 def _disarm(workspace: Workspace, git: Git) -> None:
     """Remove nested git repositories, pipes, sockets and devices from the work tree before git reads it."""
     if workspace.tree.is_symlink() or not workspace.tree.is_dir():
-        raise WorkspaceUnusable("the work tree is gone")
+        raise TurnFailed("the work tree is gone")
     (workspace.git / "index.lock").unlink(missing_ok=True)  # left by a worker that was killed
     git.run_program("chmod", "-R", "u+rwX", "--", "tree", environ={})
     unwanted = ("(", "-iname", ".git", "-o", "!", "(", "-type", "f", "-o", "-type", "d", "-o", "-type", "l", ")", ")")
@@ -250,7 +250,7 @@ def _refuse_large_files(workspace: Workspace, git: Git) -> None:
     """Check the changed files before git reads them: a sparse file costs the agent nothing, but git hours to hash.
 
     Raises:
-        WorkspaceUnusable: a changed file is too large, or too many files were changed.
+        TurnFailed: a changed file is too large, or too many files were changed.
     """
     changed = ChangedFiles(os.fsencode(workspace.tree))
     git.stream_local(changed.add, "ls-files", "-z", "--others", "--modified", "--exclude-standard", "--deduplicate")

@@ -5,7 +5,6 @@ A reference to a secret is `env:NAME` or `file:/path`. The worker reads the secr
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict
 from urllib.parse import urlsplit
 
 import msgspec
@@ -73,26 +72,8 @@ class Configuration(msgspec.Struct, frozen=True):
     """Reference to the key that signs the webhook messages."""
 
 
-class Changes(TypedDict, total=False):
-    """New values of fields of a Configuration; an absent field keeps its value."""
-
-    repository: str
-    ref: str
-    forge: ForgeName
-    api_base: str
-    git_token: str
-    preset: str
-    command: tuple[str, ...]
-    model: str
-    model_base: str
-    model_key: str
-    time_limit_s: int
-    readable: tuple[str, ...]
-    is_sandboxed: bool
-    allow_ci: bool
-    publish_prompts: bool
-    webhook: str
-    webhook_secret: str
+Changes = Mapping[str, object]
+"""New values of fields of a Configuration; an absent field keeps its value."""
 
 
 def changed(configuration: Configuration, changes: Changes) -> Configuration:
@@ -108,7 +89,7 @@ def changed(configuration: Configuration, changes: Changes) -> Configuration:
     old_host, new_host = _network_location(configuration.repository), _network_location(new.repository)
     has_moved = bool(old_host) and old_host != new_host
     if has_moved:
-        new = msgspec.structs.replace(new, api_base=changes.get("api_base", ""))
+        new = msgspec.structs.replace(new, api_base=str(changes.get("api_base", "")))
     faults = [f"{name}: {requirement}" for name, is_valid, requirement in _checks(new) if not is_valid]
     for name, urls in _SENT_TO.items() if not faults else ():
         if name not in changes and getattr(configuration, name) and getattr(new, name):

@@ -5,7 +5,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent.errors import InvalidConfiguration, SecretUnreadable
+from agent.errors import InvalidConfiguration, TurnFailed
 
 SECRET_BYTES_MAX = 16 * 1024
 
@@ -27,14 +27,14 @@ def resolve(reference: str, environ: Mapping[str, str]) -> str:
 
     Raises:
         InvalidConfiguration: see `check`.
-        SecretUnreadable: the secret is missing or empty, has several lines, or its file is open to other users.
+        TurnFailed: the secret is missing or empty, has several lines, or its file is open to other users.
     """
     kind, _, place = check(reference).partition(":")
     secret = (environ.get(place, "") if kind == "env" else _read(reference, Path(place))).strip()
     if not secret:
-        raise SecretUnreadable(f"{reference} is {'not set or ' if kind == 'env' else ''}empty")
+        raise TurnFailed(f"{reference} is {'not set or ' if kind == 'env' else ''}empty")
     if not (secret.isascii() and secret.isprintable()):
-        raise SecretUnreadable(f"{reference} must be one line of printable ASCII characters")
+        raise TurnFailed(f"{reference} must be one line of printable ASCII characters")
     return secret
 
 
@@ -43,14 +43,12 @@ def _read(reference: str, path: Path) -> str:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise SecretUnreadable(f"{reference} is not a file")
+                raise TurnFailed(f"{reference} is not a file")
             if status.st_mode & (stat.S_IRWXO | stat.S_IWGRP):
-                raise SecretUnreadable(
-                    f"{reference} can be read or changed by other users of this machine: chmod 600 {path}"
-                )
+                raise TurnFailed(f"{reference} can be read or changed by other users of this machine: chmod 600 {path}")
             content = file.read(SECRET_BYTES_MAX + 1)
     except OSError as error:
-        raise SecretUnreadable(f"{reference} cannot be read: {error.strerror}") from None
+        raise TurnFailed(f"{reference} cannot be read: {error.strerror}") from None
     if len(content) > SECRET_BYTES_MAX:
-        raise SecretUnreadable(f"{reference} is longer than {SECRET_BYTES_MAX} bytes")
+        raise TurnFailed(f"{reference} is longer than {SECRET_BYTES_MAX} bytes")
     return content.decode(errors="replace")

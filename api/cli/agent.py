@@ -97,7 +97,7 @@ def _changes(options: Mapping[str, object]) -> Changes:
         changes = {"preset": COMMAND, **changes, "command": _words(str(changes["command"]))}
     if changes.get("preset", COMMAND) != COMMAND:
         changes.setdefault("command", ())
-    return msgspec.convert(changes, Changes)
+    return changes
 
 
 def _words(command: str) -> tuple[str, ...]:

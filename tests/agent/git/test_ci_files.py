@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import WorkspaceUnusable
+from agent.errors import TurnFailed
 from tests.agent.git_job import BRANCH, Job, job_of
 from tests.agent.servers.git_server import LINK, GitServer
 
@@ -42,7 +42,7 @@ def test_changed_ci_configuration_is_refused(job: Job, name: str) -> None:
     (job.tree / "README.md").write_text("honest")
     (job.tree / name).parent.mkdir(parents=True, exist_ok=True)
     (job.tree / name).write_text("on: push")
-    with pytest.raises(WorkspaceUnusable, match=REFUSED.format(repr(name))):
+    with pytest.raises(TurnFailed, match=REFUSED.format(repr(name))):
         job.commit()
 
 
@@ -50,7 +50,7 @@ def test_change_behind_a_symbolic_link_is_refused(job: Job) -> None:
     for name in ("ci/gitlab.yml", "ci/circle/new.yml"):
         before = job.check_out()
         (job.tree / name).write_text("evil")
-        with pytest.raises(WorkspaceUnusable, match=REFUSED.format(repr(name))):
+        with pytest.raises(TurnFailed, match=REFUSED.format(repr(name))):
             job.commit()
         assert before.follows_up is False
 
@@ -61,11 +61,11 @@ def test_folder_replaced_by_a_symbolic_link_is_refused(job: Job) -> None:
     (job.tree / "other").mkdir()
     (job.tree / "other/gitlab.yml").write_text("evil")
     (job.tree / "ci").symlink_to("other")
-    with pytest.raises(WorkspaceUnusable, match=REFUSED.format("'other/gitlab.yml'")):
+    with pytest.raises(TurnFailed, match=REFUSED.format("'other/gitlab.yml'")):
         job.commit()
     job.check_out()
     (job.tree / ".forgejo").symlink_to("src")
-    with pytest.raises(WorkspaceUnusable, match=REFUSED.format("'.forgejo'")):
+    with pytest.raises(TurnFailed, match=REFUSED.format("'.forgejo'")):
         job.commit()
     job.check_out()
     (job.tree / "github/workflows").mkdir(parents=True)
@@ -74,18 +74,18 @@ def test_folder_replaced_by_a_symbolic_link_is_refused(job: Job) -> None:
     (job.tree / ".github/CODEOWNERS").unlink()
     (job.tree / ".github").rmdir()
     (job.tree / ".github").symlink_to("github")
-    with pytest.raises(WorkspaceUnusable, match=REFUSED.format("'.github'")):
+    with pytest.raises(TurnFailed, match=REFUSED.format("'.github'")):
         job.commit()
 
 
 def test_deleted_and_moved_ci_configuration_is_refused(job: Job) -> None:
     (job.tree / ".github/workflows/test.yml").rename(job.tree / "test.yml")
-    with pytest.raises(WorkspaceUnusable, match=REFUSED.format("'.github/workflows/test.yml'")):
+    with pytest.raises(TurnFailed, match=REFUSED.format("'.github/workflows/test.yml'")):
         job.commit()
     job.check_out()
     (job.tree / "new.yml").write_text("evil")
     (job.tree / "new.yml").rename(job.tree / ".github/workflows/test.yml")
-    with pytest.raises(WorkspaceUnusable, match=REFUSED.format("'.github/workflows/test.yml'")):
+    with pytest.raises(TurnFailed, match=REFUSED.format("'.github/workflows/test.yml'")):
         job.commit()
 
 

@@ -5,15 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import (
-    ForgeUnavailable,
-    GitFailed,
-    ProgramTimedOut,
-    PushRefused,
-    RepositoryUnreadable,
-    TurnFailed,
-    WorkspaceUnusable,
-)
+from agent.errors import ForgeUnavailable, ProgramTimedOut, PushRefused, TurnFailed
 from agent.git.commands import Git
 from agent.git.remote import Remote
 
@@ -27,14 +19,14 @@ def git(folder: Path, log: list[str], limit_s: float = 60) -> Git:
 @pytest.mark.parametrize(
     ("message", "error", "reason"),
     [
-        ("fatal: Out of memory, malloc failed", WorkspaceUnusable, "git needs more than 2 GiB of memory"),
-        ("fatal: write error: No space left on device", WorkspaceUnusable, "the disk is full: write error"),
+        ("fatal: Out of memory, malloc failed", TurnFailed, "git needs more than 2 GiB of memory"),
+        ("fatal: write error: No space left on device", TurnFailed, "the disk is full: write error"),
         (
             "fatal: Authentication failed for 'https://git.example/'",
-            RepositoryUnreadable,
+            TurnFailed,
             "is it correct",
         ),
-        ("error: RPC failed; HTTP 403 The requested URL returned error: 403", RepositoryUnreadable, "forbids it"),
+        ("error: RPC failed; HTTP 403 The requested URL returned error: 403", TurnFailed, "forbids it"),
         ("error: RPC failed; HTTP 503 The requested URL returned error: 503", ForgeUnavailable, "could not be reached"),
         ("fatal: Could not resolve host: git.example", ForgeUnavailable, "git.example could not be reached"),
         (
@@ -42,8 +34,8 @@ def git(folder: Path, log: list[str], limit_s: float = 60) -> Git:
             PushRefused,
             "branch; .*declined",
         ),
-        ("fatal: SSL certificate problem: unable to get local issuer", RepositoryUnreadable, "is not trusted on this"),
-        ("a message of no known kind", GitFailed, r"sh failed \(9\): a message of no known kind"),
+        ("fatal: SSL certificate problem: unable to get local issuer", TurnFailed, "is not trusted on this"),
+        ("a message of no known kind", TurnFailed, r"sh failed \(9\): a message of no known kind"),
     ],
 )
 def test_message_decides_the_error(tmp_path: Path, message: str, error: type[TurnFailed], reason: str) -> None:

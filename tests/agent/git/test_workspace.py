@@ -6,15 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import (
-    ForgeUnavailable,
-    ProgramTimedOut,
-    PushRefused,
-    RefNotFound,
-    RepositoryUnreadable,
-    TurnFailed,
-    TurnStopped,
-)
+from agent.errors import ForgeUnavailable, ProgramTimedOut, PushRefused, TurnFailed, TurnStopped
 from tests.agent.git_job import BRANCH, TOKEN, job_of, site
 from tests.agent.servers.git_server import FILE, LINK, PROGRAM, SUBMODULE, GitServer, git
 
@@ -148,7 +140,7 @@ def test_public_repository_is_read_without_a_token(server: GitServer, tmp_path: 
     job = job_of(tmp_path / "job", url, None)
     job.check_out()
     (job.tree / "a").write_text("1")
-    with pytest.raises(RepositoryUnreadable, match="requires a token"):
+    with pytest.raises(TurnFailed, match="requires a token"):
         job.send()
 
 
@@ -218,15 +210,15 @@ def test_unreachable_forge_fails_the_turn(tmp_path: Path) -> None:
             "team/gone",
             TOKEN,
             "main",
-            RepositoryUnreadable,
+            TurnFailed,
             r"team/gone.git was not found \(404\): it was removed, or the token",
         ),
-        ("team/site", "a-wrong-token", "main", RepositoryUnreadable, r"does not accept the token \(401\)"),
-        ("team/site", None, "main", RepositoryUnreadable, r"requires a token \(401\), and the project has no token"),
-        ("team/site", TOKEN, "gone", RefNotFound, "has no branch 'gone'"),
-        ("team/site", TOKEN, "v1", RefNotFound, "'v1' is a tag, and a pull request needs a base branch"),
-        ("team/site", TOKEN, "1" * 40, RefNotFound, "is a commit, and a pull request needs a base branch"),
-        ("team/empty", TOKEN, "main", RefNotFound, "the repository seems to be empty and needs a first commit"),
+        ("team/site", "a-wrong-token", "main", TurnFailed, r"does not accept the token \(401\)"),
+        ("team/site", None, "main", TurnFailed, r"requires a token \(401\), and the project has no token"),
+        ("team/site", TOKEN, "gone", TurnFailed, "has no branch 'gone'"),
+        ("team/site", TOKEN, "v1", TurnFailed, "'v1' is a tag, and a pull request needs a base branch"),
+        ("team/site", TOKEN, "1" * 40, TurnFailed, "is a commit, and a pull request needs a base branch"),
+        ("team/empty", TOKEN, "main", TurnFailed, "the repository seems to be empty and needs a first commit"),
     ],
 )
 def test_failed_checkout_has_a_reason(
@@ -247,9 +239,7 @@ def test_push_with_a_read_only_token_names_the_missing_permission(server: GitSer
     job = job_of(tmp_path / "job", site(server), "read-token")
     job.check_out()
     (job.tree / "a").write_text("1")
-    with pytest.raises(
-        RepositoryUnreadable, match=r"forbids it \(403\): the token needs permission to push to the repo"
-    ):
+    with pytest.raises(TurnFailed, match=r"forbids it \(403\): the token needs permission to push to the repo"):
         job.send()
 
 

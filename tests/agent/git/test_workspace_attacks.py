@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import GitFailed, RepositoryUnreadable, WorkspaceUnusable
+from agent.errors import TurnFailed
 from agent.git import commands
 from agent.git.commands import Git
 from agent.git.remote import USERNAME
@@ -251,7 +251,7 @@ def test_work_tree_that_was_replaced_by_a_link_is_refused(job: Job, tmp_path: Pa
     job.tree.rename(tmp_path / "elsewhere")
     job.tree.symlink_to(tmp_path)
     for step in (job.commit, job.check_out):
-        with pytest.raises(WorkspaceUnusable):
+        with pytest.raises(TurnFailed):
             step()
     assert (tmp_path / "secret").read_bytes() == SECRET
 
@@ -283,7 +283,7 @@ def test_name_that_is_dot_git_on_another_system_fails_the_turn(job: Job) -> None
     for name in ("git~1", ".git ", ".git::$INDEX_ALLOCATION", ".g\u200cit", ".git."):
         (job.tree / name).mkdir()
         (job.tree / name / "config").write_text("x")
-        with pytest.raises(GitFailed, match="git add failed .*invalid path"):
+        with pytest.raises(TurnFailed, match="git add failed .*invalid path"):
             job.commit()
         shutil.rmtree(job.tree / name)
 
@@ -307,7 +307,7 @@ def test_pipes_and_sockets_are_not_committed(server: GitServer, job: Job) -> Non
 def test_huge_file_is_refused_before_it_is_read(job: Job) -> None:
     with (job.tree / "huge").open("wb") as file:
         file.truncate(2**40)
-    with pytest.raises(WorkspaceUnusable, match="'huge' in the work tree has 1048576 MiB: files over 100 MiB"):
+    with pytest.raises(TurnFailed, match="'huge' in the work tree has 1048576 MiB: files over 100 MiB"):
         job.commit()
 
 
@@ -317,7 +317,7 @@ def test_more_files_than_the_limit_of_a_commit_are_refused(job: Job) -> None:
         (job.tree / f"{folder}").mkdir()
         for file in range(1000):
             (job.tree / f"{folder}" / f"{file}").touch()
-    with pytest.raises(WorkspaceUnusable, match="changed more than 100000 files, or files whose names have more"):
+    with pytest.raises(TurnFailed, match="changed more than 100000 files, or files whose names have more"):
         job.commit()
 
 
@@ -329,7 +329,7 @@ def test_file_names_of_a_hostile_tree_are_not_collected_in_memory(job: Job) -> N
     for number in range(20_000):
         (job.tree / deep / f"{number:0240}").touch()
     tracemalloc.start()
-    with pytest.raises(WorkspaceUnusable, match="more than 32 MiB: too many to commit"):
+    with pytest.raises(TurnFailed, match="more than 32 MiB: too many to commit"):
         job.commit()
     peak_bytes = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -340,7 +340,7 @@ def test_file_that_makes_git_use_too_much_memory_fails_the_turn(job: Job) -> Non
     """Create a large .gitignore, which git reads as a whole; versions after 2.45 do not read one of this size."""
     with (job.tree / ".gitignore").open("wb") as file:
         file.truncate(commands.MEMORY_BYTES + 1024**3)
-    with pytest.raises(WorkspaceUnusable, match="git needs more than 2 GiB of memory|over 100 MiB are not committed"):
+    with pytest.raises(TurnFailed, match="git needs more than 2 GiB of memory|over 100 MiB are not committed"):
         job.commit()
 
 
@@ -352,7 +352,7 @@ def test_every_command_of_a_job_has_a_memory_limit(job: Job) -> None:
 
 def test_endless_output_of_a_program_fails_the_turn_without_filling_memory(job: Job) -> None:
     limited = Git(job.workspace.folder, None, time.monotonic() + 60, lambda: False, job.lines.append)
-    with pytest.raises(GitFailed, match="yes printed more than 1 MiB"):
+    with pytest.raises(TurnFailed, match="yes printed more than 1 MiB"):
         limited.run_program("yes", environ={})
     tracemalloc.start()
     limited.run_program("sh", "-c", "head -c 20000000 /dev/zero | tr '\\0' x >&2; echo fatal >&2", environ={})
@@ -425,7 +425,7 @@ def test_redirect_to_another_host_does_not_get_the_token(server: GitServer, tmp_
         server.redirects = {"/team/moved": f"{other.url}/team/site.git"}
         server.redirects_after_token = after_token
         job = job_of(tmp_path / "job", f"{server.url}/team/moved.git")
-        with pytest.raises(RepositoryUnreadable):
+        with pytest.raises(TurnFailed):
             job.check_out()
         assert {token for _, token in other.requests} == {""}
 
@@ -444,7 +444,7 @@ def test_token_in_a_response_is_not_in_the_log(server: GitServer, tmp_path: Path
     job = job_of(tmp_path / "job", site(server), "read-token")
     job.check_out()
     (job.tree / "a").write_text("1")
-    with pytest.raises(RepositoryUnreadable, match=r"Sent: Basic \[token\] and \[token\]") as raised:
+    with pytest.raises(TurnFailed, match=r"Sent: Basic \[token\] and \[token\]") as raised:
         job.send()
     text = str(raised.value) + "".join(job.lines)
     assert "read-token" not in text

@@ -261,7 +261,3 @@ def test_secret_that_the_sandbox_shows_is_refused_under_any_name(tmp_path: Path,
     name = path.replace("LINK", str(tmp_path / "link")).replace("READABLE", str(tmp_path / "readable"))
     with pytest.raises(InvalidConfiguration, match="model_key: must be a file that the coding agent cannot read"):
         changed(Configuration(REPOSITORY), {"model_key": f"file:{name}", "readable": (str(tmp_path / "readable"),)})
-
-
-def test_each_field_can_be_changed() -> None:
-    assert tuple(Changes.__annotations__) == Configuration.__struct_fields__

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import InvalidConfiguration, SecretUnreadable
+from agent.errors import InvalidConfiguration, TurnFailed
 from agent.jobs import secret_ref
 
 
@@ -33,24 +33,24 @@ def test_changed_file_is_read_again_at_the_next_use(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("environ", [{}, {"GIT_TOKEN": ""}, {"GIT_TOKEN": " \n"}])
 def test_missing_or_empty_variable_is_named(environ: dict[str, str]) -> None:
-    with pytest.raises(SecretUnreadable, match="env:GIT_TOKEN is not set or empty"):
+    with pytest.raises(TurnFailed, match="env:GIT_TOKEN is not set or empty"):
         secret_ref.resolve("env:GIT_TOKEN", environ)
 
 
 def test_empty_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SecretUnreadable, match="token is empty"):
+    with pytest.raises(TurnFailed, match="token is empty"):
         secret_ref.resolve(f"file:{file_of(tmp_path, b' ')}", {})
 
 
 def test_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SecretUnreadable, match="missing cannot be read: No such file"):
+    with pytest.raises(TurnFailed, match="missing cannot be read: No such file"):
         secret_ref.resolve(f"file:{tmp_path}/missing", {})
 
 
 @pytest.mark.parametrize("mode", [0o604, 0o644, 0o622, 0o606, 0o601])
 def test_file_that_other_users_can_read_or_change_is_refused(tmp_path: Path, mode: int) -> None:
     path = file_of(tmp_path, b"abc", mode)
-    with pytest.raises(SecretUnreadable, match=f"other users of this machine: chmod 600 {path}"):
+    with pytest.raises(TurnFailed, match=f"other users of this machine: chmod 600 {path}"):
         secret_ref.resolve(f"file:{path}", {})
 
 
@@ -70,18 +70,18 @@ def test_other_text_than_a_reference_is_refused_and_not_repeated(reference: str)
 
 @pytest.mark.parametrize("content", [b"two\nlines", b"nul\0", b"tab\tbed", "caf\u00e9".encode()])
 def test_secret_that_cannot_be_in_a_header_is_refused_and_not_repeated(tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(SecretUnreadable, match="must be one line of printable ASCII characters") as raised:
+    with pytest.raises(TurnFailed, match="must be one line of printable ASCII characters") as raised:
         secret_ref.resolve(f"file:{file_of(tmp_path, content)}", {})
     assert "lines" not in str(raised.value).replace("one line", "")
 
 
 def test_large_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SecretUnreadable, match="is longer than 16384 bytes"):
+    with pytest.raises(TurnFailed, match="is longer than 16384 bytes"):
         secret_ref.resolve(f"file:{file_of(tmp_path, b'x' * 20_000)}", {})
 
 
 def test_pipe_or_folder_is_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe", 0o600)
     for name in ("pipe", "."):
-        with pytest.raises(SecretUnreadable, match="is not a file|Is a directory"):
+        with pytest.raises(TurnFailed, match="is not a file|Is a directory"):
             secret_ref.resolve(f"file:{tmp_path}/{name}", {})
