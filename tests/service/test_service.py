@@ -120,26 +120,6 @@ def test_text_chosen_by_a_client_is_no_label_of_a_metric(service: Running, clien
     assert "PROPFIND" not in client.get("/metrics").text
 
 
-@pytest.mark.parametrize("sent_id", ["a", "0f8fad5b-d9cb-469f-a165-70867728950e", "A.b_c-9", 64 * "x"])
-def test_request_id_of_the_client_is_returned(service: Running, client: httpx.Client, sent_id: str) -> None:
-    unique_id = f"{sent_id[:40]}{secrets.token_hex(8)}"
-    for path, status in (("/healthz", 200), (f"{VIEWS}?limit=0", 400), ("/nowhere", 404)):
-        answer = client.get(path, headers={"X-Request-Id": sent_id})
-        assert (answer.status_code, answer.headers["x-request-id"]) == (status, sent_id)
-    assert problem(client.get("/nowhere", headers={"X-Request-Id": unique_id}), 404)["requestId"] == unique_id
-    assert logged(service, unique_id)["requestId"] == unique_id
-
-
-@pytest.mark.parametrize("sent_id", [None, "", 65 * "x", "a b", "a\tb", "a,b", 'a"b', "é", "<b>", "a/b", "{}"])
-def test_invalid_request_id_is_replaced(client: httpx.Client, sent_id: str | None) -> None:
-    headers = {} if sent_id is None else {"X-Request-Id": sent_id.encode("latin-1")}
-    answers = [client.get("/nowhere", headers=headers) for _ in range(3)]
-    new_ids = {answer.headers["x-request-id"] for answer in answers}
-    assert len(new_ids) == 3
-    assert all(re.fullmatch(r"[A-Za-z0-9._-]{1,64}", each) for each in new_ids)
-    assert {problem(answer, 404)["requestId"] for answer in answers} == new_ids
-
-
 @pytest.mark.parametrize(
     "path", ["/v1", "/v1/analytics", "/v1/analytics/site", "/v3/analytics/site/views", "/hits", "/%00"]
 )

@@ -87,20 +87,6 @@ def test_job_without_changes_has_no_pull_request(ready: Site) -> None:
     assert "no file was changed" in ready.log(id)
 
 
-def test_job_fails_with_the_error_output_of_its_coding_agent(ready: Site) -> None:
-    ready.configure(*command("sh", "-c", "echo half > half.md; echo 'no such model' >&2; exit 3"))
-    id = ready.create()
-    reason = ready.failed(id)
-    assert "status 3" in reason
-    assert "no such model" in reason
-    assert ready.pushed(id) == []
-
-
-def test_job_fails_at_the_time_limit_of_its_coding_agent(ready: Site) -> None:
-    ready.configure(*command("sh", "-c", "sleep 1000"), "--time-limit-s", "1")
-    assert "did not end within 1 s" in ready.failed(ready.create())
-
-
 def test_cancelled_job_stops_and_a_follow_up_continues_it(ready: Site) -> None:
     script = "cat > prompt.md; case $(cat prompt.md) in *Two) echo at work; sleep 1000;; esac"
     ready.configure(*command("sh", "-c", script))
@@ -114,27 +100,11 @@ def test_cancelled_job_stops_and_a_follow_up_continues_it(ready: Site) -> None:
     assert ready.pushed(id) == ["First", "One", "Three"]
 
 
-@pytest.mark.long
-def test_missing_repository_fails_the_job(ready: Site) -> None:
-    ready.configure("--repository", f"{ready.git.url}/team/gone.git")
-    assert "was not found (404)" in ready.failed(ready.create())
-
-
 def test_wrong_token_fails_the_job_and_is_not_in_its_log(ready: Site) -> None:
     ready.git.tokens.clear()
     reason = ready.failed(ready.create())
     assert "does not accept the token (401)" in reason
     assert SECRETS["GIT_TOKEN"] not in reason
-
-
-def test_missing_secret_fails_the_job_with_its_name(ready: Site) -> None:
-    ready.configure("--git-token", "env:NOT_SET")
-    assert "env:NOT_SET is not set or empty" in ready.failed(ready.create())
-
-
-def test_refused_push_fails_the_job_with_the_message_of_the_server(ready: Site) -> None:
-    ready.git.hook(REPOSITORY, "echo 'branches need a ticket' >&2; exit 1")
-    assert "branches need a ticket" in ready.failed(ready.create())
 
 
 def test_follow_up_without_changes_opens_the_pull_request_that_failed_before(ready: Site) -> None:
@@ -164,14 +134,6 @@ def test_project_without_a_token_fails_at_the_push(ready: Site) -> None:
     ready.git.public = True
     ready.configure("--git-token", "")
     assert "requires a token (401), and the project has no token" in ready.failed(ready.create())
-
-
-def test_coding_agent_without_a_sandbox_runs_in_the_work_tree(ready: Site) -> None:
-    ready.configure("--no-sandbox", *command("sh", "-c", "id -u > uid.md; pwd >> uid.md"))
-    id = ready.create()
-    ready.completed(id)
-    content = ready.git.read(REPOSITORY, f"readership/{id}")["uid.md"][1].decode().split()
-    assert content[1] == str(ready.running.data / "jobs" / id / "tree")
 
 
 def test_webhook_gets_a_message_when_a_job_ends(ready: Site) -> None:
@@ -249,17 +211,6 @@ def test_deleting_a_project_ends_its_coding_agent_and_removes_the_folder(ready: 
     assert "Traceback" not in ready.running.log.read_text()
 
 
-@pytest.mark.long
-def test_repeated_turn_starts_with_a_clean_work_tree(ready: Site) -> None:
-    ready.configure(*command("sh", "-c", "echo line >> README.md; " + ONCE.format("true")))
-    id = ready.create()
-    until(lambda: "  | at work" in ready.log(id), END_S)
-    assert ready.running.stop() == 0
-    ready.running.start()
-    ready.completed(id)
-    assert ready.git.read(REPOSITORY, f"readership/{id}")["README.md"][1] == b"A site\nline\n"
-
-
 def reset(ready: Site, *steps: str) -> None:
     """Reset the last turn to the state after these steps, as if its worker had died."""
     engine = database.connect(sqlite_url(ready.running.data / "control.sqlite"))
@@ -316,12 +267,6 @@ def test_sigterm_to_every_process_puts_the_turn_back(ready: Site) -> None:
     assert ready.running.stop() == 0
     ready.running.start()
     ready.completed(id)
-
-
-def test_unprintable_output_does_not_fail_the_job(ready: Site) -> None:
-    ready.configure(*command("sh", "-c", r"cat > page.md; printf 'a\0b \033[2J \355\240\275\n'"))
-    ready.completed(ready.create())
-    ready.completed(ready.create())
 
 
 @pytest.mark.installed

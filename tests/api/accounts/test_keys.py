@@ -102,13 +102,6 @@ def test_checksum_is_crc_32_in_base_62() -> None:
     assert is_well_formed(TOKEN)
 
 
-@settings(max_examples=500)
-@given(st.integers(0, len(TOKEN) - 1), st.characters(exclude_categories=["Cs"]))
-def test_checksum_detects_one_changed_character(place: int, character: str) -> None:
-    changed = TOKEN[:place] + character + TOKEN[place + 1 :]
-    assert is_well_formed(changed) == (changed == TOKEN)
-
-
 def test_checksum_detects_each_base_62_character_in_each_place() -> None:
     for place, right in enumerate(TOKEN):
         for wrong in set(BASE62) - {right}:
@@ -120,11 +113,6 @@ def test_checksum_detects_each_base_62_character_in_each_place() -> None:
 def test_checksum_detects_two_swapped_neighbours(place: int) -> None:
     swapped = TOKEN[:place] + TOKEN[place + 1] + TOKEN[place] + TOKEN[place + 2 :]
     assert is_well_formed(swapped) == (swapped == TOKEN)
-
-
-@pytest.mark.parametrize("length", range(len(TOKEN)))
-def test_truncated_token_is_not_well_formed(length: int) -> None:
-    assert not is_well_formed(TOKEN[:length])
 
 
 @pytest.mark.parametrize(
@@ -208,11 +196,6 @@ def test_error_message_does_not_show_the_token(engine: Pool) -> None:
         with pytest.raises(KeyNotFound) as raised:
             look_up()
         assert TOKEN[-20:] not in str(raised.value)
-
-
-def test_unknown_token_is_not_valid(engine: Pool) -> None:
-    new(engine)
-    assert not is_valid(engine, TOKEN)
 
 
 def test_expired_key_is_not_valid(engine: Pool) -> None:

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from tests.api.reports.client import CSV, NDJSON, PARQUET, problem, table
+from tests.api.reports.client import CSV, NDJSON, PARQUET, table
 
 Rows = list[tuple[str | None, int, int, int]]
 """A value with its views by people, AI agents and other bots."""
@@ -52,27 +52,6 @@ def test_table_has_every_value_in_each_format(hits: httpx.Client, by: str, kind:
     assert f"-{by}-until-" in response.headers["content-disposition"]
 
 
-def test_value_that_a_spreadsheet_would_compute_is_a_text_in_csv(hits: httpx.Client) -> None:
-    response = hits.get("breakdown?by=utmSource", headers={"Accept": CSV})
-    assert response.text == "utmSource,human,ai,bot,total\r\n,2,3,1,5\r\n'=1+1,1,0,0,1\r\n"
-    for kind, name in ((PARQUET, "utmSource"), (NDJSON, "value")):
-        expected = rows(BREAKDOWNS["utmSource"], name)
-        assert table(hits.get("breakdown?by=utmSource", headers={"Accept": kind})) == expected
-
-
-@pytest.mark.parametrize("limit", [1, 2, 3])
-@pytest.mark.parametrize("by", ["agent", "path"])
-def test_pages_have_each_value_once(hits: httpx.Client, by: str, limit: int) -> None:
-    read: list[object] = []
-    has_more = True
-    while has_more:
-        page = hits.get(f"breakdown?by={by}&limit={limit}&offset={len(read)}").json()
-        read, has_more = read + page["rows"], page["hasMore"]
-        assert len(page["rows"]) == limit or not has_more
-        assert page["totals"]["total"] == 6
-    assert read == rows(BREAKDOWNS[by])
-
-
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
@@ -107,12 +86,6 @@ def test_readers_whom_no_source_saw_have_no_count(beacon: httpx.Client, kind: st
     only_ai = beacon.get("breakdown?by=path&traffic=ai").json()
     assert only_ai["totals"] == {"human": 0, "ai": None, "bot": 0, "total": None}
     assert beacon.get("breakdown?by=path&traffic=human").json()["totals"] == {"human": 1, "ai": 0, "bot": 0, "total": 1}
-
-
-def test_missing_dimension_is_named_with_the_allowed_values(hits: httpx.Client) -> None:
-    (error,) = problem(hits.get("breakdown"), 400)["errors"]
-    assert error["parameter"] == "by"
-    assert "referrerHost" in error["detail"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """The export of page views: order, pages, range, media types and ETag, before and after the hits are loaded."""
 
-import csv
 import io
 import re
 import secrets
@@ -23,7 +22,6 @@ from tests.api.reports.client import (
     PARQUET,
     client_of,
     post,
-    problem,
     table,
 )
 from tests.processes.running import Running
@@ -141,17 +139,6 @@ def test_page_has_its_rows_and_the_totals_of_all_paths(
     assert report["hasMore"] is has_more
 
 
-@pytest.mark.parametrize("limit", [1, 7, 50, 130, 250])
-def test_pages_have_each_path_once(large: httpx.Client, limit: int) -> None:
-    read: list[Any] = []
-    has_more = True
-    while has_more:
-        page = get(large, f"limit={limit}&offset={len(read)}")
-        read, has_more = read + page["views"], page["hasMore"]
-        assert len(page["views"]) == limit or not has_more
-    assert read == RANKED
-
-
 EDGES = [
     ("/a", FIREFOX, "2025-02-28T23:59:59.999999Z"),
     ("/b", GPTBOT, "2025-03-01T00:00:00Z"),
@@ -207,72 +194,6 @@ def test_range_includes_its_start_and_excludes_its_end(edges: httpx.Client, quer
     assert (totals["ai"], totals["total"]) == (len(set(expected) & set("be")), len(expected))
 
 
-@pytest.mark.parametrize(
-    ("parameter", "value"),
-    [
-        *[
-            ("limit", value)
-            for value in ("0", "251", "-1", "", "ten", "1.0", "1e1", " 5", "5 ", "0x5", "\u0665", "1_0")
-        ],
-        *[("limit", value) for value in ("None", "9" * 5000)],
-        *[
-            ("offset", value)
-            for value in ("-1", "", "ten", "1.5", "-0.0", "+1", "1 ", "\u0665", "1_0", "Infinity", "NaN")
-        ],
-        *[("dateFrom", value) for value in ("", "yesterday", "2025-13-01", "2025-02-30", "2025-3-1", "01.03.2025")],
-        *[
-            ("dateFrom", value)
-            for value in (
-                "2025-03-01T25:00",
-                "2025-03-01T12:00:00 01:00",
-                "1740787200",
-                "\uff12\uff10\uff12\uff15-03-01",
-            )
-        ],
-        *[
-            ("dateTo", value)
-            for value in ("", "now", "2025-00-01", "0000-01-01", "10000-01-01", "2025-03-01T12:00:00Q")
-        ],
-        *[("dateTo", value) for value in ("9999-12-31T23:59:59-01:00", "0001-01-01T00:00:00+01:00", "2025-03-01\0")],
-        ("datefrom", "2025-03-01"),
-        ("date_from", "2025-03-01"),
-        ("page", "2"),
-        ("", ""),
-    ],
-)
-def test_invalid_or_unknown_parameter_is_a_fault(edges: httpx.Client, parameter: str, value: str) -> None:
-    response = edges.get("views", params={"dateFrom": "2025-01-01", "limit": "10", parameter: value})
-    assert [each["parameter"] for each in problem(response, 400)["errors"]] == [parameter]
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "dateFrom=2025-03-02&dateTo=2025-03-01",
-        "dateFrom=2025-03-01T00:00:00.000001Z&dateTo=2025-03-01",
-        "dateFrom=2025-03-01T00:00:00Z&dateTo=2025-03-01T00:30:00%2B01:00",
-    ],
-)
-def test_range_that_ends_before_its_start_is_a_fault(edges: httpx.Client, query: str) -> None:
-    errors = problem(edges.get(f"views?{query}"), 400)["errors"]
-    assert len(errors) == 1
-    assert errors[0]["parameter"] in ("dateFrom", "dateTo")
-
-
-@pytest.mark.parametrize("name", ["dateFrom", "dateTo", "limit", "offset"])
-def test_repeated_parameter_is_a_fault_even_with_equal_values(edges: httpx.Client, name: str) -> None:
-    value = "2025-03-01" if name.startswith("date") else "1"
-    errors = problem(edges.get(f"views?{name}={value}&{name}={value}"), 400)["errors"]
-    assert [each["parameter"] for each in errors] == [name]
-
-
-def test_error_has_all_faults(edges: httpx.Client) -> None:
-    query = "limit=0&offset=-1&dateFrom=x&dateTo=2025-02-30&colour=red&colour=blue"
-    errors = problem(edges.get(f"views?{query}"), 400)["errors"]
-    assert {each["parameter"] for each in errors} == {"limit", "offset", "dateFrom", "dateTo", "colour"}
-    assert all(each["detail"] for each in errors)
-
-
 def test_view_in_the_future_is_counted_from_its_time_on(site: httpx.Client) -> None:
     now = datetime.now(UTC)
     late, soon = now + timedelta(minutes=4), now + timedelta(seconds=2)
@@ -287,48 +208,6 @@ def test_view_in_the_future_is_counted_from_its_time_on(site: httpx.Client) -> N
     until(is_counted)
     assert paths(site, f"dateFrom={now.date()}") == "ns"
     assert paths(site, "dateFrom=9000-01-01") == ""
-
-
-@pytest.mark.parametrize(
-    ("accept", "kind"),
-    [
-        ("application/json", "application/json"),
-        ("*/*", "application/json"),
-        ("", "application/json"),
-        ("application/*", "application/json"),
-        ("text/*", CSV),
-        (CSV, CSV),
-        ("Text/CSV", CSV),
-        (PARQUET, PARQUET),
-        ("text/csv;q=0.5, application/json;q=0.4", CSV),
-        ("text/csv;q=0.4, application/json;q=0.5", "application/json"),
-        ("text/csv; q=0.001", CSV),
-        ("application/json;q=0.9, text/csv;q=0.95, application/vnd.apache.parquet;q=1.0", PARQUET),
-        ("text/html, */*;q=0.1", "application/json"),
-        ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "application/json"),
-        ("application/json;q=0, text/csv;q=0.1", CSV),
-        ("application/json;q=0.2, */*;q=0.5, text/csv;q=0.1", PARQUET),
-        ("*/*;q=0.1, text/csv;q=0.2", CSV),
-        ("text/csv;header=present", CSV),
-        (NDJSON, NDJSON),
-        ("application/x-ndjson, application/json;q=0.9", NDJSON),
-    ],
-)
-def test_response_has_the_preferred_media_type(edges: httpx.Client, accept: str, kind: str) -> None:
-    response = edges.get("views", headers={"Accept": accept})
-    assert (response.status_code, response.headers["content-type"].partition(";")[0]) == (200, kind)
-    assert "accept" in response.headers["vary"].lower()
-
-
-def test_accept_header_may_have_several_lines(edges: httpx.Client) -> None:
-    response = edges.get("views", headers=[("Accept", "text/html"), ("Accept", "text/csv")])
-    assert (response.status_code, response.headers["content-type"].partition(";")[0]) == (200, CSV)
-
-
-@pytest.mark.parametrize("accept", ["text/html", "image/png", "text/csv;q=0", "*/*;q=0", "application/xml, text/plain"])
-def test_unavailable_media_type_is_a_406(edges: httpx.Client, accept: str) -> None:
-    detail = problem(edges.get("views", headers={"Accept": accept}), 406)["detail"]
-    assert all(kind in detail for kind in ("application/json", CSV, PARQUET, NDJSON))
 
 
 @pytest.mark.parametrize("kind", [CSV, PARQUET, NDJSON])
@@ -348,18 +227,6 @@ def test_csv_and_parquet_are_limited_to_the_range(edges: httpx.Client) -> None:
     ]
     table = pq.read_table(io.BytesIO(edges.get(query, headers={"Accept": PARQUET}).content))
     assert table["path"].to_pylist() == ["/b", "/c"]
-
-
-def test_csv_and_parquet_without_views_are_empty_tables(site: httpx.Client) -> None:
-    assert site.get("views", headers={"Accept": CSV}).text.splitlines() == ["path,human,ai,total"]
-    table = pq.read_table(io.BytesIO(site.get("views", headers={"Accept": PARQUET}).content))
-    assert (table.num_rows, table.column_names) == (0, ["path", "human", "ai", "total"])
-
-
-def test_csv_quotes_commas_and_quotes_of_a_path(site: httpx.Client) -> None:
-    post(site, ("/a,b", FIREFOX), ("/it's", FIREFOX), ('/"quoted"', FIREFOX))
-    text = site.get("views", headers={"Accept": CSV}).text
-    assert [row["path"] for row in csv.DictReader(io.StringIO(text, newline=""))] == ["/%22quoted%22", "/a,b", "/it's"]
 
 
 @pytest.mark.parametrize("kind", ["application/json", CSV, PARQUET, NDJSON])

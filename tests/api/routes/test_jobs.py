@@ -1,29 +1,22 @@
 """Agent jobs over HTTP. No worker runs here: a job stays active."""
 
-import asyncio
 import json
-import sqlite3
 import ssl
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
-from starlette.requests import Request
 
 from agent.jobs import configuration, journal, queue, store
 from agent.jobs.configuration import Configuration
 from agent.jobs.queue import Outcome
 from api import settings
-from api.http import problems
-from api.logs import Outages
 from tests.processes.running import Running, new_job, new_key
-from tests.processes.waiting import each_alone
 from tests.stores import sql
 from tests.stores.outage import way_to
 from warehouse.control import database, projects
-from warehouse.database.pool import Pool, PoolError
+from warehouse.database.pool import Pool
 from warehouse.database.statements import Connection
 
 PROJECT = "jobs"
@@ -382,33 +375,3 @@ def test_unavailable_database_is_a_503_with_a_delay_and_nothing_is_stored(
             message = agent.post(f"/job/{id}/message", json={"prompt": "x"})
             assert (message.status_code, message.headers["ratelimit"]) == (200, '"message";r=99;t=3600')
         assert service.stop() == 0
-
-
-def test_database_without_a_free_connection_is_unavailable() -> None:
-    control = Pool("sqlite://", partial(sqlite3.connect, ":memory:"), connections_max=1, wait_s=0)
-    with control.connect(), pytest.raises(PoolError) as raised, control.connect():
-        pass
-    control.close()
-    request = Request({"type": "http", "state": {"request_id": "1", "outages": Outages(lambda *_: None)}})
-    response = asyncio.run(problems.handle(request, raised.value))
-    assert (response.status_code, response.headers["retry-after"]) == (503, "5")
-
-
-@pytest.mark.long
-def test_quota_is_shared_by_all_processes_and_survives_a_restart(
-    start: Callable[..., Running],
-) -> None:
-    service = start(processes=2, READERSHIP_JOBS_AT_ONCE="0")
-    new_job(service.data)
-
-    def status() -> int:
-        """Create a job over a new connection, and return the status."""
-        url = f"{service.url}/v2/agent/site/job"
-        return httpx.post(url, json={"prompt": "x"}, headers=service.auth, timeout=60, verify=NO_TLS).status_code
-
-    assert [status() for _ in each_alone(service) for _ in range(50)] == [201] * 100
-    assert [status() for _ in each_alone(service)] == [429] * 2
-    assert service.stop() == 0
-    service.processes = 1
-    service.start()
-    assert status() == 429
