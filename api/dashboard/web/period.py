@@ -27,6 +27,8 @@ KEYS = {"today": "D", "week": "W", "month": "M", "year": "Y"}
 CALENDAR = ("day", "week", "month", "year")
 """Names of the periods that contain the parameter `date`, which is today by default."""
 CUSTOM, DEFAULT, YEAR = "custom", "30d", "12mo"
+NEW, NEW_HOURS = "new", 48
+"""Name of the period since the first view, on which the pages of a site open in its first hours."""
 DAYS = {"today": 1, "7d": 7, "30d": 30, "90d": 90}
 """Numbers of days of the presets that end today."""
 MONTHS = 12
@@ -65,7 +67,7 @@ class Period:
 
     def step(self, direction: Literal[-1, 1]) -> dict[str, str] | None:
         """Return the parameters of the period directly before or after this one; None if there is none."""
-        if self.first is None or (direction > 0 and self.end is None):
+        if self.first is None or self.name == NEW or (direction > 0 and self.end is None):
             return None
         day = self.first - _DAY if direction < 0 else self.last + _DAY
         if not FIRST_DAY <= day <= LAST_DAY:
@@ -87,7 +89,7 @@ class Period:
         days: up to six days lie between the periods. The last 12 months are compared with the days 52 weeks before.
         """
         length = self.days
-        if self.first is None or length is None:
+        if self.first is None or length is None or self.name == NEW:
             return None
         if self.name in CALENDAR:
             length = (self.first - _calendar(self.name, self.first - _DAY)[0]).days
@@ -102,11 +104,18 @@ class Period:
         return replace(self, first=first, last=last, start=_midnight(first, self.zone), end=min(end, self.start))
 
 
-def parse(values: Mapping[str, str], zone: ZoneInfo, now: datetime, faults: list[str]) -> Period:
+def parse(
+    values: Mapping[str, str], zone: ZoneInfo, now: datetime, faults: list[str], first_view: datetime | None = None
+) -> Period:
     """Return the period of the query parameters `period`, `from`, `to` and `interval`.
 
-    An invalid value adds a sentence to `faults` and is replaced by the default.
+    An invalid value adds a sentence to `faults` and is replaced by the default. Without parameters, the period of a
+    site in its first NEW_HOURS begins with the hour of its first view.
     """
+    if first_view and not {"period", "from", "to"} & values.keys() and now - first_view < timedelta(hours=NEW_HOURS):
+        hour = first_view.astimezone(zone).replace(minute=0, second=0, microsecond=0)
+        new = Period(NEW, hour.date(), now.astimezone(zone).date(), zone, "hour", hour.astimezone(UTC), None)
+        return replace(new, interval=_interval(values, new, faults))
     today = now.astimezone(zone).date()
     name = values.get("period", CUSTOM if "from" in values or "to" in values else DEFAULT)
     days: tuple[date | None, date] | None = None
@@ -184,7 +193,15 @@ def _day(values: Mapping[str, str], name: str, default: date, faults: list[str])
 def _interval(values: Mapping[str, str], period: Period, faults: list[str]) -> str:
     name = values.get("interval")
     days = period.days
-    default = "month" if days is None or days > 366 + 31 else "week" if days > 184 else "day" if days > 2 else "hour"
+    default = (
+        "month"
+        if days is None or days > 366 + 31
+        else "week"
+        if days > 184
+        else "day"
+        if days > 2 and period.name != NEW
+        else "hour"
+    )
     if name is None:
         return default
     if name not in INTERVALS:

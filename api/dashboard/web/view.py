@@ -82,7 +82,7 @@ class View:
         """Sentences about invalid parameters. The page shows them, with the status 400."""
         self.values = visit.parameters
         self.zone = self._zone()
-        self.period: Period = periods.parse(self.values, self.zone, visit.now, self.faults)
+        self.period: Period = periods.parse(self.values, self.zone, visit.now, self.faults, self._first_view())
         self.filters = self._filters()
         self._fixed: frozenset[str] = frozenset()
 
@@ -193,6 +193,8 @@ class View:
     def period_name(self) -> str:
         """Return the name of the period, or its days: Last 30 days, or November 2026."""
         period, viewer = self.period, self.visit.locale
+        if period.name == periods.NEW:
+            return "Since the first view"
         if period.name in periods.PRESETS and "date" not in self.values:
             return periods.PRESETS[period.name]
         assert period.first is not None
@@ -217,6 +219,13 @@ class View:
     @property
     def _prefix(self) -> str:
         return self.visit.href("/").removesuffix("/")
+
+    def _first_view(self) -> datetime | None:
+        """Return the time of the first view; None on the page of errors, which are counted by days."""
+        if self.visit.request.url.path.removesuffix(".csv").endswith(ERRORS):
+            return None
+        sources = self.reports.source_coverage(self.snapshot, self.project.id).sources
+        return min((source.first_hit for source in sources), default=None)
 
     def _zone(self) -> ZoneInfo:
         name = self.values.get("zone")

@@ -37,6 +37,7 @@ FORMS: list[tuple[str, Values, int]] = [
     ("/projects/{project}/jobs", {"prompt": LONG}, 422),
     ("/projects/{project}/jobs/{job}", {"prompt": ""}, 422),
     ("/projects/{project}/share", {"name": ""}, 422),
+    ("/projects/{project}/share", {"name": "press", "pages": "no pages"}, 422),
 ]
 """Path of the page of each form, the values of its fields, of which the last one is wrong, and the status."""
 TESTED = {(path, name) for path, values, _ in FORMS for name in values} | {("/projects/{project}/keys", "scope")}

@@ -35,6 +35,28 @@ def test_presets_include_today(name: str, first: date | None, last: date, interv
     assert (chosen.first, chosen.last, chosen.interval, faults) == (first, last, interval, [])
 
 
+@pytest.mark.parametrize(
+    ("first_view", "values", "expected"),
+    [
+        (datetime(2026, 11, 22, 20, 10, tzinfo=UTC), {}, ("new", datetime(2026, 11, 22, 19, 30, tzinfo=UTC), "hour")),
+        (datetime(2026, 11, 20, 23, 31, tzinfo=UTC), {}, ("new", datetime(2026, 11, 20, 23, 30, tzinfo=UTC), "hour")),
+        (datetime(2026, 11, 20, 23, 31, tzinfo=UTC), {"interval": "day"}, ("new", None, "day")),
+        (datetime(2026, 11, 20, 23, 30, tzinfo=UTC), {}, ("30d", None, "day")),
+        (datetime(2026, 11, 22, 20, tzinfo=UTC), {"period": "7d"}, ("7d", None, "day")),
+        (datetime(2026, 11, 22, 20, tzinfo=UTC), {"from": "2026-11-22", "to": "2026-11-22"}, ("custom", None, "hour")),
+        (None, {}, ("30d", None, "day")),
+    ],
+    ids=str,
+)
+def test_new_site_opens_on_the_hours_since_its_first_view(
+    first_view: datetime | None, values: dict[str, str], expected: tuple[str, datetime | None, str]
+) -> None:
+    name, start, interval = expected
+    chosen = period.parse(values, ZoneInfo("Asia/Kolkata"), NOW, [], first_view)
+    assert (chosen.name, chosen.interval, start or chosen.start) == (name, interval, chosen.start)
+    assert name != "new" or (chosen.step(-1), chosen.step(1), chosen.previous(NOW)) == (None, None, None)
+
+
 def test_today_is_that_of_the_zone() -> None:
     chosen, _ = parse(BERLIN, period="today")
     assert (chosen.first, chosen.start, chosen.end) == (

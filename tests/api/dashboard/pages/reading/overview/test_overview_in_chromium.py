@@ -71,7 +71,7 @@ def test_click_on_a_row_is_a_filter_and_on_its_chip_ends_it(overview: Page, with
 
 @BOTH
 def test_period_is_chosen_from_its_menu(overview: Page, with_javascript: bool) -> None:
-    overview.locator("summary", has_text="Last 30 days").click()
+    overview.locator("summary", has_text="Since the first view").click()
     overview.get_by_role("link", name="Today").click()
     expect(overview.locator("summary", has_text="Today")).to_be_visible()
     overview.locator("summary", has_text="Today").click()

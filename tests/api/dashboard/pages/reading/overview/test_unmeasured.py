@@ -62,7 +62,7 @@ def test_ai_is_unknown_if_only_the_website_script_counts(dashboard: Dashboard, v
     body, headers = {"url": "https://script.example/a"}, {"Origin": "https://script.example", "User-Agent": FIREFOX}
     assert dashboard.client.post("/v1/analytics/script/hits", json=body, headers=headers).status_code == 202
 
-    page = page_of(viewer, "script")
+    page = page_of(viewer, "script", period="30d")
 
     assert totals(page) == {"People": "1", "AI": "Not set up", "Other bots": "Not set up", "Visits from AI": "0"}
     assert page.rows("Top pages") == [["/a", "1", UNKNOWN, "1"]]
