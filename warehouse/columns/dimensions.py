@@ -100,8 +100,13 @@ def _names(*aspects: Aspect) -> tuple[str, ...]:
 
 
 READER = _names(Aspect.READER)
-AGENT_KEY = ("agent", "operator", "purpose", "verification")
-"""Dimensions of a reader by which the smallest cubes of quarters do not count."""
+TOGETHER = (
+    ("source", "agent", "operator"),
+    ("browser", "os", "device"),
+    ("referrerHost", "utmSource"),
+    ("format", "status"),
+)
+"""Dimensions, by the names of the API, whose breakdowns one statement counts, because a page shows several of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ def page(
 
 def totals(statements: Statements, snapshot: Snapshot, scope: Scope) -> Counts:
     """Return the views of all paths."""
-    return Counts.of(statements.counts(snapshot, scope))
+    return Counts.of(statements.counts(snapshot, scope, "source"))
 
 
 def every(

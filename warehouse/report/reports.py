@@ -257,9 +257,9 @@ class Reports:
 
     def _ranked(self, snapshot: Snapshot, scope: Scope, by: str) -> pa.Table:
         """Return the rows of a breakdown: value, human, ai, bot and total."""
-        counts = self._statements.counts(snapshot, scope, by, order=f" ORDER BY human + ai DESC, {by} NULLS LAST")
-        total = pc.add(counts["human"], counts["ai"])
-        return counts.rename_columns({by: "value"}).append_column("total", total)
+        counts = self._statements.counts(snapshot, scope, by).rename_columns({by: "value"})
+        rows = counts.append_column("total", pc.add(counts["human"], counts["ai"]))
+        return rows.sort_by([("total", "descending"), ("value", "ascending")])
 
     def _buckets(self, snapshot: Snapshot, query: Query, interval: str, zone: ZoneInfo) -> list[Bucket]:
         start: datetime | None = query.start

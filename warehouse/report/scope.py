@@ -47,7 +47,7 @@ def _has_later(statements: Statements, snapshot: Snapshot, project: str, now: da
     latest = (row_groups.latest(file.path) for file in snapshot.files if file.partition >= today)
     if any(each is None or each >= now for each in latest):
         later = Scope(project, TimeRange(now, LAST), Filters())
-        if statements.counts(without_waiting(snapshot), later).num_rows:
+        if statements.counts(without_waiting(snapshot), later, "source").num_rows:
             return True
     return _is_hot_ahead(snapshot.hot, project, now)
 

@@ -11,8 +11,10 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from warehouse import encoding
+from warehouse.columns.dimensions import TOGETHER
 from warehouse.columns.sources import NAME, TRAFFIC
 from warehouse.errors import SlowReport, SpillFull
 from warehouse.plural import counted
@@ -32,7 +34,10 @@ SPILL_LIMIT = "8GiB"
 """Disk space of slow reports: 16 open exports of 2,000,000 paths of 200 characters."""
 VIEWS = ", ".join(f"coalesce(sum(views) FILTER (traffic = '{traffic}'), 0)::BIGINT AS {traffic}" for traffic in TRAFFIC)
 """SQL of the columns human, ai and bot, which add up cells with the columns `traffic` and `views`."""
-_COUNT = f"SELECT {{by}}{VIEWS} FROM {{cells}} GROUP BY ALL HAVING human > 0 OR ai > 0 OR bot > 0"
+_COUNT = f"""
+SELECT {{by}}, grouping_id({{by}}) AS absent, {VIEWS} FROM {{cells}} GROUP BY GROUPING SETS ({{sets}})
+HAVING human > 0 OR ai > 0 OR bot > 0
+"""
 _SHARED = f"""
 SELECT {", ".join(name for name in HOT_COLUMNS if name not in {"user_agent", "verified_by"})}, date FROM {{rows}}
 WHERE project_id = $project AND ts >= $start AND ts < $end {{of_path}} LIMIT {SHARED_ROWS_MAX + 1}
@@ -69,19 +74,28 @@ class Statements:
         self._alone = threading.Lock()
         self._failed = set[str | tuple[str, ...]]()  # projects whose last report needed more memory than SLOW_MEMORY
 
-    def counts(self, snapshot: Snapshot, scope: Scope, *by: str, order: str = "") -> pa.Table:
-        """Return the page views by some dimensions: these columns, human, ai and bot, without rows of zeros.
+    def counts(self, snapshot: Snapshot, scope: Scope, *by: str) -> pa.Table:
+        """Return the page views by one or more dimensions: these columns, human, ai and bot, without rows of zeros.
 
-        `source` is one of the names. `order` is the SQL of an ORDER BY.
+        `source` is one of the names. One statement counts dimensions that a page shows together, and all readers.
         """
+        together = [names for names in TOGETHER if len(by) == 1 and by[0] in names]
+        sets = [(name,) for name in together[0]] if together else [by]
+        columns = dict.fromkeys(chain(*sets))
+        traffic, of_all = scope.filters["traffic"], replace(scope, filters=scope.filters.but(traffic=None))
 
         def read() -> pa.Table:
-            columns = ["sources" if name == "source" else name for name in by]
-            chosen = cells.select(snapshot, self.rollups(snapshot), scope, dict.fromkeys([*columns, "traffic"]))
-            names = "".join(f"{NAME} AS source, " if name == "source" else f"{name}, " for name in by)
-            return self.fetch(snapshot, scope, chosen, _COUNT.format(by=names, cells=chosen.sql) + order)
+            names = ["sources" if name == "source" else name for name in columns]
+            chosen = cells.select(snapshot, self.rollups(snapshot), of_all, dict.fromkeys([*names, "traffic"]))
+            of_source = f"(SELECT *, {NAME} AS source FROM {chosen.sql})" if "source" in columns else chosen.sql
+            grouped = ", ".join(f"({', '.join(each)})" for each in sets)
+            sql = _COUNT.format(by=", ".join(columns), cells=of_source, sets=grouped)
+            return self.fetch(snapshot, of_all, chosen, sql)
 
-        return self.cached((scope, by, order, snapshot.rows_key), read)
+        rows = self.cached((of_all, *columns, snapshot.rows_key), read)
+        absent = sum(1 << number for number, name in enumerate(reversed(columns)) if name not in by)
+        rows = rows.filter(pc.field("absent") == absent).select([*by, *TRAFFIC])
+        return _of_readers(rows, traffic) if traffic else rows
 
     def fetch(
         self,
@@ -210,7 +224,9 @@ class Statements:
 
 def _connect_fast(spill: Path) -> duckdb.DuckDBPyConnection:
     database = engine.connect(spill)
-    database.execute("SET GLOBAL parquet_metadata_cache = true")  # the files are never changed
+    database.execute("SET GLOBAL parquet_metadata_cache = true")
+    # The files are never changed. With validation, a statement over 12 files takes 2 ms more.
+    database.execute("SET GLOBAL validate_external_file_cache = 'NO_VALIDATION'")
     return database
 
 
@@ -220,6 +236,15 @@ def _register(cursor: duckdb.DuckDBPyConnection, relations: Relations) -> None:
             cursor.execute(f"CREATE TEMP VIEW {name} AS FROM {relation}")
         else:
             cursor.register(name, relation)
+
+
+def _of_readers(rows: pa.Table, traffic: str) -> pa.Table:
+    """Return the rows of counts that a filter by traffic leaves: the other columns become zero."""
+    rows = rows.filter(pc.field(traffic) > 0)
+    for name in TRAFFIC:
+        if name != traffic:
+            rows = rows.set_column(rows.column_names.index(name), name, pa.repeat(0, len(rows)))
+    return rows
 
 
 def without_waiting(snapshot: Snapshot) -> Snapshot:

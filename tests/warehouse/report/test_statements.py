@@ -240,3 +240,13 @@ def test_exports_whose_clients_do_not_read_on_leave_memory_for_other_reports(
         exports.clear()
         assert next(begin(reports, 1)[0]).num_rows
         assert reports.warning is None
+
+
+def test_breakdowns_that_a_page_shows_together_are_one_statement(site: Site) -> None:
+    with closing(site.reports()) as reports:
+        snapshot = reports.take()
+        reports.breakdown(snapshot, replace(EVERYTHING, filters=Filters(traffic="ai")), "agent", 0, 10)
+        reports._statements.fast.close()
+        assert reports.breakdown(snapshot, EVERYTHING, "source", 0, 10).totals.ai > 0
+        with pytest.raises(duckdb.ConnectionException):
+            reports.breakdown(snapshot, EVERYTHING, "browser", 0, 10)
