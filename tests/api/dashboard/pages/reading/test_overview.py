@@ -127,11 +127,11 @@ def test_readers_that_a_filter_leaves_out_have_no_number(
     assert drawn == (selected - {"Other bots"} or selected)
 
 
-def test_tables_of_readers_that_a_filter_leaves_out_have_no_row(viewer: TestClient) -> None:
+def test_tables_of_readers_that_a_filter_leaves_out_are_not_shown(viewer: TestClient) -> None:
     page = page_of(viewer, operator="OpenAI")
-    assert page.text.count("People are not part of this filter.") == 5
-    assert not page.rows("Referrers")
-    assert "AI readers are not part of this filter." in page_of(viewer, traffic="human").text
+    assert page.rows("AI operators")
+    assert "Referrers" not in page.text.partition("Top pages")[2]
+    assert "AI operators" not in page_of(viewer, traffic="human").text.partition("Top pages")[2]
 
 
 @pytest.mark.parametrize(
