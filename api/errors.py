@@ -33,10 +33,6 @@ class InvalidPassword(AccountError):
     """A new password is too short or too long."""
 
 
-class InvalidRole(AccountError):
-    """There is no such role."""
-
-
 class UserExists(AccountError):
     """Another user has the name."""
 

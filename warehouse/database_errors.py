@@ -1,6 +1,9 @@
 """Causes of database errors of SQLite and PostgreSQL, which of them are temporary, and outages of the stores."""
 
+import logging
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 
 from warehouse.database.pool import PoolError
@@ -47,6 +50,9 @@ _POSTGRESQL_UNUSABLE = (
     "XX001",  # data_corrupted
     "XX002",  # index_corrupted
 )
+
+
+LOG = logging.getLogger("readership.control")
 
 
 class Cause(Enum):
@@ -122,6 +128,17 @@ def status_of(error: BaseException) -> str:
     orig = getattr(error, "orig", None) or error
     code = getattr(orig, "sqlite_errorname", None) or getattr(orig, "sqlstate", None) or type(error).__name__
     return f"{_STATUS[cause_of(error)]} ({code})"
+
+
+@contextmanager
+def best_effort(fault: str) -> Iterator[None]:
+    """Run the block. If the control database is read-only, full or locked, log the fault and go on."""
+    try:
+        yield
+    except PoolError as error:
+        if cause_of(error) is Cause.PROGRAM:
+            raise
+        LOG.warning("%s: %s", fault, reason_of(error))
 
 
 def _of_sqlite(error: sqlite3.Error) -> Cause:

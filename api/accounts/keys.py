@@ -6,7 +6,6 @@ recognise a key.
 """
 
 import hashlib
-import logging
 import secrets
 import string
 import time
@@ -20,8 +19,8 @@ from api.cache import Cache
 from api.errors import KeyExists, KeyNotFound
 from warehouse.control import audit, projects
 from warehouse.control.database import statements
-from warehouse.database.pool import Pool, PoolError
-from warehouse.database_errors import Cause, cause_of, reason_of
+from warehouse.database.pool import Pool
+from warehouse.database_errors import best_effort
 
 if TYPE_CHECKING:
     import asyncio
@@ -34,8 +33,6 @@ START_CHARACTERS = 4
 """Number of random characters that are stored and shown, after the prefix."""
 LAST_USE_EVERY_S = 60
 """Minimum time between two writes of a key's last-used time, in seconds."""
-
-LOG = logging.getLogger("readership.keys")
 
 Scope = Literal["read", "ingest", "write"]
 SCOPES: tuple[Scope, ...] = ("read", "ingest", "write")
@@ -237,13 +234,8 @@ class Keyring:
 
     def _store_last_use(self, key: Key, now_s: int) -> None:
         """Store the time of use. If the database is read-only, full or locked, the old time remains."""
-        try:
-            with self._control.transaction() as connection:
-                STATEMENTS.run(connection, "SET_LAST_USE", {"id": key.id, "now_s": now_s})
-        except PoolError as error:
-            if cause_of(error) is Cause.PROGRAM:
-                raise
-            LOG.warning("cannot store the last use of key %s: %s", key.id, reason_of(error))
+        with best_effort(f"cannot store the last use of key {key.id}"), self._control.transaction() as connection:
+            STATEMENTS.run(connection, "SET_LAST_USE", {"id": key.id, "now_s": now_s})
 
 
 def _checksum(secret: str) -> str:

@@ -4,22 +4,18 @@ A session ends 30 days after its last use, at sign-out, and with the epoch of it
 everywhere, when the password is set, and when the user is removed.
 """
 
-import logging
-
 from api.accounts import tokens, users
 from api.accounts.users import User
 from warehouse.control import audit
 from warehouse.control.audit import Action
 from warehouse.control.database import statements
-from warehouse.database.pool import Pool, PoolError
-from warehouse.database_errors import Cause, cause_of, reason_of
+from warehouse.database.pool import Pool
+from warehouse.database_errors import best_effort
 
 TTL_S = 30 * 86_400
 """Time from the last use of a session to its end, in seconds."""
 RENEW_EVERY_S = 3_600
 """Minimum time between two writes of a session's last use, in seconds."""
-
-LOG = logging.getLogger("readership.sessions")
 
 STATEMENTS = statements(__file__)
 
@@ -73,11 +69,6 @@ def end_all(control: Pool, user_id: str) -> None:
 def _renew(control: Pool, token: str, user_id: str, now_s: int) -> None:
     """Store the time of use. If the database is read-only, full or locked, the old time remains, and the page is
     shown."""
-    try:
-        with control.transaction() as connection:
-            STATEMENTS.run(connection, "RENEW", {"sha256": tokens.sha256(token), "now_s": now_s})
-            users.seen(connection, user_id, now_s)
-    except PoolError as error:
-        if cause_of(error) is Cause.PROGRAM:
-            raise
-        LOG.warning("cannot store the last use of a session of user %s: %s", user_id, reason_of(error))
+    with best_effort(f"cannot store the last use of a session of user {user_id}"), control.transaction() as connection:
+        STATEMENTS.run(connection, "RENEW", {"sha256": tokens.sha256(token), "now_s": now_s})
+        users.seen(connection, user_id, now_s)

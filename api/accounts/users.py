@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from api.accounts import passwords
-from api.errors import InvalidName, InvalidRole, LastOwner, UserExists, UserNotFound
+from api.errors import InvalidName, LastOwner, UserExists, UserNotFound
 from warehouse.control import audit
 from warehouse.control.audit import Failure
 from warehouse.control.database import statements
@@ -42,7 +42,7 @@ def create(control: Pool, name: str, role: Role, password: str | None, now_s: in
 
     Raises:
         InvalidPassword
-        InvalidName, InvalidRole, UserExists: see `create_with_hash`.
+        InvalidName, UserExists: see `create_with_hash`.
     """
     return create_with_hash(control, name, role, None if password is None else passwords.hashed(password), now_s)
 
@@ -53,12 +53,10 @@ def create_with_hash(
     """Create a user with the hash of a password: see `create`. `by`: see `who` of `audit.Entry`.
 
     Raises:
-        InvalidName, InvalidRole
+        InvalidName
         UserExists: another user has the name, in upper or lower case.
     """
     name = checked_name(name)
-    if role not in ROLES:
-        raise InvalidRole(f"a role is {' or '.join(ROLES)}, not {role!r}")
     user = User(secrets.token_hex(6), name, role, now_s, None, password_hash is not None)
     values = {
         "id": user.id,
@@ -160,11 +158,9 @@ def set_role(control: Pool, id: str, role: Role) -> None:
     """Change the role of a user. Sessions of the user have the new role from their next request.
 
     Raises:
-        UserNotFound, InvalidRole
+        UserNotFound
         LastOwner: the user is the only owner.
     """
-    if role not in ROLES:
-        raise InvalidRole(f"a role is {' or '.join(ROLES)}, not {role!r}")
     with control.transaction() as connection:
         if role != "owner":
             _require_other_owner(connection, id)

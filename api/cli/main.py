@@ -66,22 +66,17 @@ EXPECTED_ERRORS = (
 """Errors that an operator can act on: printed as one line, with exit status 1. Any other error is a bug, and prints its
 traceback."""
 
-_MESSAGES_WITH_PATH = {
-    errno.EACCES: "this user has no permission to open {path}",
-    errno.EEXIST: "{path} is a file, not a folder",
-    errno.EIO: "the disk cannot read or write {path}",
-    errno.EISDIR: "{path} is a folder, not a file",
-    errno.ENOENT: "there is no file {path}",
-    errno.ENOSPC: "the disk is full: {path} cannot be written",
-    errno.ENOTDIR: "{path} cannot be created: a part of its path is a file, not a folder",
-    errno.EPERM: "this user has no permission to change {path}",
-    errno.EROFS: "{path} is on a read-only file system",
-}
-_MESSAGES = {
+_CAUSES = {
+    errno.EACCES: "this user has no permission",
+    errno.EEXIST: "there is a file in place of a folder",
     errno.EIO: "the disk cannot be read or written",
     errno.EMFILE: "too many files are open; raise the limit with ulimit -n",
+    errno.ENOENT: "there is no such file",
     errno.ENOSPC: "the disk is full",
+    errno.ENOTDIR: "a part of the path is a file, not a folder",
+    errno.EPERM: "this user has no permission",
 }
+"""Causes in the words of this program. The words of the C library are shown for any other error."""
 _NUMBER = re.compile(r"\[errno -?[0-9]+\] ?", re.IGNORECASE)
 """Number of an error in the text that Python prints: "[Errno 2] No such file or directory: '/x'"."""
 DATA_HELP = "Data folder. [default: $READERSHIP_DATA, else ./data, or ./data-demo for demo]"
@@ -89,11 +84,9 @@ DATA_HELP = "Data folder. [default: $READERSHIP_DATA, else ./data, or ./data-dem
 
 def os_error_message(error: OSError) -> str:
     """Return the cause and the path of an error, without the error's number."""
-    if error.filename is not None and error.errno in _MESSAGES_WITH_PATH:
-        return _MESSAGES_WITH_PATH[error.errno].format(path=error.filename)
-    if error.errno in _MESSAGES:
-        return _MESSAGES[error.errno]
     text = _NUMBER.sub("", error.strerror or str(error))
+    if error.errno in _CAUSES and text == os.strerror(error.errno):  # a library may name the file in its text
+        text = _CAUSES[error.errno]
     return text if error.filename is None else f"{error.filename}: {text}"
 
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
@@ -46,12 +46,14 @@ def chosen_form(form: str | None) -> str:
     return form or ("table" if sys.stdout.isatty() else "json")
 
 
+def minute(instant_s: int | None) -> str:
+    """Return a time, in seconds since 1970, for a cell of a table; empty for None."""
+    return datetime.fromtimestamp(instant_s, UTC).strftime("%Y-%m-%d %H:%M") if instant_s else ""
+
+
 def show(result: Any, text: Any, form: str | None = None) -> None:
     """Print `text` if the format is `table`, else `result` as one line of JSON. `text` may be a table of Rich."""
-    if chosen_form(form) == "table":
-        OUT.print(text)
-    else:
-        click.echo(_JSON.encode(result))
+    show_rows([result], text, "ndjson" if chosen_form(form) == "json" else form)
 
 
 def show_rows(rows: Sequence[Any], text: Any, form: str | None) -> None:

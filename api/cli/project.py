@@ -1,7 +1,7 @@
 """The commands `project` and `key`: projects with their origins and source policies, and API keys."""
 
 import time
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 
 import click
 
@@ -12,7 +12,7 @@ from api.accounts.keys import Key, Scope
 from api.cli import agent, deletion
 from api.cli.options import policy_choices
 from api.cli.options.control_database import created, opened
-from api.cli.output import ERR, rows_format, show, show_rows, table
+from api.cli.output import ERR, minute, rows_format, show, show_rows, table
 from api.settings import Settings
 from ingest.errors import InvalidField
 from ingest.hits.url import normalize_filter
@@ -75,7 +75,7 @@ def set_origins(settings: Settings, id: str, origins: tuple[str, ...]) -> None:
 def list_projects(settings: Settings, form: str | None) -> None:
     """List all projects."""
     listed = projects.list_all(opened(settings))
-    rows = ((each.id, ", ".join(each.origins), _day(each.created_s)) for each in listed)
+    rows = ((each.id, ", ".join(each.origins), minute(each.created_s)) for each in listed)
     show_rows([_public(each) for each in listed], table(("project", "origins", "created"), rows), form)
 
 
@@ -233,17 +233,7 @@ def list_keys(settings: Settings, project_id: str | None, form: str | None) -> N
         projects.find(engine, project_id)
     listed = keys.list_all(engine, project_id)
     rows = (
-        (
-            each.id,
-            each.start,
-            each.project,
-            each.name,
-            each.scope,
-            _day(each.created_s),
-            _day(each.expires_s),
-            _day(each.last_used_s),
-            _state(each),
-        )
+        (each.id, each.start, each.project, each.name, each.scope, *map(minute, _times(each)), _state(each))
         for each in listed
     )
     columns = ("id", "starts with", "project", "name", "scope", "created", "expires", "last used", "state")
@@ -273,5 +263,5 @@ def _state(key: Key) -> str:
     return "valid" if key.is_valid(time.time()) else "expired"
 
 
-def _day(instant_s: int | None) -> str:
-    return datetime.fromtimestamp(instant_s, UTC).strftime("%Y-%m-%d %H:%M") if instant_s else ""
+def _times(key: Key) -> tuple[int | None, ...]:
+    return key.created_s, key.expires_s, key.last_used_s

@@ -4,6 +4,7 @@ import logging
 import socket
 import time
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import reduce
 from typing import Any
@@ -18,8 +19,7 @@ from api.server.service_lock import ServiceLock
 from api.settings import Settings
 from ingest.verification import address_lists
 from warehouse.control import database
-from warehouse.database.pool import PoolError
-from warehouse.database_errors import Cause, cause_of, reason_of
+from warehouse.database_errors import best_effort
 
 LOG = logging.getLogger("readership.service")
 PORT = 8000
@@ -76,16 +76,9 @@ def run(settings: Settings, listener: socket.socket, processes: int, lock: Servi
 
 def _log_first_owner_link(settings: Settings, url: str) -> None:
     """Log a link that creates the first owner, if no user exists. The level is `warning`: an operator must see it."""
-    control = database.connect(settings.database_url)
-    try:
+    token = None
+    with closing(database.connect(settings.database_url)) as control, best_effort("cannot create a link for an owner"):
         token = one_time_links.create_for_first_owner(control, int(time.time()))
-    except PoolError as error:
-        if cause_of(error) is Cause.PROGRAM:
-            raise
-        LOG.warning("cannot create a link for the first owner: %s", reason_of(error))
-        return
-    finally:
-        control.close()
     if token is not None:
         link = f"{settings.base_url or url}/welcome/{token}"
         LOG.warning("The dashboard has no user yet. Create the first owner within 30 minutes: %s", link)

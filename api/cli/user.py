@@ -5,14 +5,13 @@ A password is never an argument, because other users of the machine can see the 
 
 import sys
 import time
-from datetime import UTC, datetime
 
 import click
 
 from api.accounts import one_time_links, passwords, users
 from api.accounts.users import ROLES, Role, User
 from api.cli.options.control_database import created, opened
-from api.cli.output import ERR, rows_format, show, show_rows, table
+from api.cli.output import ERR, minute, rows_format, show, show_rows, table
 from api.server import service_url
 from api.settings import Settings
 from warehouse.database.pool import Pool
@@ -60,7 +59,7 @@ def list_users(settings: Settings, form: str | None) -> None:
     """List all users."""
     listed = users.list_all(opened(settings))
     rows = (
-        (each.name, each.role, _time(each.created_s), _time(each.last_seen_s), "yes" if each.has_password else "no")
+        (each.name, each.role, minute(each.created_s), minute(each.last_seen_s), "yes" if each.has_password else "no")
         for each in listed
     )
     show_rows(listed, table(("name", "role", "created", "last seen", "password"), rows), form)
@@ -126,7 +125,3 @@ def _print_link(settings: Settings, control: Pool, user: User, change: str) -> N
     where = "this link" if base_url else "this path, at the URL of the service,"
     ERR.print(f"user {user.name} {change}; {where} sets the password, once, within 30 minutes:", markup=False)
     click.echo(f"{base_url or ''}{path}")
-
-
-def _time(instant_s: int | None) -> str:
-    return datetime.fromtimestamp(instant_s, UTC).strftime("%Y-%m-%d %H:%M") if instant_s else ""

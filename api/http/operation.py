@@ -11,11 +11,14 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from api.http.headers import IDEMPOTENCY_KEY_CHARACTERS_MAX
-from api.http.parameters import LIMIT_DEFAULT, LIMIT_MAX
 
 Method = Literal["GET", "POST", "OPTIONS"]
 JSON, NDJSON, TEXT = "application/json", "application/x-ndjson", "text/plain"
 CSV, PARQUET = "text/csv", "application/vnd.apache.parquet"
+LIMIT_DEFAULT, LIMIT_MAX = 50, 250
+"""Numbers of items on a page."""
+OFFSET_MAX = 2**31
+"""Maximum offset of prompts and of log entries, which the database has to skip."""
 ADDRESS = "http://127.0.0.1:8000"
 """Address in the samples. The HTML page shows the service's own address instead."""
 

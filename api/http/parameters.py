@@ -1,30 +1,20 @@
-"""Query parameters: their parser, and the parameters of the list of jobs, a job's prompts and its log.
+"""The parser of query parameters. An error names every invalid parameter of the request."""
 
-An error names every invalid parameter of the request.
-"""
-
-import base64
 import difflib
 import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any
 
 from starlette.requests import Request
 
-from agent.errors import JobNotFound
-from agent.jobs.job import Status, check_id
-from agent.jobs.journal import PAGE_ENTRIES
-from agent.jobs.store import Position
+from api.http.operation import Parameter
 from api.http.problems import Fault, Problem
 from warehouse.query.time_range import LAST
 
 PARAMETERS_MAX = 32
 """Maximum number of parameters of a query: all filters at once, with a range, a page and the moment."""
-LIMIT_DEFAULT, LIMIT_MAX = 50, 250
-OFFSET_MAX = 2**31
-"""Maximum offset of prompts and of log entries, which the database has to skip."""
 SHOWN_CHARACTERS = 40
 """Number of characters of an invalid value that an error shows."""
 _TIME = re.compile(
@@ -88,6 +78,15 @@ class Values:
         self.add_fault(name, f"must be one of {', '.join(allowed)}, not {shown(text)}")
         return None
 
+    def parsed(self, parameter: Parameter) -> Any:
+        """Return the value of a parameter by its schema: one of a closed set, an integer or a text; or its default."""
+        name, schema = parameter.name, parameter.schema
+        if "enum" in schema:
+            return self.choice(name, schema["enum"]) or schema.get("default")
+        if schema.get("type") == "integer":
+            return self.integer(name, schema.get("default", 0), schema["minimum"], schema.get("maximum"))
+        return self.texts.get(name, schema.get("default"))
+
     def time(self, name: str) -> datetime | None:
         """Return a time in UTC: midnight for a date."""
         text = self.texts.get(name)
@@ -118,66 +117,16 @@ def single(request: Request, known: Sequence[str]) -> dict[str, str]:
     return values.texts
 
 
-class JobsQuery(NamedTuple):
-    """Parameters of the list of jobs. `status` is None for any status, and `after` for the first page."""
-
-    status: Status | None
-    limit: int
-    after: Position | None
-
-
-def jobs_query(request: Request) -> JobsQuery:
-    """Return the parameters of the list of jobs.
+def parsed(request: Request, known: Sequence[Parameter]) -> list[Any]:
+    """Return the values of the parameters, each parsed by its schema: see `Values.parsed`.
 
     Raises:
         Problem: `invalid-parameter`.
     """
-    values = Values(request, ("status", "limit", "cursor"))
-    limit = values.integer("limit", LIMIT_DEFAULT, 1, LIMIT_MAX)
-    status = values.choice("status", tuple(Status))
-    after = _position(values)
+    values = Values(request, [each.name for each in known])
+    result = [values.parsed(each) for each in known]
     values.require_valid()
-    return JobsQuery(Status(status) if status else None, limit, after)
-
-
-def cursor(position: Position) -> str:
-    """Return the cursor of the page that begins after a position."""
-    return base64.urlsafe_b64encode(f"{position.created_us} {position.id}".encode()).decode().rstrip("=")
-
-
-def _position(values: Values) -> Position | None:
-    text = values.texts.get("cursor")
-    if text is None:
-        return None
-    try:
-        created_us, id = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode().split(" ")
-        position = Position(int(created_us), check_id(id))
-        if cursor(position) == text and 0 <= position.created_us < 2**63:
-            return position
-    except (ValueError, JobNotFound):
-        pass
-    values.add_fault("cursor", f"must be the `nextCursor` of an earlier page, not {shown(text)}")
-    return None
-
-
-class LogQuery(NamedTuple):
-    """Parameters of a job's log, or of its prompts."""
-
-    limit: int
-    offset: int
-
-
-def log_query(request: Request, limit_max: int = PAGE_ENTRIES) -> LogQuery:
-    """Return the parameters of a job's log, or of its prompts.
-
-    Raises:
-        Problem: `invalid-parameter`.
-    """
-    values = Values(request, ("limit", "offset"))
-    limit = values.integer("limit", limit_max, 1, limit_max)
-    offset = values.integer("offset", 0, 0, OFFSET_MAX)
-    values.require_valid()
-    return LogQuery(limit, offset)
+    return result
 
 
 def _unknown(name: str, known: Sequence[str]) -> Fault:

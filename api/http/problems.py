@@ -110,25 +110,13 @@ def pointer(*names: str | int) -> str:
     return "".join("/" + str(name).replace("~", "~0").replace("/", "~1") for name in names)
 
 
-def _from_invalid_body(error: Exception) -> Problem:
-    return Problem("invalid-body", str(error))
-
-
 def _from_invalid_field(error: ingest.InvalidField) -> Problem:
     fault = Fault(error.reason, pointer=pointer(error.field))
     return Problem("invalid-body", str(error), [fault])
 
 
-def _from_invalid_moment(error: warehouse.InvalidMoment) -> Problem:
-    return Problem("invalid-parameter", f"asOf: {error}", [Fault(str(error), parameter="asOf")])
-
-
-def _from_too_many_buckets(error: warehouse.TooManyBuckets) -> Problem:
-    return Problem("invalid-parameter", str(error), [Fault(str(error), parameter="interval")])
-
-
-def _from_overload(error: ingest.Overloaded) -> Problem:
-    return Problem("overloaded", str(error), headers={"Retry-After": str(error.retry_after_s)})
+def _from_invalid_parameter(name: str) -> Callable[[Exception], Problem]:
+    return lambda error: Problem("invalid-parameter", f"{name}: {error}", [Fault(str(error), parameter=name)])
 
 
 def _from_database_error(error: PoolError | sqlite3.Error | ServerError) -> Problem:
@@ -160,8 +148,8 @@ def refusal_of(error: Exception) -> str | None:
     return OUT_OF_MEMORY if warehouse.is_out_of_memory(error) else None
 
 
-def _unavailable(detail: str) -> Problem:
-    return Problem("overloaded", detail, headers={"Retry-After": str(RETRY_AFTER_S)})
+def _unavailable(detail: str, retry_after_s: int = RETRY_AFTER_S) -> Problem:
+    return Problem("overloaded", detail, headers={"Retry-After": str(retry_after_s)})
 
 
 def _from_http_exception(error: HTTPException) -> Problem:
@@ -175,34 +163,35 @@ def _from_http_exception(error: HTTPException) -> Problem:
     )
 
 
-TABLE: dict[type[Exception], Callable[[Any], Problem]] = {
+TABLE: dict[type[Exception], str | Callable[[Any], Problem]] = {
     Problem: lambda error: error,
-    ingest.InvalidBody: _from_invalid_body,
+    ingest.InvalidBody: "invalid-body",
     ingest.InvalidField: _from_invalid_field,
-    ingest.BodyTooLarge: lambda error: Problem("body-too-large", str(error)),
-    ingest.IdempotencyMismatch: lambda error: Problem("idempotency-mismatch", str(error)),
-    ingest.Overloaded: _from_overload,
+    ingest.BodyTooLarge: "body-too-large",
+    ingest.IdempotencyMismatch: "idempotency-mismatch",
+    ingest.Overloaded: lambda error: _unavailable(str(error), error.retry_after_s),
     PoolError: _from_database_error,  # of the control database
     sqlite3.Error: _from_database_error,
     ServerError: _from_database_error,  # of a hot log in PostgreSQL
-    warehouse.DataIncomplete: lambda error: Problem("data-incomplete", str(error)),
+    warehouse.DataIncomplete: "data-incomplete",
     warehouse.LakeUnreachable: _from_other_error,
     warehouse.SpillFull: _from_other_error,
-    warehouse.InvalidMoment: _from_invalid_moment,
-    warehouse.TooManyBuckets: _from_too_many_buckets,
+    warehouse.InvalidMoment: _from_invalid_parameter("asOf"),
+    warehouse.TooManyBuckets: _from_invalid_parameter("interval"),
     warehouse.MomentExpired: lambda error: Problem(
         "moment-expired", f"{error}; start again with the first page, without asOf"
     ),
-    warehouse.ProjectNotFound: lambda error: Problem("not-found", str(error)),
-    agent.JobNotFound: lambda error: Problem("not-found", str(error)),
-    agent.NotConfigured: lambda error: Problem("not-configured", str(error)),
-    agent.JobArchived: lambda error: Problem("job-archived", str(error)),
-    agent.JobStillActive: lambda error: Problem("job-not-idle", str(error)),
-    agent.JobNotActive: lambda error: Problem("job-not-active", str(error)),
-    agent.IdempotencyMismatch: lambda error: Problem("idempotency-mismatch", str(error)),
+    warehouse.ProjectNotFound: "not-found",
+    agent.JobNotFound: "not-found",
+    agent.NotConfigured: "not-configured",
+    agent.JobArchived: "job-archived",
+    agent.JobStillActive: "job-not-idle",
+    agent.JobNotActive: "job-not-active",
+    agent.IdempotencyMismatch: "idempotency-mismatch",
     HTTPException: _from_http_exception,
     Exception: _from_other_error,
 }
+"""Kind of the problem of an error, or the function that returns the problem."""
 
 
 async def handle(request: Request, error: Exception) -> Response:
@@ -216,7 +205,7 @@ async def handle(request: Request, error: Exception) -> Response:
 def of(request: Request, error: Exception) -> Problem:
     """Return the problem of an exception of TABLE, for the response and the access log. A database error is logged."""
     convert = next(TABLE[kind] for kind in type(error).__mro__ if kind in TABLE)
-    problem = convert(error)
+    problem = Problem(convert, str(error)) if isinstance(convert, str) else convert(error)
     if convert is _from_database_error:
         _log(request, error, problem)
     request.state.problem = problem

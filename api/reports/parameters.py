@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo, available_timezones
 from starlette.requests import Request
 
 from api.http.cors import AS_OF
-from api.http.operation import IF_NONE_MATCH, Json, Parameter, paging
-from api.http.parameters import LIMIT_DEFAULT, Values, shown
+from api.http.operation import IF_NONE_MATCH, LIMIT_DEFAULT, Json, Parameter, paging
+from api.http.parameters import Values, shown
 from ingest.classification import agents
 from ingest.errors import InvalidField
 from ingest.hits.url import PATH_CHARACTERS_MAX, UNSTORABLE, normalize_filter
@@ -156,11 +156,9 @@ def _value(values: Values, parameter: Parameter) -> Any:
         return _zone(values, "UTC" if text is None else text)
     if text is None:
         return schema.get("default")
-    if "enum" in schema:
-        return values.choice(name, schema["enum"])
-    if schema.get("type") == "integer":
-        number = values.integer(name, schema.get("default", 0), schema["minimum"], schema.get("maximum"))
-        return str(number) if name in FILTERS else number
+    if "enum" in schema or schema.get("type") == "integer":
+        value = values.parsed(parameter)
+        return str(value) if name in FILTERS and isinstance(value, int) else value
     if schema in (_TIME, _DAY):
         return _instant(values, name, is_day=schema is _DAY)
     return {"path": _path, "asOf": _moment}.get(name, _text)(values, name, text)

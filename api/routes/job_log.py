@@ -10,7 +10,7 @@ from starlette.responses import Response
 from agent.jobs import job_json, journal, store
 from api.http import parameters
 from api.http.negotiation import accepted
-from api.http.operation import JSON, NDJSON, TEXT, HasMore, Operation, Success, paging
+from api.http.operation import JSON, NDJSON, OFFSET_MAX, TEXT, HasMore, Operation, Success, paging
 from api.routes import jobs
 from api.state import state_of
 
@@ -39,13 +39,13 @@ class LogPage(msgspec.Struct, frozen=True, rename="camel"):
 async def read(request: Request) -> Response:
     """Respond to GET /v2/agent/{projectId}/job/{id}/log."""
     project, engine = await jobs.authorise(request, "read"), state_of(request).control
-    query = parameters.log_query(request)
+    limit, offset = parameters.parsed(request, _PAGE)
     media_type = accepted(request, (TEXT, NDJSON, JSON), "the log")
     job = await run_in_threadpool(store.find, engine, project, jobs.job_id(request))
-    page = await run_in_threadpool(journal.read, engine, job.id, query.limit, query.offset)
+    page = await run_in_threadpool(journal.read, engine, job.id, limit, offset)
     entries = [LogEntry(job_json.timestamp(each.at_us), each.turn, each.kind, each.text) for each in page.entries]
     headers = {**await jobs.all_quota_headers(request, project), "Vary": "Accept, Authorization"}
-    next_page = f"?limit={query.limit}&offset={query.offset + query.limit}" if page.has_more else None
+    next_page = f"?limit={limit}&offset={offset + limit}" if page.has_more else None
     if next_page is not None:
         headers["Link"] = f'<{next_page}>; rel="next"'
     content_type = f"{TEXT}; charset=utf-8" if media_type == TEXT else media_type
@@ -70,6 +70,7 @@ def _text(entry: LogEntry) -> str:
     return f"{entry.at} turn {entry.turn} {entry.kind}: {text}\n"
 
 
+_PAGE = paging("Entries", journal.PAGE_ENTRIES, journal.PAGE_ENTRIES, maximum=OFFSET_MAX)
 OPERATIONS = (
     Operation(
         "getLog",
@@ -77,7 +78,7 @@ OPERATIONS = (
         f"{jobs.PATH}/{{id}}/log",
         read,
         "Jobs",
-        parameters=paging("Entries", journal.PAGE_ENTRIES, journal.PAGE_ENTRIES, maximum=parameters.OFFSET_MAX),
+        parameters=_PAGE,
         responses=(
             Success(200, "A page of the log.", {TEXT: str, NDJSON: str, JSON: LogPage}, (*jobs.QUOTA_HEADERS, "Link")),
         ),

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from agent.jobs import job_json, journal, store
 from agent.jobs.journal import Turn
 from api.http import parameters
-from api.http.operation import JSON, HasMore, Operation, Success, paging
+from api.http.operation import JSON, OFFSET_MAX, HasMore, Operation, Success, paging
 from api.routes import jobs
 from api.state import state_of
 
@@ -41,10 +41,10 @@ class PromptList(msgspec.Struct, frozen=True, rename="camel"):
 async def list_all(request: Request) -> Response:
     """Respond to GET /v2/agent/{projectId}/job/{id}/prompts."""
     project, engine = await jobs.authorise(request, "read"), state_of(request).control
-    query = parameters.log_query(request, PROMPTS_MAX)
+    limit, offset = parameters.parsed(request, _PAGE)
     job = await run_in_threadpool(store.find, engine, project, jobs.job_id(request))
-    turns = await run_in_threadpool(journal.turns, engine, job.id, query.limit + 1, query.offset, has_entries=False)
-    page = PromptList([_prompt(turn) for turn in turns[: query.limit]], len(turns) > query.limit)
+    turns = await run_in_threadpool(journal.turns, engine, job.id, limit + 1, offset, has_entries=False)
+    page = PromptList([_prompt(turn) for turn in turns[:limit]], len(turns) > limit)
     return Response(msgspec.json.encode(page), 200, await jobs.all_quota_headers(request, project), JSON)
 
 
@@ -54,6 +54,7 @@ def _prompt(turn: Turn) -> SentPrompt:
     return SentPrompt(turn.prompt, status, job_json.timestamp(turn.created_us), *times)
 
 
+_PAGE = paging("Prompts", PROMPTS_MAX, PROMPTS_MAX, maximum=OFFSET_MAX)
 OPERATIONS = (
     Operation(
         "listPrompts",
@@ -61,7 +62,7 @@ OPERATIONS = (
         f"{jobs.PATH}/{{id}}/prompts",
         list_all,
         "Jobs",
-        parameters=paging("Prompts", PROMPTS_MAX, PROMPTS_MAX, maximum=parameters.OFFSET_MAX),
+        parameters=_PAGE,
         responses=(Success(200, "A page of the prompts.", {JSON: PromptList}, jobs.QUOTA_HEADERS),),
         problems=f"{jobs.REQUEST_PROBLEMS} not-found",
     ),

@@ -1,5 +1,6 @@
 """Agent jobs over HTTP: get, list, cancel and archive."""
 
+import base64
 import time
 from collections.abc import Callable
 from typing import Annotated
@@ -9,14 +10,16 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from agent.errors import JobNotFound
 from agent.jobs import job_json, quota, store
 from agent.jobs.job import Job, Status, check_id
 from agent.jobs.job_json import AgentJob
 from agent.jobs.quota import USES_MAX, WINDOW_S, Quota
 from agent.jobs.store import Position
 from api.accounts.keys import Scope
-from api.http import auth, parameters
+from api.http import auth
 from api.http.operation import JSON, HasMore, Operation, Parameter, Success, paging
+from api.http.parameters import Values, shown, single
 from api.state import state_of
 from warehouse.database.pool import Pool
 
@@ -49,13 +52,35 @@ async def archive(request: Request) -> Response:
 async def list_all(request: Request) -> Response:
     """Respond to GET /v2/agent/{projectId}/jobs."""
     project, control = await authorise(request, "read"), state_of(request).control
-    query = parameters.jobs_query(request)
-    jobs, has_more = await run_in_threadpool(
-        store.list_page, control, project, query.status, query.limit, after=query.after
-    )
+    values = Values(request, [each.name for each in _PAGE])
+    status, limit, _ = map(values.parsed, _PAGE)
+    after = _position(values)
+    values.require_valid()
+    chosen = Status(status) if status else None
+    jobs, has_more = await run_in_threadpool(store.list_page, control, project, chosen, limit, after=after)
     last = Position(jobs[-1].created_us, jobs[-1].id) if has_more else None
-    page = JobList([job_json.from_job(job) for job in jobs], has_more, last and parameters.cursor(last))
+    page = JobList([job_json.from_job(job) for job in jobs], has_more, last and _cursor(last))
     return Response(msgspec.json.encode(page), 200, await all_quota_headers(request, project), JSON)
+
+
+def _cursor(position: Position) -> str:
+    """Return the cursor of the page that begins after a position."""
+    return base64.urlsafe_b64encode(f"{position.created_us} {position.id}".encode()).decode().rstrip("=")
+
+
+def _position(values: Values) -> Position | None:
+    text = values.texts.get("cursor")
+    if text is None:
+        return None
+    try:
+        created_us, id = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode().split(" ")
+        position = Position(int(created_us), check_id(id))
+        if _cursor(position) == text and 0 <= position.created_us < 2**63:
+            return position
+    except (ValueError, JobNotFound):
+        pass
+    values.add_fault("cursor", f"must be the `nextCursor` of an earlier page, not {shown(text)}")
+    return None
 
 
 def job_id(request: Request) -> str:
@@ -78,7 +103,7 @@ async def authorise(request: Request, scope: Scope) -> str:
 async def _respond(request: Request, scope: Scope, change: Callable[[Pool, str, str, int], Job]) -> Response:
     """Respond with the job that `change` returns."""
     project, control = await authorise(request, scope), state_of(request).control
-    parameters.single(request, ())
+    single(request, ())
     job = await run_in_threadpool(change, control, project, job_id(request), now_us())
     return response(job, 200, await all_quota_headers(request, project))
 
@@ -110,6 +135,11 @@ def now_us() -> int:
 QUOTA_HEADERS = ("RateLimit-Policy", "RateLimit")
 REQUEST_PROBLEMS = "invalid-parameter unauthenticated forbidden overloaded"
 PATH = "/v2/agent/{projectId}/job"
+_PAGE = (
+    Parameter("status", "Only jobs with this status.", {"enum": list(Status)}),
+    paging("Jobs")[0],
+    Parameter("cursor", "`nextCursor` of the page before; its jobs stay the same while others are created."),
+)
 _RESPONSES = (Success(200, "The job.", {JSON: AgentJob}, QUOTA_HEADERS),)
 _FOUND = f"{REQUEST_PROBLEMS} not-found"
 OPERATIONS = (
@@ -121,11 +151,7 @@ OPERATIONS = (
         "Jobs",
         (Success(200, "A page of the jobs.", {JSON: JobList}, QUOTA_HEADERS),),
         REQUEST_PROBLEMS,
-        parameters=(
-            Parameter("status", "Only jobs with this status.", {"enum": list(Status)}),
-            paging("Jobs")[0],
-            Parameter("cursor", "`nextCursor` of the page before; its jobs stay the same while others are created."),
-        ),
+        parameters=_PAGE,
     ),
     Operation("getJob", "GET", f"{PATH}/{{id}}", get, "Jobs", _RESPONSES, _FOUND),
     Operation("cancelJob", "POST", f"{PATH}/{{id}}/cancel", cancel, "Jobs", _RESPONSES, f"{_FOUND} job-not-active"),

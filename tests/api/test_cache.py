@@ -26,14 +26,5 @@ def test_value_is_returned_until_its_ttl_ends_whether_or_not_it_is_read() -> Non
     assert cache.get("a") == 2
 
 
-def test_full_cache_evicts_the_least_recently_used_entry() -> None:
-    cache: Cache[int] = Cache(entries_max=2)
-    cache.put("a", 1)
-    cache.put("b", 2)
-    cache.get("a")
-    cache.put("c", 3)
-    assert [cache.get(name) for name in "abc"] == [1, None, 3]
-
-
 def test_revoked_key_works_for_less_than_five_seconds() -> None:
     assert TTL_S < 5

@@ -362,4 +362,4 @@ def test_data_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = readership_process("--data", str(tmp_path / "file" / "data"), "serve")
     assert (done.returncode, done.stdout) == (1, "")
-    assert re.fullmatch(r"Error: [^\n]*/file is a file, not a folder\n", done.stderr)
+    assert re.fullmatch(r"Error: [^\n]*/file: there is a file in place of a folder\n", done.stderr)

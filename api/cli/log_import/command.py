@@ -87,8 +87,7 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
         gc.freeze()
         gc.enable()
         options = Options(None if form == AUTO else form, Pages(include, exclude), dry_run, is_followed)
-        parsers = reading.Parsers(classifier, open_executor)
-        reading.run(settings, project_id, files, options, parsers, despite_loss)
+        reading.run(reading.Reading(settings, project_id, files, options, classifier, open_executor, despite_loss))
 
 
 def _executor(settings: Settings, place: str | None, count: int | None) -> OpenExecutor | None:

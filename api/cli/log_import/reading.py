@@ -33,41 +33,40 @@ LOG = logging.getLogger("readership.import")
 
 
 @dataclass(frozen=True, slots=True)
-class Parsers:
-    """Processes beside this one: for user agents, and for whole chunks."""
-
-    classifier: Classifier
-    executor: OpenExecutor | None
-
-
-def run(
-    settings: Settings,
-    project_id: str,
-    names: Sequence[str],
-    options: Options,
-    parsers: Parsers,
-    despite_loss: bool,
-) -> None:
-    """Import or follow the logs, and print the summary.
+class Reading:
+    """Logs of a project, and how they are read: `classifier` and `executor` have processes beside this one.
 
     `despite_loss` imports lines that may have been imported before the record of imported logs was lost.
     """
+
+    settings: Settings
+    project_id: str
+    names: Sequence[str]
+    options: Options
+    classifier: Classifier
+    executor: OpenExecutor | None
+    despite_loss: bool
+    secret: bytes = b""
+
+
+def run(reading: Reading) -> None:
+    """Import or follow the logs, and print the summary."""
+    settings, project_id, options = reading.settings, reading.project_id, reading.options
     began = time.monotonic()
     if options.is_growing:
         logs.configure(settings.log_level)
     data_folder.require_control_database(settings)
-    with _checked(settings, project_id) as check:
+    # Deleting a project erases its views and its ledger; an import that continued would store the views again.
+    with project_check.opened(settings.database_url, project_id) as check:
         if options.is_dry_run:
             data_folder.require_hot_log(settings)
         else:
             data_folder.prepare_lake(settings)
-        secret = data_folder.secret(settings)
-        if not despite_loss:
-            options = replace(options, ledger_from_us=ledger_from_us(settings, project_id, secret))
-        if options.is_growing:
-            summary = _follow(settings, project_id, names, secret, options, check)
-        else:
-            summary = _import(settings, project_id, names, secret, options, parsers, check)
+        reading = replace(reading, secret=data_folder.secret(settings))
+        if not reading.despite_loss:
+            options = replace(options, ledger_from_us=ledger_from_us(settings, project_id, reading.secret))
+            reading = replace(reading, options=options)
+        summary = _follow(reading, check) if options.is_growing else _import(reading, check)
     seconds = time.monotonic() - began
     if sys.stdout.isatty():
         from api.cli.log_import import progress  # noqa: PLC0415  # it loads Rich
@@ -78,14 +77,6 @@ def run(
     if summary.human and not (options.is_dry_run or options.is_growing):
         for text in overlap.warnings(settings, project_id):
             click.echo(f"Warning: {text}", err=True)
-
-
-def _checked(settings: Settings, project_id: str) -> AbstractContextManager[Check]:
-    """Return a check that the project still exists.
-
-    Deleting a project erases its views and its ledger; an import that continued would store the views again.
-    """
-    return project_check.opened(settings.database_url, project_id)
 
 
 def ledger_from_us(settings: Settings, project_id: str, secret: bytes) -> int:
@@ -99,37 +90,18 @@ def ledger_from_us(settings: Settings, project_id: str, secret: bytes) -> int:
     return round(max(completeness.ledger_from_s(settings.hot_log, settings.lake), foreign_s) * 1_000_000)
 
 
-def _import(
-    settings: Settings,
-    project_id: str,
-    names: Sequence[str],
-    secret: bytes,
-    options: Options,
-    parsers: Parsers,
-    check: Check,
-) -> Summary:
+def _import(reading: Reading, check: Check) -> Summary:
+    settings, names = reading.settings, reading.names
     sizes = [files.size(file) for file in files.expand(names)]
     size = None if None in sizes else sum(size or 0 for size in sizes)
     with (
         _progress(size) as on_read,
         closing(batches.connect(settings.hot_log)) as hot,
         closing(verifiers.create(settings.ranges, is_reverse_dns=settings.reverse_dns)) as verifier,
-        parsers.executor() if parsers.executor else nullcontext() as executor,
+        reading.executor() if reading.executor else nullcontext() as executor,
     ):
-        return import_logs(
-            hot,
-            settings.lake,
-            project_id,
-            names,
-            secret,
-            time.time,
-            options,
-            on_read,
-            parsers.classifier,
-            check,
-            verifier,
-            executor,
-        )
+        where = hot, settings.lake, reading.project_id, names, reading.secret, time.time
+        return import_logs(*where, reading.options, on_read, reading.classifier, check, verifier, executor)
 
 
 def _progress(size: int | None) -> AbstractContextManager[Callable[[int, int], None]]:
@@ -140,17 +112,16 @@ def _progress(size: int | None) -> AbstractContextManager[Callable[[int, int], N
     return progress.progress(size)
 
 
-def _follow(
-    settings: Settings, project_id: str, names: Sequence[str], secret: bytes, options: Options, check: Check
-) -> Summary:
+def _follow(reading: Reading, check: Check) -> Summary:
     """Follow the logs, with the maintenance tasks of a service, because the command may run without one."""
     from api.maintenance import open_scheduler  # noqa: PLC0415  # it also loads the classes of the service
 
+    settings, names = reading.settings, reading.names
     stop_signals: list[int] = []  # not an Event: the code that a signal interrupts may hold its lock
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: stop_signals.append(received))
     files.require_readable([file for file in files.expand(names) if Path(file).exists()])
-    check_people = overlap.FollowedCheck(settings, project_id)
+    check_people = overlap.FollowedCheck(settings, reading.project_id)
 
     def wait(seconds: float) -> bool:
         for text in check_people.warnings(following.summary.human, time.monotonic()):
@@ -164,9 +135,8 @@ def _follow(
             closing(batches.connect(settings.hot_log)) as hot,
             closing(verifiers.create(settings.ranges, is_reverse_dns=settings.reverse_dns)) as verifier,
         ):
-            following = Import(
-                hot, settings.lake, project_id, secret, time.time, options, verifier=verifier, check=check
-            )
+            where = hot, settings.lake, reading.project_id, reading.secret, time.time
+            following = Import(*where, reading.options, verifier=verifier, check=check)
             LOG.info("Following %s; Ctrl-C ends it", ", ".join(names))
             follow(following, names, wait, LOG.info)
             return following.summary

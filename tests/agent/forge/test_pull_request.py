@@ -162,19 +162,6 @@ def test_stop_ends_the_wait_for_a_slow_response(github: ForgeDouble) -> None:
         assert (drip.requests, drip.completed) == (1, 0)
 
 
-@pytest.mark.parametrize("status", [0, 502, 503, 504])
-def test_request_is_retried_after_a_short_outage(github: ForgeDouble, status: int) -> None:
-    github.upsets = [(status, b"<html>Bad gateway</html>", {})]
-    assert open_pull_request(github) == github.link(github.pulls[0])
-
-
-def test_outage_of_three_attempts_fails_the_turn(github: ForgeDouble) -> None:
-    github.upsets = [(503, {"message": "down for maintenance"}, {})] * 3
-    with pytest.raises(ForgeUnavailable, match=r"is unavailable \(503\): down for maintenance"):
-        open_pull_request(github)
-    assert len(github.requests) == 3
-
-
 def test_rate_limit_of_two_seconds_is_waited_for(github: ForgeDouble) -> None:
     github.upsets = [(429, {"message": "slow down"}, {"Retry-After": "2"})]
     assert open_pull_request(github) == github.link(github.pulls[0])
@@ -193,13 +180,6 @@ def test_rate_limit_of_an_hour_fails_the_turn(github: ForgeDouble, status: int, 
     github.upsets = [(status, {"message": "API rate limit exceeded"}, headers)]
     with pytest.raises(ForgeUnavailable, match="API rate limit exceeded; it asks for a pause of"):
         open_pull_request(github)
-    assert len(github.requests) == 1
-
-
-def test_stop_ends_the_pause_of_a_rate_limit(github: ForgeDouble) -> None:
-    github.upsets = [(503, b"", {"Retry-After": "50"})]
-    with pytest.raises(TurnStopped):
-        open_pull_request(github, stopped=github.requests)
     assert len(github.requests) == 1
 
 
@@ -279,35 +259,10 @@ def test_html_page_is_refused_with_a_hint_at_the_api_base(forge: ForgeDouble) ->
         open_pull_request(forge)
 
 
-def test_reason_has_the_error_text_of_the_forge() -> None:
-    with forge_double("github", branches=lambda: ["main"]) as forge, pytest.raises(TurnFailed) as raised:
-        open_pull_request(forge)
-    assert str(raised.value) == "GitHub refused the pull request (422): Validation Failed; head invalid"
-
-
 def test_long_title_and_body_are_truncated(forge: ForgeDouble) -> None:
     open_pull_request(forge, title="many\nwords " * 100, body="x" * 100_000)
     assert len(forge.pulls[0].title) <= 255
     assert forge.pulls[0].title.startswith("many words many")
-
-
-def test_quick_actions_of_gitlab_are_escaped() -> None:
-    with forge_double("gitlab", branches=lambda: ["main", BRANCH]) as forge:
-        open_pull_request(forge, body="Do this:\n/merge\n  /approve\nand a/b")
-        assert forge.pulls[0].body == "Do this:\n\\/merge\n  \\/approve\nand a/b"
-
-
-def test_gitlab_project_in_subgroups_is_one_path_segment() -> None:
-    with forge_double("gitlab", path="group/sub group/site", branches=lambda: ["main", BRANCH]) as forge:
-        pull_request.open_pull_request(
-            "gitlab",
-            None,
-            f"{forge.url}/group/sub%20group/site.git",
-            TOKEN,
-            Proposal(BRANCH, "main", "t", "b"),
-            lambda: False,
-        )
-        assert len(forge.pulls) == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)

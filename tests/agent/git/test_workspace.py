@@ -1,12 +1,11 @@
 """Checkout, commit and push against a real git server."""
 
 import threading
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from agent.errors import ForgeUnavailable, ProgramTimedOut, PushRefused, TurnFailed, TurnStopped
+from agent.errors import PushRefused, TurnFailed
 from tests.agent.git_job import BRANCH, TOKEN, job_of, site
 from tests.agent.servers.git_server import FILE, LINK, PROGRAM, SUBMODULE, GitServer, git
 
@@ -189,20 +188,6 @@ def test_push_succeeds_although_its_response_is_lost(server: GitServer, tmp_path
     assert job.send() == server.tip("team/site", BRANCH)
 
 
-@pytest.mark.parametrize("status", [429, 503])
-def test_request_is_retried_while_the_forge_is_unavailable(server: GitServer, tmp_path: Path, status: int) -> None:
-    job = job_of(tmp_path / "job", site(server))
-    server.statuses = [status]
-    job.check_out()
-    assert server.statuses == []
-
-
-@pytest.mark.needs("git")
-def test_unreachable_forge_fails_the_turn(tmp_path: Path) -> None:
-    with pytest.raises(ForgeUnavailable, match="127.0.0.1:9 could not be reached: .*Failed to connect"):
-        job_of(tmp_path / "job", "http://127.0.0.1:9/team/site.git").check_out()
-
-
 @pytest.mark.parametrize(
     ("name", "token", "ref", "error", "reason"),
     [
@@ -261,32 +246,3 @@ def test_refused_push_quotes_the_last_lines_of_a_verbose_hook(server: GitServer,
     (job.tree / "a").write_text("1")
     with pytest.raises(PushRefused, match="Denied push for ref x; .*pre-receive hook declined"):
         job.send()
-
-
-def test_silent_server_ends_the_step_at_its_time_limit(server: GitServer, tmp_path: Path) -> None:
-    job = job_of(tmp_path / "job", site(server))
-    job.check_out()
-    (job.tree / "a").write_text("1")
-    release = threading.Event()
-    server.on_request = partial(release.wait, 30)
-    commit_id = job.commit()
-    assert commit_id is not None
-    job.limit_s = 1
-    with pytest.raises(ProgramTimedOut, match="git push did not end within the step's time limit"):
-        job.push(commit_id)
-    release.set()
-
-
-def test_stop_ends_a_running_command(server: GitServer, tmp_path: Path) -> None:
-    job = job_of(tmp_path / "job", site(server))
-    release, asked = threading.Event(), threading.Event()
-
-    def wait() -> None:
-        asked.set()
-        release.wait(30)
-
-    server.on_request = wait
-    job.is_stopped = asked.is_set
-    with pytest.raises(TurnStopped):
-        job.check_out()
-    release.set()

@@ -101,10 +101,6 @@ def test_repository_on_another_host_needs_its_own_token_and_api(data: Path) -> N
     assert agent(data, "--repository", "https://git.example.org/more")["git_token"] == "env:TOKEN"
 
 
-def test_project_without_a_repository_is_an_error_that_names_the_option(data: Path) -> None:
-    assert "set one with --repository URL" in refused(data)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -128,8 +124,3 @@ def test_invalid_value_is_an_error_that_names_the_setting_and_changes_nothing(
     assert message in error
     assert options[-1] not in error or options[-1] in ("0", "command", "agents")
     assert agent(data) == before
-
-
-def test_unknown_project_is_an_error(data: Path) -> None:
-    done = run(data, "project", "agent", "blog", "--repository", URL)
-    assert (done.returncode, "there is no project 'blog'" in done.stderr) == (1, True)

@@ -127,13 +127,6 @@ def test_doctor_names_a_missing_parquet_file(imported: Imported, tmp_path: Path)
     assert any(gone.name in fault for fault in faults(data))
 
 
-def test_doctor_names_a_truncated_parquet_file(imported: Imported, tmp_path: Path) -> None:
-    data = imported.copy(tmp_path)
-    cut = next((data / "lake" / "hits").glob("*=2026-*/*.parquet"))
-    cut.write_bytes(cut.read_bytes()[:100])
-    assert any(cut.name in fault for fault in faults(data))
-
-
 COMMANDS_OVER_FILES = (
     ("sql", "SELECT count(DISTINCT user_agent) AS n FROM hits"),
     ("reclassify", "--dry-run"),
@@ -157,13 +150,6 @@ def test_command_names_a_missing_parquet_file_in_one_line(
     message = complaint(call(data, *command))
     assert gone.name in message
     assert "run readership doctor" in message
-
-
-def test_command_names_a_truncated_parquet_file_in_one_line(imported: Imported, tmp_path: Path) -> None:
-    data = imported.copy(tmp_path)
-    cut = Path(DeltaTable(str(data / "lake" / "hits")).file_uris()[0])
-    cut.write_bytes(cut.read_bytes()[:100])
-    assert cut.name in complaint(call(data, "rebuild"))
 
 
 @pytest.mark.long

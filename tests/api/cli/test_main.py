@@ -118,20 +118,24 @@ ERRORS: dict[str, tuple[list[str], dict[str, str], str]] = {
     "new data in a file": (
         ["--data", "{folder}/cut.gz/data", "project", "create", "x"],
         {},
-        "{folder}/cut.gz is a file, not a folder",
+        "{folder}/cut.gz: there is a file in place of a folder",
     ),
     "data folder is a file": (
         ["--data", "{folder}/cut.gz", "serve", "--port", "0"],
         {},
-        "{folder}/cut.gz is a file, not a folder",
+        "{folder}/cut.gz: there is a file in place of a folder",
     ),
     "no such file to import": (
         ["import", PROJECT, "/nowhere/access.log"],
         {},
-        "there is no file /nowhere/access.log",
+        "/nowhere/access.log: there is no such file",
     ),
     "no such folder to import": (["import", PROJECT, "{folder}"], {}, "{folder} is a folder"),
-    "lake is a file": (["--data", "{folder}/spoilt", "flush"], {}, "{folder}/spoilt/lake is a file, not a folder"),
+    "lake is a file": (
+        ["--data", "{folder}/spoilt", "flush"],
+        {},
+        "{folder}/spoilt/lake: there is a file in place of a folder",
+    ),
 }
 
 
@@ -214,7 +218,7 @@ def test_data_folder_is_that_of_the_option_or_the_environment_or_the_default(
 def test_message_of_a_missing_file_has_its_path(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as raised:
         (tmp_path / "log").read_bytes()
-    assert os_error_message(raised.value) == f"there is no file {tmp_path}/log"
+    assert os_error_message(raised.value) == f"{tmp_path}/log: there is no such file"
 
 
 def test_message_of_a_full_disk_has_no_path() -> None:
@@ -223,13 +227,16 @@ def test_message_of_a_full_disk_has_no_path() -> None:
     assert os_error_message(raised.value) == "the disk is full"
 
 
-def test_message_of_any_other_error_has_its_path() -> None:
-    error = OSError(errno.ELOOP, os.strerror(errno.ELOOP), "/a/loop")
-    assert os_error_message(error) == "/a/loop: Too many levels of symbolic links"
-
-
-def test_message_of_an_error_without_a_number_is_its_text() -> None:
-    assert os_error_message(OSError("Not a gzipped file")) == "Not a gzipped file"
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError(errno.ELOOP, os.strerror(errno.ELOOP), "/a/loop"), "/a/loop: Too many levels of symbolic links"),
+        (OSError(errno.EACCES, os.strerror(errno.EACCES), "/a"), "/a: this user has no permission"),
+        (OSError("Not a gzipped file"), "Not a gzipped file"),
+    ],
+)
+def test_message_of_an_error_has_its_path_and_no_number(error: OSError, message: str) -> None:
+    assert os_error_message(error) == message
 
 
 def test_message_of_an_error_of_arrow_has_no_number(tmp_path: Path) -> None:

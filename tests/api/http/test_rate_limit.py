@@ -119,15 +119,6 @@ def test_files_have_no_address(file: Path, limit: RateLimit) -> None:
     assert bytes([198, 51, 100]) not in stored
 
 
-def test_file_does_not_grow_over_time(file: Path, limit: RateLimit) -> None:
-    for minute in range(5):
-        for number in range(1_000):
-            limit.use(f"{number}", NOW_S + minute * (WINDOW_S + 1))
-        if minute == 1:
-            early = file.stat().st_size + file.with_name(file.name + "-wal").stat().st_size
-    assert file.stat().st_size + file.with_name(file.name + "-wal").stat().st_size < 2 * early
-
-
 @pytest.fixture(scope="module")
 def server(postgresql: str) -> Server:
     """Return a hot log in PostgreSQL. Each test counts an address of its own."""

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from starlette.requests import Request
 
-from api.http.parameters import LIMIT_DEFAULT
+from api.http.operation import LIMIT_DEFAULT
 from api.http.problems import Problem
 from api.reports.parameters import TEXT_CHARACTERS_MAX, Selection, select
 from api.reports.records import REPORTS

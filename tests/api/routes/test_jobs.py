@@ -212,23 +212,6 @@ def test_exhausted_quota_is_a_429_with_a_delay(agent: httpx.Client) -> None:
     assert agent.post(f"/job/{id}/message", json={"prompt": "x"}).status_code == 200
 
 
-def test_repeated_idempotency_key_gets_the_first_response(agent: httpx.Client) -> None:
-    key = {"Idempotency-Key": "one"}
-    first = agent.post("/job", json={"prompt": "x"}, headers=key)
-    again = agent.post("/job", json={"prompt": "x"}, headers=key)
-    assert (again.status_code, again.json(), again.headers["location"]) == (
-        201,
-        first.json(),
-        first.headers["location"],
-    )
-    assert len(agent.get("/jobs").json()["jobs"]) == 1
-    assert kind(agent.post("/job", json={"prompt": "y"}, headers=key)) == (422, "idempotency-mismatch")
-    assert kind(agent.post("/job", json={"prompt": "x"}, headers={"Idempotency-Key": "x" * 256})) == (
-        400,
-        "invalid-header",
-    )
-
-
 def test_reason_of_a_failure_is_in_the_job_until_the_next_prompt(agent: httpx.Client, engine: Pool) -> None:
     id = create(agent)
     end(engine, id, Outcome("it broke"))
@@ -315,13 +298,6 @@ def test_long_log_has_pages(agent: httpx.Client, engine: Pool) -> None:
 
 def _first_turn(connection: Connection, id: str) -> int:
     return int(sql.execute(connection, "SELECT id FROM turns WHERE job_id = :id", id=id).fetchone()[0])
-
-
-@pytest.mark.parametrize("query", ["limit=0", "limit=251", "offset=-1", "page=2", "offset=1&offset=2"])
-def test_invalid_parameter_of_the_log_is_a_fault(agent: httpx.Client, query: str) -> None:
-    response = agent.get(f"/job/{create(agent)}/log?{query}")
-    assert kind(response) == (400, "invalid-parameter")
-    assert response.json()["errors"][0]["parameter"] == query.partition("=")[0]
 
 
 def test_jobs_are_in_the_metrics(agent: httpx.Client, service: Running) -> None:

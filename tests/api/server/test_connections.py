@@ -25,6 +25,7 @@ USUAL = 1_024
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 END_S = 30
 """Timeout of a test, in seconds; no test asserts a duration."""
+pytestmark = pytest.mark.anyio
 
 
 @contextmanager
@@ -116,6 +117,13 @@ class Loop(asyncio.SelectorEventLoop):
         return super().time() + self.skipped_s
 
 
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, object]]:
+    """Run the tests on a loop whose clock can be set forward."""
+    Counting.paused, Counting.lost = asyncio.Event(), asyncio.Event()
+    return "asyncio", {"loop_factory": Loop}
+
+
 class Patient(Counting):
     """A connection that no timeout closes in a test."""
 
@@ -162,58 +170,46 @@ async def rest(reader: asyncio.StreamReader) -> bytes:
 
 
 @pytest.mark.parametrize("before", [b"", GET[:10], GET + b"\r\n"], ids=["silent", "part of a head", "after a response"])
-def test_connection_is_closed_if_no_whole_request_comes(before: bytes) -> None:
-    async def use() -> None:
-        async with served(Hasty, hello) as connect:
-            reader, writer = await connect()
-            writer.write(before)
-            came = await rest(reader)
-            assert came.count(b"200 OK") == (len(before) > len(GET))
-
-    asyncio.run(use())
+async def test_connection_is_closed_if_no_whole_request_comes(before: bytes) -> None:
+    async with served(Hasty, hello) as connect:
+        reader, writer = await connect()
+        writer.write(before)
+        came = await rest(reader)
+        assert came.count(b"200 OK") == (len(before) > len(GET))
 
 
-def test_head_that_comes_byte_by_byte_is_cut_off() -> None:
-    async def use() -> None:
-        async with served(Hasty, hello) as connect:
-            reader, writer = await connect()
-            end = asyncio.create_task(rest(reader))
-            writer.write(GET[:-2])
-            while not end.done():
-                writer.write(b"x: y\r\n")
-                await asyncio.sleep(0.02)
-            assert await end == b""
-
-    asyncio.run(use())
+async def test_head_that_comes_byte_by_byte_is_cut_off() -> None:
+    async with served(Hasty, hello) as connect:
+        reader, writer = await connect()
+        end = asyncio.create_task(rest(reader))
+        writer.write(GET[:-2])
+        while not end.done():
+            writer.write(b"x: y\r\n")
+            await asyncio.sleep(0.02)
+        assert await end == b""
 
 
-def test_request_may_take_longer_than_its_head() -> None:
+async def test_request_may_take_longer_than_its_head() -> None:
     async def slow(scope: Scope, receive: Receive, send: Send) -> None:
         await asyncio.sleep(3 * Hasty.client_s)
         await hello(scope, receive, send)
 
-    async def use() -> None:
-        async with served(Hasty, slow) as connect:
-            reader, writer = await connect()
+    async with served(Hasty, slow) as connect:
+        reader, writer = await connect()
+        writer.write(GET)
+        assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+
+
+async def test_connection_past_the_maximum_ends_the_one_that_waited_longest() -> None:
+    async with served(Narrow, hello) as connect:
+        (first, _), (second, wrote), (third, third_wrote) = [await connect() for _ in range(3)]
+        assert await rest(first) == b""
+        for reader, writer in ((second, wrote), (third, third_wrote)):
             writer.write(GET)
             assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
 
-    asyncio.run(use())
 
-
-def test_connection_past_the_maximum_ends_the_one_that_waited_longest() -> None:
-    async def use() -> None:
-        async with served(Narrow, hello) as connect:
-            (first, _), (second, wrote), (third, third_wrote) = [await connect() for _ in range(3)]
-            assert await rest(first) == b""
-            for reader, writer in ((second, wrote), (third, third_wrote)):
-                writer.write(GET)
-                assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
-
-    asyncio.run(use())
-
-
-def test_connection_past_the_maximum_ends_the_one_that_has_sent_longest_at_a_body() -> None:
+async def test_connection_past_the_maximum_ends_the_one_that_has_sent_longest_at_a_body() -> None:
     begun = asyncio.Semaphore(0)
 
     async def reading(scope: Scope, receive: Receive, send: Send) -> None:
@@ -222,79 +218,70 @@ def test_connection_past_the_maximum_ends_the_one_that_has_sent_longest_at_a_bod
             pass
         await hello(scope, receive, send)
 
-    async def use() -> None:
-        async with served(Narrow, reading) as connect:
-            slow = [await connect() for _ in range(2)]
-            for _, writer in slow:
-                writer.write(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{")
-                await begun.acquire()
-            reader, writer = await connect()
-            writer.write(GET)
-            assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
-            assert await rest(slow[0][0]) == b""
-            slow[1][1].write(b"}")
-            assert await slow[1][0].readline() == b"HTTP/1.1 200 OK\r\n"
-
-    asyncio.run(use())
+    async with served(Narrow, reading) as connect:
+        slow = [await connect() for _ in range(2)]
+        for _, writer in slow:
+            writer.write(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{")
+            await begun.acquire()
+        reader, writer = await connect()
+        writer.write(GET)
+        assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+        assert await rest(slow[0][0]) == b""
+        slow[1][1].write(b"}")
+        assert await slow[1][0].readline() == b"HTTP/1.1 200 OK\r\n"
 
 
-def test_body_after_a_response_that_was_read_late_ends_for_a_connection_past_the_maximum() -> None:
+async def test_body_after_a_response_that_was_read_late_ends_for_a_connection_past_the_maximum() -> None:
     class Full(Patient):
         maximum = staticmethod(lambda: 1)
 
-    async def use(loop: Loop) -> None:
-        begun = asyncio.Event()
+    begun = asyncio.Event()
 
-        async def respond(scope: Scope, receive: Receive, send: Send) -> None:
-            if scope["method"] == "POST":
-                begun.set()
-                await receive()
-            await (large if scope["path"] == "/large" else hello)(scope, receive, send)
+    async def respond(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "POST":
+            begun.set()
+            await receive()
+        await (large if scope["path"] == "/large" else hello)(scope, receive, send)
 
-        async with served(Full, respond) as connect:
-            reader, writer = await connect()
-            post = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n"
-            writer.write(GET.replace(b"/ ", b"/large ", 1) + post)
-            await Counting.paused.wait()
-            await reader.readuntil(b"\r\n\r\n")
-            await reader.readexactly(len(LARGE))
-            await begun.wait()
-            other, other_writer = await connect()
-            other_writer.write(GET)
-            assert await other.readline() == b"HTTP/1.1 200 OK\r\n"
-
-    run(use)
+    async with served(Full, respond) as connect:
+        reader, writer = await connect()
+        post = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n"
+        writer.write(GET.replace(b"/ ", b"/large ", 1) + post)
+        await Counting.paused.wait()
+        await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(len(LARGE))
+        await begun.wait()
+        other, other_writer = await connect()
+        other_writer.write(GET)
+        assert await other.readline() == b"HTTP/1.1 200 OK\r\n"
 
 
 @pytest.mark.parametrize("base_url", ["", "https://example.com/stats"])
-def test_connection_is_answered_503_while_all_others_are_busy(base_url: str) -> None:
+async def test_connection_is_answered_503_while_all_others_are_busy(base_url: str) -> None:
     narrow = type("Narrow", (connections.with_base_url(base_url),), {"maximum": staticmethod(Narrow.maximum)})
 
-    async def use() -> None:
-        begun, go_on = asyncio.Semaphore(0), asyncio.Event()
+    begun, go_on = asyncio.Semaphore(0), asyncio.Event()
 
-        async def busy(scope: Scope, receive: Receive, send: Send) -> None:
-            begun.release()
-            await go_on.wait()
-            await hello(scope, receive, send)
+    async def busy(scope: Scope, receive: Receive, send: Send) -> None:
+        begun.release()
+        await go_on.wait()
+        await hello(scope, receive, send)
 
-        async with served(narrow, busy) as connect:
-            waiting = []
-            for _ in range(2):
-                reader, writer = await connect()
-                writer.write(GET)
-                await begun.acquire()
-                waiting.append(reader)
+    async with served(narrow, busy) as connect:
+        waiting = []
+        for _ in range(2):
             reader, writer = await connect()
             writer.write(GET)
-            answer = await rest(reader)
-            assert answer.startswith(b"HTTP/1.1 503 ")
-            assert b"retry-after: " in answer
-            assert f'"type":"{base_url}/docs#overloaded"'.encode() in answer
-            go_on.set()
-            assert [await each.readline() for each in waiting] == [b"HTTP/1.1 200 OK\r\n"] * 2
-
-    asyncio.run(use())
+            await begun.acquire()
+            waiting.append(reader)
+        reader, writer = await connect()
+        writer.write(GET)
+        answer = await rest(reader)
+        assert answer.startswith(b"HTTP/1.1 503 ")
+        assert b"retry-after: " in answer
+        assert f'"type":"{base_url}/docs#overloaded"'.encode() in answer
+        go_on.set()
+        assert [await each.readline() for each in waiting] == [b"HTTP/1.1 200 OK\r\n"] * 2
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
@@ -321,15 +308,6 @@ def test_ipv4_client_of_a_service_on_all_interfaces_has_its_ipv4_address() -> No
     assert asyncio.run(use()).endswith(b"\r\n\r\n127.0.0.1")
 
 
-def run(use: Callable[[Loop], Awaitable[None]]) -> None:
-    """Run a test on a loop whose clock can be set forward."""
-    with asyncio.Runner(loop_factory=Loop) as runner:
-        loop = runner.get_loop()
-        assert isinstance(loop, Loop)
-        Counting.paused, Counting.lost = asyncio.Event(), asyncio.Event()
-        runner.run(use(loop))  # type: ignore[arg-type]  # a coroutine
-
-
 LARGE = b"x" * (64 << 20)
 """A response that the buffers of two kernels do not hold."""
 
@@ -339,214 +317,188 @@ async def large(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @pytest.mark.parametrize("last", [b"", b"Connection: close\r\n"], ids=["kept", "to be closed"])
-def test_connection_is_closed_if_its_client_does_not_read(last: bytes) -> None:
-    async def use(loop: Loop) -> None:
-        async with served(Counting, large) as connect:
-            _, writer = await connect()
-            writer.write(GET[:-2] + last + b"\r\n" + GET)
+async def test_connection_is_closed_if_its_client_does_not_read(last: bytes) -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, Loop)
+    async with served(Counting, large) as connect:
+        _, writer = await connect()
+        writer.write(GET[:-2] + last + b"\r\n" + GET)
+        await Counting.paused.wait()
+        loop.skipped_s += Counting.client_s
+        await Counting.lost.wait()
+
+
+async def test_connection_stays_open_while_its_client_reads_slowly() -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, Loop)
+    async with served(Counting, large) as connect:
+        reader, writer = await connect()
+        writer.write(GET)
+        await reader.readuntil(b"\r\n\r\n")
+        received = 0
+        for _ in range(5):
             await Counting.paused.wait()
-            loop.skipped_s += Counting.client_s
-            await Counting.lost.wait()
-
-    run(use)
-
-
-def test_connection_stays_open_while_its_client_reads_slowly() -> None:
-    async def use(loop: Loop) -> None:
-        async with served(Counting, large) as connect:
-            reader, writer = await connect()
-            writer.write(GET)
-            await reader.readuntil(b"\r\n\r\n")
-            received = 0
-            for _ in range(5):
-                await Counting.paused.wait()
-                while received % (8 << 20) or not received:
-                    received += len(await reader.readexactly(1 << 20))
-                loop.skipped_s += Counting.client_s
+            while received % (8 << 20) or not received:
                 received += len(await reader.readexactly(1 << 20))
-            await reader.readexactly(len(LARGE) - received)
+            loop.skipped_s += Counting.client_s
+            received += len(await reader.readexactly(1 << 20))
+        await reader.readexactly(len(LARGE) - received)
 
-    run(use)
 
-
-def test_connection_past_the_maximum_ends_one_whose_client_does_not_read() -> None:
+async def test_connection_past_the_maximum_ends_one_whose_client_does_not_read() -> None:
     class Full(Patient):
         maximum = staticmethod(lambda: 1)
 
-    async def use(loop: Loop) -> None:
-        async with served(Full, large) as connect:
-            _, writer = await connect()
-            writer.write(GET + GET)
-            await Counting.paused.wait()
-            reader, writer = await connect()
-            await Counting.lost.wait()
-            writer.write(GET)
-            assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
-
-    run(use)
+    async with served(Full, large) as connect:
+        _, writer = await connect()
+        writer.write(GET + GET)
+        await Counting.paused.wait()
+        reader, writer = await connect()
+        await Counting.lost.wait()
+        writer.write(GET)
+        assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
 
 
-def test_connections_with_the_oldest_unread_responses_are_closed_above_the_limit_of_their_bytes() -> None:
+async def test_connections_with_the_oldest_unread_responses_are_closed_above_the_limit_of_their_bytes() -> None:
     half = connections.UNREAD_BYTES_MAX // 2 + (8 << 20)  # the kernel takes a part of a response
 
     async def halves(scope: Scope, receive: Receive, send: Send) -> None:
         await Response(b"x" * half)(scope, receive, send)
 
-    async def use(loop: Loop) -> None:
-        async with served(Patient, halves) as connect:
-            readers = []
-            for _ in range(2):
-                Counting.paused.clear()
-                reader, writer = await connect()
-                writer.write(GET)
-                await Counting.paused.wait()
-                readers.append(reader)
-            await Counting.lost.wait()
-            oldest, newest = readers
-            assert len(await rest(oldest)) < half
-            await newest.readuntil(b"\r\n\r\n")
-            await newest.readexactly(half)
-
-    run(use)
+    async with served(Patient, halves) as connect:
+        readers = []
+        for _ in range(2):
+            Counting.paused.clear()
+            reader, writer = await connect()
+            writer.write(GET)
+            await Counting.paused.wait()
+            readers.append(reader)
+        await Counting.lost.wait()
+        oldest, newest = readers
+        assert len(await rest(oldest)) < half
+        await newest.readuntil(b"\r\n\r\n")
+        await newest.readexactly(half)
 
 
 @pytest.mark.long
-def test_responses_that_were_read_do_not_count_towards_the_limit_of_unread_bytes() -> None:
+async def test_responses_that_were_read_do_not_count_towards_the_limit_of_unread_bytes() -> None:
     part = connections.UNREAD_BYTES_MAX * 3 // 8  # two wait at a time, and three would be too much
 
     async def parts(scope: Scope, receive: Receive, send: Send) -> None:
         await Response(b"x" * part)(scope, receive, send)
 
-    async def use(loop: Loop) -> None:
-        async with served(Patient, parts) as connect:
-            readers = []
-            for number in range(3):
-                Counting.paused.clear()
-                reader, writer = await connect()
-                writer.write(GET)
-                await Counting.paused.wait()
-                readers.append(reader)
-                if number == 0:
-                    await reader.readuntil(b"\r\n\r\n")
-                    await reader.readexactly(part)
-            for reader in readers[1:]:
+    async with served(Patient, parts) as connect:
+        readers = []
+        for number in range(3):
+            Counting.paused.clear()
+            reader, writer = await connect()
+            writer.write(GET)
+            await Counting.paused.wait()
+            readers.append(reader)
+            if number == 0:
                 await reader.readuntil(b"\r\n\r\n")
                 await reader.readexactly(part)
+        for reader in readers[1:]:
+            await reader.readuntil(b"\r\n\r\n")
+            await reader.readexactly(part)
 
-    run(use)
 
-
-def test_pipelined_request_waits_until_the_response_before_it_is_read() -> None:
+async def test_pipelined_request_waits_until_the_response_before_it_is_read() -> None:
     begun: list[str] = []
 
     async def counted(scope: Scope, receive: Receive, send: Send) -> None:
         begun.append(scope["path"])
         await large(scope, receive, send)
 
-    async def use(loop: Loop) -> None:
-        async with served(Patient, counted) as connect:
-            reader, writer = await connect()
-            writer.write(GET * 2)
-            await Counting.paused.wait()
-            await asyncio.sleep(0)
-            assert len(begun) == 1
-            for _ in range(2):
-                await reader.readuntil(b"\r\n\r\n")
-                await reader.readexactly(len(LARGE))
-            assert len(begun) == 2
-
-    run(use)
+    async with served(Patient, counted) as connect:
+        reader, writer = await connect()
+        writer.write(GET * 2)
+        await Counting.paused.wait()
+        await asyncio.sleep(0)
+        assert len(begun) == 1
+        for _ in range(2):
+            await reader.readuntil(b"\r\n\r\n")
+            await reader.readexactly(len(LARGE))
+        assert len(begun) == 2
 
 
-def test_app_sees_that_a_connection_with_pipelined_requests_was_closed() -> None:
-    async def use() -> None:
-        begun, ended = asyncio.Event(), asyncio.Event()
+async def test_app_sees_that_a_connection_with_pipelined_requests_was_closed() -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
 
-        async def endless(scope: Scope, receive: Receive, send: Send) -> None:
-            await receive()
-            begun.set()
-            assert (await receive())["type"] == "http.disconnect"
-            ended.set()
+    async def endless(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        begun.set()
+        assert (await receive())["type"] == "http.disconnect"
+        ended.set()
 
-        async with served(Connection, endless) as connect:
-            _, writer = await connect()
-            writer.write(GET * 2)
+    async with served(Connection, endless) as connect:
+        _, writer = await connect()
+        writer.write(GET * 2)
+        await begun.wait()
+        writer.transport.abort()
+        await ended.wait()
+
+
+async def test_connection_answers_a_few_pipelined_requests_and_closes() -> None:
+    go_on = asyncio.Event()
+
+    async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+        await go_on.wait()
+        await hello(scope, receive, send)
+
+    async with served(Connection, slow) as connect:
+        reader, writer = await connect()
+        writer.write(GET * 10_000)
+        loop = asyncio.get_running_loop()
+        loop.call_later(0, go_on.set)
+        answers = await rest(reader)
+        assert answers.count(b"HTTP/1.1 200 OK") == 1 + connections.PIPELINED_MAX
+        assert answers.count(b"connection: close") == 1
+
+
+async def test_head_of_a_response_is_sent_with_the_start_of_its_body() -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        begun.set()
+        await go_on.wait()
+        await send({"type": "http.response.body", "body": b"a", "more_body": True})
+        await send({"type": "http.response.body", "body": b"b"})
+
+    async with served(Connection, slow) as connect:
+        _, writer = await connect()
+        with socket.create_connection(writer.get_extra_info("peername")) as client:
+            client.setblocking(False)
+            client.send(GET)
             await begun.wait()
-            writer.transport.abort()
-            await ended.wait()
-
-    asyncio.run(use())
-
-
-def test_connection_answers_a_few_pipelined_requests_and_closes() -> None:
-    async def use() -> None:
-        go_on = asyncio.Event()
-
-        async def slow(scope: Scope, receive: Receive, send: Send) -> None:
-            await go_on.wait()
-            await hello(scope, receive, send)
-
-        async with served(Connection, slow) as connect:
-            reader, writer = await connect()
-            writer.write(GET * 10_000)
-            loop = asyncio.get_running_loop()
-            loop.call_later(0, go_on.set)
-            answers = await rest(reader)
-            assert answers.count(b"HTTP/1.1 200 OK") == 1 + connections.PIPELINED_MAX
-            assert answers.count(b"connection: close") == 1
-
-    asyncio.run(use())
+            with pytest.raises(BlockingIOError):
+                client.recv(1)
+            go_on.set()
+            sent = b""
+            while not sent.endswith(b"\r\n0\r\n\r\n"):
+                sent += await asyncio.get_running_loop().sock_recv(client, 1 << 16)
+            assert sent.startswith(b"HTTP/1.1 200 OK\r\n")
+            assert sent.endswith(b"\r\n\r\n1\r\na\r\n1\r\nb\r\n0\r\n\r\n")
 
 
-def test_head_of_a_response_is_sent_with_the_start_of_its_body() -> None:
-    async def use() -> None:
-        begun, go_on = asyncio.Event(), asyncio.Event()
-
-        async def slow(scope: Scope, receive: Receive, send: Send) -> None:
-            await send({"type": "http.response.start", "status": 200, "headers": []})
-            begun.set()
-            await go_on.wait()
-            await send({"type": "http.response.body", "body": b"a", "more_body": True})
-            await send({"type": "http.response.body", "body": b"b"})
-
-        async with served(Connection, slow) as connect:
-            _, writer = await connect()
-            with socket.create_connection(writer.get_extra_info("peername")) as client:
-                client.setblocking(False)
-                client.send(GET)
-                await begun.wait()
-                with pytest.raises(BlockingIOError):
-                    client.recv(1)
-                go_on.set()
-                sent = b""
-                while not sent.endswith(b"\r\n0\r\n\r\n"):
-                    sent += await asyncio.get_running_loop().sock_recv(client, 1 << 16)
-                assert sent.startswith(b"HTTP/1.1 200 OK\r\n")
-                assert sent.endswith(b"\r\n\r\n1\r\na\r\n1\r\nb\r\n0\r\n\r\n")
-
-    asyncio.run(use())
-
-
-def test_responses_without_a_body_and_continue_are_sent_at_once() -> None:
+async def test_responses_without_a_body_and_continue_are_sent_at_once() -> None:
     async def read_all(scope: Scope, receive: Receive, send: Send) -> None:
         while (await receive()).get("more_body"):
             pass
         await hello(scope, receive, send)
 
-    async def use() -> None:
-        async with served(Connection, read_all) as connect:
-            reader, writer = await connect()
-            writer.write(GET.replace(b"GET", b"HEAD") * 2)
-            for _ in range(2):
-                assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 OK\r\n")
-            writer.write(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n")
-            assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
-            writer.write(b"a")
-            assert (await reader.readuntil(b"hello")).startswith(b"HTTP/1.1 200 OK\r\n")
-            writer.write(b"HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-            assert (await rest(reader)).startswith(b"HTTP/1.1 200 OK\r\n")
-
-    asyncio.run(use())
+    async with served(Connection, read_all) as connect:
+        reader, writer = await connect()
+        writer.write(GET.replace(b"GET", b"HEAD") * 2)
+        for _ in range(2):
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 OK\r\n")
+        writer.write(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n")
+        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        writer.write(b"a")
+        assert (await reader.readuntil(b"hello")).startswith(b"HTTP/1.1 200 OK\r\n")
+        writer.write(b"HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        assert (await rest(reader)).startswith(b"HTTP/1.1 200 OK\r\n")
 
 
 HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
@@ -564,33 +516,27 @@ FIELD = b"Cookie: %s\r\n"
     ],
     ids=["field", "part of a field", "fields", "part of many fields", "path"],
 )
-def test_head_that_is_too_large_is_answered_431(head: bytes) -> None:
-    async def use() -> None:
-        async with served(connections.with_base_url("https://example.com"), hello) as connect:
-            reader, writer = await connect()
-            writer.write(GET + b"\r\n")
-            await reader.readuntil(b"hello")
-            writer.write(head)
-            answer = await rest(reader)
-            assert answer.startswith(b"HTTP/1.1 431 ")
-            assert b"connection: close\r\n" in answer
-            assert b'"type":"https://example.com/docs#head-too-large"' in answer
-
-    asyncio.run(use())
+async def test_head_that_is_too_large_is_answered_431(head: bytes) -> None:
+    async with served(connections.with_base_url("https://example.com"), hello) as connect:
+        reader, writer = await connect()
+        writer.write(GET + b"\r\n")
+        await reader.readuntil(b"hello")
+        writer.write(head)
+        answer = await rest(reader)
+        assert answer.startswith(b"HTTP/1.1 431 ")
+        assert b"connection: close\r\n" in answer
+        assert b'"type":"https://example.com/docs#head-too-large"' in answer
 
 
-def test_head_of_the_maximum_size_is_answered_and_bodies_do_not_count() -> None:
-    async def use() -> None:
-        async with served(Connection, hello) as connect:
-            reader, writer = await connect()
-            length = b"Content-Length: %d\r\n" % len(LARGE)
-            size = connections.HEAD_BYTES_MAX - len(HEAD + FIELD + length) - len(b"\r\n") + len(b"%s")
-            writer.write(HEAD + length + FIELD % (b"a" * size) + b"\r\n" + LARGE)
-            assert await reader.readuntil(b"hello")
-            writer.write(GET)
-            assert (await reader.readuntil(b"hello")).startswith(b"HTTP/1.1 200 OK\r\n")
-
-    asyncio.run(use())
+async def test_head_of_the_maximum_size_is_answered_and_bodies_do_not_count() -> None:
+    async with served(Connection, hello) as connect:
+        reader, writer = await connect()
+        length = b"Content-Length: %d\r\n" % len(LARGE)
+        size = connections.HEAD_BYTES_MAX - len(HEAD + FIELD + length) - len(b"\r\n") + len(b"%s")
+        writer.write(HEAD + length + FIELD % (b"a" * size) + b"\r\n" + LARGE)
+        assert await reader.readuntil(b"hello")
+        writer.write(GET)
+        assert (await reader.readuntil(b"hello")).startswith(b"HTTP/1.1 200 OK\r\n")
 
 
 CHUNKED = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n"
@@ -617,15 +563,12 @@ def trailers() -> float:
 
 
 @pytest.mark.parametrize("endless", [CHUNKED + b"Cookie: ", b"\r\n", CHUNKED.replace(b"0\r\n", b"1;")])
-def test_connection_is_closed_if_what_is_not_a_body_has_no_end(endless: bytes) -> None:
+async def test_connection_is_closed_if_what_is_not_a_body_has_no_end(endless: bytes) -> None:
     async def read(scope: Scope, receive: Receive, send: Send) -> None:
         while (await receive()).get("more_body"):
             pass
 
-    async def use() -> None:
-        async with served(Connection, read) as connect:
-            reader, writer = await connect()
-            writer.write(endless + b"\r\na"[: 2 * (endless == b"\r\n")] + b"a" * 3 * connections.HEAD_BYTES_MAX)
-            assert await rest(reader) == b""
-
-    asyncio.run(use())
+    async with served(Connection, read) as connect:
+        reader, writer = await connect()
+        writer.write(endless + b"\r\na"[: 2 * (endless == b"\r\n")] + b"a" * 3 * connections.HEAD_BYTES_MAX)
+        assert await rest(reader) == b""

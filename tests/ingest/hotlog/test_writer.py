@@ -17,8 +17,7 @@ from ingest.errors import IdempotencyMismatch, Overloaded
 from ingest.hits.body import Rejection
 from ingest.hits.hit import Hit
 from ingest.hits.row import row
-from ingest.hotlog import deduplication
-from ingest.hotlog.deduplication import REMEMBERED_S, Post, Receipt
+from ingest.hotlog.deduplication import Post, Receipt
 from ingest.hotlog.writer import CHECKED_ROWS, LOOK_EVERY_S, MAY_BE_STORED, WAITING_ROWS_MAX, HotLog, store
 from tests.processes.waiting import until
 from tests.stores.postgresql import new_database
@@ -95,12 +94,6 @@ def changing(file: Path) -> Iterator[sqlite3.Connection]:
     """Yield another connection, which changes the file."""
     with closing(sqlite3.connect(file, timeout=WITHIN_S, isolation_level=None)) as connection:
         yield connection
-
-
-def make_older(file: Path, seconds: int) -> None:
-    with changing(file) as connection:
-        for table in ("event_ids", "answers"):
-            connection.execute(f"UPDATE {table} SET seen_s = seen_s - ?", (seconds,))
 
 
 # Deleted projects
@@ -256,19 +249,6 @@ def test_stored_columns_are_those_of_the_post(file: Path) -> None:
 # Event ids
 
 
-def test_event_id_counts_once_in_a_post_between_posts_and_after_reopening(hot_log: HotLogPlace) -> None:
-    first = post(page_view("/5"), page_view("/1", "e"), page_view("/2", "e"), page_view("/3", "f"), page_view("/4"))
-    assert posted(hot_log, first, post(page_view("/6", "e"))) == [accepted(4, 1), accepted(0, 1)]
-    assert posted(hot_log, post(page_view("/7", "f"), page_view("/8", "g"))) == [accepted(1, 1)]
-    assert stored(hot_log) == [("/5", None), ("/1", "e"), ("/3", "f"), ("/4", None), ("/8", "g")]
-
-
-def test_event_id_counts_once_for_each_project(file: Path) -> None:
-    assert (
-        posted(file, post(page_view(event_id="e")), post(page_view(event_id="e", project="other"))) == [accepted(1)] * 2
-    )
-
-
 def test_event_id_sent_to_two_writers_at_once_counts_once(hot_log: HotLogPlace) -> None:
     async def run() -> list[Receipt]:
         logs = [HotLog(hot_log, 1_000_000) for _ in range(2)]
@@ -284,27 +264,6 @@ def test_event_id_sent_to_two_writers_at_once_counts_once(hot_log: HotLogPlace) 
     assert sorted(event_id or "" for _, event_id in stored(hot_log)) == sorted(map(str, range(200)))
 
 
-def test_event_id_counts_again_after_seven_days_and_not_before(file: Path) -> None:
-    assert REMEMBERED_S == 7 * 24 * 3600
-    posted(file, post(page_view(event_id="e")))
-    make_older(file, REMEMBERED_S - 60)
-    assert posted(file, post(page_view(event_id="e"))) == [accepted(0, 1)]
-    make_older(file, 60)
-    assert posted(file, post(page_view(event_id="e"))) == [accepted(1)]
-    assert posted(file, post(page_view(event_id="e"))) == [accepted(0, 1)]
-
-
-def test_expired_event_ids_are_deleted_and_no_others(file: Path) -> None:
-    posted(file, keyed("old", b"1", page_view(event_id="old")))
-    make_older(file, REMEMBERED_S)
-    posted(file, keyed("new", b"2", page_view(event_id="new")))
-    with closing(batches.connect(file)) as connection:
-        deduplication.delete_expired(connection, time.time())
-        assert connection.execute("SELECT key FROM answers").fetchall() == [("new",)]
-        assert connection.execute("SELECT count(*) FROM event_ids").fetchone() == (1,)
-    assert posted(file, post(page_view(event_id="old"), page_view(event_id="new"))) == [accepted(1, 1)]
-
-
 def test_text_of_event_ids_is_not_stored(file: Path) -> None:
     posted(file, post(page_view(event_id="ana@example.com")))
     with changing(file) as connection:
@@ -315,15 +274,6 @@ def test_text_of_event_ids_is_not_stored(file: Path) -> None:
 
 
 # Idempotency-Key
-
-
-def test_repeated_key_gets_the_first_answer_and_stores_nothing(file: Path) -> None:
-    rejected = [Rejection(3, None, "Expected an object")]
-    sent = keyed("key", b"body", page_view("/1", "e"), page_view("/2", "e"), page_view("/3"), rejected=rejected)
-    first = Receipt(2, 1, rejected)
-    assert posted(file, sent, sent) == [first, first]
-    assert posted(file, sent) == [first]
-    assert stored(file) == [("/1", "e"), ("/3", None)]
 
 
 def test_repeated_key_with_another_body_is_refused_and_other_posts_are_stored(hot_log: HotLogPlace) -> None:
@@ -340,12 +290,6 @@ def test_repeated_key_with_another_body_is_refused_and_other_posts_are_stored(ho
     assert stored(hot_log) == [("/first", None), ("/beside", None), ("/later", "e")]
 
 
-def test_key_of_another_project_is_independent(file: Path) -> None:
-    sent = [keyed("key", b"body", page_view(project=project)) for project in ("site", "other")]
-    assert posted(file, *sent) == [accepted(1)] * 2
-    assert len(stored(file)) == 2
-
-
 def test_key_sent_to_two_writers_at_once_is_stored_once(hot_log: HotLogPlace) -> None:
     async def run() -> list[Receipt]:
         logs = [HotLog(hot_log, 1_000_000) for _ in range(2)]
@@ -357,16 +301,6 @@ def test_key_sent_to_two_writers_at_once_is_stored_once(hot_log: HotLogPlace) ->
 
     assert asyncio.run(run()) == [accepted(1)] * 100
     assert len(stored(hot_log)) == 50
-
-
-def test_key_may_be_reused_after_seven_days_and_not_before(file: Path) -> None:
-    posted(file, keyed("key", b"body", page_view()))
-    make_older(file, REMEMBERED_S - 60)
-    posted(file, keyed("key", b"body", page_view()))
-    assert len(stored(file)) == 1
-    make_older(file, 60)
-    assert posted(file, keyed("key", b"other body", page_view())) == [accepted(1)]
-    assert len(stored(file)) == 2
 
 
 # Overload
