@@ -42,6 +42,7 @@ from ingest.hotlog.beacon_shares import BeaconShares
 from ingest.hotlog.new_values import NewValues
 from ingest.hotlog.writer import HotLog
 from ingest.verification import verifier as verifiers
+from ingest.visitors.salts import open_salts
 from warehouse.control import database, source_policies, store_secret
 from warehouse.control.policy import Periods
 from warehouse.database.pool import Pool
@@ -175,7 +176,9 @@ def _open_intake(stack: ExitStack, settings: Settings, control: Pool, limits_key
     secret = store_secret.read(control)
     limit = NewValues(settings.new_values_per_day, secret)
     hotlog = HotLog(settings.hot_log, settings.backlog_rows_max, settings.lake.local, limit)
-    return Intake(stack.enter_context(closing(hotlog)), verifier, rate_limit, refused_origins, secret)
+    salts = open_salts(settings.database_url, settings.data, is_on=settings.visitors)
+    stack.callback(salts.close)
+    return Intake(stack.enter_context(closing(hotlog)), verifier, rate_limit, refused_origins, salts, secret)
 
 
 async def _open(stack: ExitStack, settings: Settings) -> State:

@@ -18,7 +18,7 @@ from warehouse import disk
 from warehouse.control import database, store_secret
 from warehouse.database.url import name_of, sqlite_name
 from warehouse.errors import AgentsDamaged, NoData
-from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, MOVED, RANGES, RUN, sqlite_url
+from warehouse.folder import CONTROL, HOT_LOG, JOBS, LAKE, MOVED, RANGES, RUN, SALTS, sqlite_url
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import Server
 from warehouse.integrity import completeness, durability
@@ -29,7 +29,7 @@ LOG = logging.getLogger("readership.data")
 OTHER_USERS = stat.S_IRWXG | stat.S_IRWXO
 NO_TABLES = "has no tables: start readership serve, or create a project with readership project create"
 """End of an error message, after the name of a database on a server that no command has used yet."""
-OURS = frozenset((HOT_LOG, LAKE, RUN, JOBS, CONTROL, RANGES, MOVED, ".lock", "lost+found"))
+OURS = frozenset((HOT_LOG, LAKE, RUN, JOBS, CONTROL, RANGES, SALTS, MOVED, ".lock", "lost+found"))
 """Names of files in a data folder; `lost+found` is in the root of each new file system."""
 
 
@@ -139,7 +139,7 @@ def _warn(text: str) -> None:
 
 
 def _is_ours(name: str) -> bool:
-    return name in OURS or name.startswith((f"{HOT_LOG}-", f"{CONTROL}-"))
+    return name in OURS or name.startswith((f"{HOT_LOG}-", f"{CONTROL}-", f"{SALTS}-"))
 
 
 def require_whole_control(settings: Settings) -> None:

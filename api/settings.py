@@ -55,7 +55,7 @@ class Setting:
 
 
 def _setting(default: Any, parse: Callable[[str], Any], meaning: str) -> Any:
-    shown = {"()": "none", "": "none", "False": "off"}.get(str(default), str(default))
+    shown = {"()": "none", "": "none", "False": "off", "True": "on"}.get(str(default), str(default))
     return field(default=default, metadata={"setting": Setting(meaning, shown, parse)})
 
 
@@ -101,6 +101,7 @@ class Settings:
         "127.0.0.1", environment.trusted_proxies, "addresses and networks whose X-Forwarded-For is trusted; `*` for all"
     )
     reverse_dns: bool = _setting(False, environment.switch, "`on` verifies crawlers by reverse DNS, too")  # noqa: FBT003
+    visitors: bool = _setting(True, environment.switch, "`off` counts no [visitors](privacy.md#visitors)")  # noqa: FBT003
     key_directories: tuple[str, ...] = _setting(
         (), environment.hosts, "hosts from which the keys of signing agents are fetched; `*` for all known ones"
     )

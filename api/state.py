@@ -14,6 +14,7 @@ from api.reference.reference import Reference
 from api.settings import Settings
 from ingest.hotlog.writer import HotLog
 from ingest.verification.verifier import Verifier
+from ingest.visitors.salts import Salts
 from warehouse.control import projects
 from warehouse.control.projects import Project
 from warehouse.database.pool import Pool
@@ -32,6 +33,7 @@ class Intake:
     verifier: Verifier
     rate_limit: RateLimit
     refused_origins: RefusedOrigins
+    salts: Salts
     secret: bytes = field(repr=False)
 
 

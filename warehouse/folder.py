@@ -9,6 +9,8 @@ from warehouse import disk
 from warehouse.errors import DataIncomplete, DataMoved
 
 HOT_LOG, LAKE, RUN, JOBS, CONTROL, RANGES = "hot.sqlite", "lake", "run", "jobs", "control.sqlite", "ranges"
+SALTS = "salts.sqlite"
+"""Name of the file with the salts of visitors, which no backup may have."""
 MOVED = "moved.json"
 """Name of the file with the `Moved` of a data folder whose stores were moved."""
 _BACK = "to go back, see docs/nodes.md"

@@ -18,6 +18,7 @@ from api import cache
 from api.accounts import keys
 from api.settings import Settings
 from ingest.hotlog import deduplication, ledger_store
+from ingest.visitors.salts import open_salts
 from warehouse import disk
 from warehouse.control import projects
 from warehouse.database.pool import Pool
@@ -74,6 +75,8 @@ def delete_project(
             on_point("before delete")
             deduplication.delete_project(hot, id)
             ledger_store.delete_project(hot, id)
+            with closing(open_salts(settings.database_url, settings.data)) as salts:
+                salts.delete_project(id)
             wal.empty(hot)
             projects.delete(control, id, internal_id)
     return removed

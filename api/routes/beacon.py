@@ -4,8 +4,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 
 import msgspec
+from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -25,6 +27,7 @@ from ingest.hits.hit import BeaconHit, Hit
 from ingest.hits.row import row
 from ingest.hits.url import UNSTORABLE
 from ingest.hotlog.deduplication import Post, Receipt
+from ingest.visitors.visitor import SaltUnread
 from warehouse.control.projects import Project
 from warehouse.errors import ProjectNotFound
 
@@ -52,7 +55,7 @@ async def receive(request: Request) -> Response:
     if time.monotonic() - began_s > body.RECHECK_AFTER_S:
         await _require_unchanged(state, project)
     view = _view(request, project, post.decode_beacon(content))
-    receipt = await _store(state, _beacon_post(state, project, view))
+    receipt = await _store(state, project, view)
     return Response(msgspec.json.encode(receipt), 202, headers, JSON)
 
 
@@ -85,7 +88,7 @@ async def count(request: Request, project: Project, sent: BeaconHit) -> None:
     """
     state = state_of(request)
     await _limit_rate(request, state, project)
-    await _store(state, _beacon_post(state, project, _view(request, project, sent)))
+    await _store(state, project, _view(request, project, sent))
 
 
 def _view(request: Request, project: Project, sent: BeaconHit) -> Hit:
@@ -114,15 +117,15 @@ async def _require_unchanged(state: State, project: Project) -> None:
         raise ProjectNotFound(project.id)
 
 
-def _beacon_post(state: State, project: Project, view: Hit) -> Post:
-    """Return the post of one beacon."""
-    rows = [row(project.id, view, "beacon", time.time_ns() // 1_000, state.intake.verifier)]
-    return Post(project.id, rows, [], internal_id=project.internal_id, cut=metrics.count_cut([view]))
-
-
-async def _store(state: State, parsed: Post) -> Receipt:
-    """Wait until the rows are on disk."""
-    receipt = await state.intake.hotlog.post(parsed)
+async def _store(state: State, project: Project, view: Hit) -> Receipt:
+    """Wait until the row of a beacon is on disk."""
+    to_row = partial(row, project.id, view, "beacon", time.time_ns() // 1_000, state.intake.verifier)
+    try:
+        stored = to_row(state.intake.salts.cached)
+    except SaltUnread:
+        stored = await to_thread.run_sync(to_row, state.intake.salts.of)
+    cut = metrics.count_cut([view])
+    receipt = await state.intake.hotlog.post(Post(project.id, [stored], [], internal_id=project.internal_id, cut=cut))
     metrics.count_hits("beacon", receipt)
     return receipt
 

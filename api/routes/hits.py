@@ -5,6 +5,8 @@ A response with the status 202 is sent once the hits are on disk.
 
 import hashlib
 import time
+from contextlib import suppress
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -26,6 +28,7 @@ from ingest.hits.body import Rejection
 from ingest.hits.hit import BeaconHit, ServerHit
 from ingest.hits.row import rows
 from ingest.hotlog.deduplication import Post, Receipt
+from ingest.visitors.visitor import SaltOf, SaltUnread
 
 ON_LOOP_BYTES_MAX, ON_LOOP_HITS_MAX = 64 * 1024, 50
 """Maximum size and number of hits of a body that is parsed on the event loop. A larger body is parsed in a thread. The
@@ -58,11 +61,13 @@ async def _server_post(request: Request, state: State) -> Response:
     content = await body.read(request, post.BODY_BYTES_MAX)
     if time.monotonic() - began_s > body.RECHECK_AFTER_S:
         bearer = await auth.key_for(request, state.keyring, bearer.project, "ingest")
-    now_us = time.time_ns() // 1_000
-    if _is_large(content, is_ndjson):
-        parsed = await to_thread.run_sync(_parse, state, bearer, content, is_ndjson, key, now_us, limiter=body.LARGE)
-    else:
-        parsed = _parse(state, bearer, content, is_ndjson, key, now_us)
+    parse = partial(_parse, state, bearer, content, is_ndjson, key, time.time_ns() // 1_000)
+    parsed = None
+    if not _is_large(content, is_ndjson):
+        with suppress(SaltUnread):
+            parsed = parse(state.intake.salts.cached)
+    if parsed is None:
+        parsed = await to_thread.run_sync(parse, state.intake.salts.of, limiter=body.LARGE)
     if parsed.rejected:
         metrics.count_rejected(parsed.rejected)
     if not parsed.rows:
@@ -77,10 +82,12 @@ def _is_large(content: bytes, is_ndjson: bool) -> bool:
     return len(content) > ON_LOOP_BYTES_MAX or content.count(b"\n" if is_ndjson else b"{") > ON_LOOP_HITS_MAX
 
 
-def _parse(state: State, bearer: BearerKey, content: bytes, is_ndjson: bool, key: str | None, now_us: int) -> Post:
+def _parse(
+    state: State, bearer: BearerKey, content: bytes, is_ndjson: bool, key: str | None, now_us: int, salt_of: SaltOf
+) -> Post:
     """Parse a server's post, and classify and verify its hits."""
     parsed = post.parse_post(content, is_ndjson, now_us)
-    stored = rows(bearer.project, parsed.hits, now_us, state.intake.verifier)
+    stored = rows(bearer.project, parsed.hits, now_us, state.intake.verifier, salt_of)
     cut = metrics.count_cut(parsed.hits)
     unkeyed = b"" if key is None else hashlib.blake2b(content, digest_size=16).digest()
     fingerprint = unkeyed and _fingerprint(unkeyed, state.intake.secret)

@@ -14,6 +14,7 @@ from ingest.hits.url import host
 from ingest.verification.signature_agents import signed_agent
 from ingest.verification.verdict import Verdict
 from ingest.verification.verifier import Verifier
+from ingest.visitors.visitor import SaltOf, of_views
 from warehouse.columns.hits import PARAMETERS
 from warehouse.schema import CLASSIFICATION, HOT, Row
 
@@ -25,30 +26,56 @@ _SHIPPED_LISTS = Verifier()
 _NAMES = [name for name in HOT.names if name not in PARAMETERS]
 _in_order = itemgetter(*map([*_NAMES, *PARAMETERS].index, HOT.names))
 """Function that puts the parameters of a row, which are the last ones, in their places."""
-_LATER = (None,) * len(_NAMES[_NAMES.index("visitor") :])
-"""Columns that no source fills yet."""
+_LATER = (None,) * len(_NAMES[_NAMES.index("visitor") + 1 :])
+"""Columns after `visitor` that no source fills yet."""
 
 
-def row(project: str, hit: Hit, source: str, received_us: int, verifier: Verifier = _SHIPPED_LISTS) -> Row:
-    """Return the row of one hit. The same hit gives the same row under one ruleset and the same address lists.
+def no_salt(project: str, day: int) -> None:
+    """Return None: the visitors of the project are not counted."""
+
+
+def row(
+    project: str,
+    hit: Hit,
+    source: str,
+    received_us: int,
+    verifier: Verifier = _SHIPPED_LISTS,
+    salt_of: SaltOf = no_salt,
+) -> Row:
+    """Return the row of one hit. The same hit gives the same row under one ruleset, salt and the same address lists.
 
     A beacon has neither an Accept header nor a format of its page: it is a request of a script on an HTML page.
     """
-    return _row(project, hit, USER_AGENTS.columns(hit.user_agent), source, received_us, verifier)
+    [visitor] = _visitors(project, [hit], salt_of)
+    return _row(project, hit, USER_AGENTS.columns(hit.user_agent), source, received_us, verifier, visitor)
 
 
-def rows(project: str, hits: Sequence[Hit], received_us: int, verifier: Verifier) -> list[Row]:
+def rows(
+    project: str, hits: Sequence[Hit], received_us: int, verifier: Verifier, salt_of: SaltOf = no_salt
+) -> list[Row]:
     """Return the rows of the hits of a server's post, each as `row` does. Each user agent is looked up once."""
     columns: dict[str, Columns] = {}
     stored = []
-    for hit in hits:
+    for hit, visitor in zip(hits, _visitors(project, hits, salt_of), strict=True):
         if (known := columns.get(hit.user_agent)) is None:
             known = columns[hit.user_agent] = USER_AGENTS.columns(hit.user_agent)
-        stored.append(_row(project, hit, known, "server", received_us, verifier))
+        stored.append(_row(project, hit, known, "server", received_us, verifier, visitor))
     return stored
 
 
-def _row(project: str, hit: Hit, columns: Columns, source: str, received_us: int, verifier: Verifier) -> Row:
+def _visitors(project: str, hits: Sequence[Hit], salt_of: SaltOf) -> list[int | None]:
+    return of_views(project, ((hit.evidence.address, hit.user_agent, hit.ts_us) for hit in hits), salt_of)
+
+
+def _row(
+    project: str,
+    hit: Hit,
+    columns: Columns,
+    source: str,
+    received_us: int,
+    verifier: Verifier,
+    visitor: int | None,
+) -> Row:
     if hit.evidence.accept is not None and source != "beacon" and (rule := rule_of_accept(hit.evidence.accept)):
         columns = by_accept(columns, rule)
     verdict = _verdict(agent_of(columns), hit, verifier)
@@ -68,6 +95,7 @@ def _row(project: str, hit: Hit, columns: Columns, source: str, received_us: int
         received_us,
         *(verdict or (None, None)),
         hints(hit.evidence) if source == "server" else None,
+        visitor,
         *_LATER,
         *map(hit.parameters.get, PARAMETERS),
     )

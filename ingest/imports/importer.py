@@ -5,7 +5,7 @@ nor counts a line twice when the import runs again.
 """
 
 import pickle
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 
@@ -25,6 +25,7 @@ from ingest.imports.prepared import in_workers, preparation
 from ingest.imports.prepared.preparation import Prepared, Target
 from ingest.imports.request_cache import request_cache
 from ingest.verification.verifier import Verifier
+from ingest.visitors.salts import NO_SALTS, Salts
 from warehouse.batch.driver import Executor
 from warehouse.database.transaction import transaction
 from warehouse.errors import ProjectNotFound
@@ -82,6 +83,7 @@ class Import:
     check: Callable[[], str] = lambda: ""
     executor: Executor | None = None
     """Executor that parses and prepares the chunks; without one, the threads of this process do."""
+    salts: Salts = NO_SALTS
 
     @property
     def target(self) -> Target:
@@ -156,17 +158,19 @@ class LogReader:
     def prepare(self, result: ParseResult, fingerprint: Fingerprint, data: bytes | None = None) -> Chunk:
         """Classify the hits of a chunk. Write a large chunk to files, which no transaction names yet."""
         run = self._run
-        prepared = preparation.prepare(run.target, result, run.now_us(), run.user_agents, run.verifier)
+        context = run.user_agents, run.verifier, run.salts.of
+        prepared = preparation.prepare(run.target, result, run.now_us(), *context)
         return Chunk(result, fingerprint, prepared, data)
 
     def chunks_of(self, executor: Executor, blocks: Iterator[Block]) -> Generator[Chunk, None, None]:
         """Yield the chunks of blocks, parsed and prepared by an executor."""
         run, verifier = self._run, pickle.dumps(self._run.verifier)
 
-        def new_task(blocks: tuple[Block, ...]) -> in_workers.Task:
-            return in_workers.Task(run.target, blocks, self.format.name, run.options.pages, run.now_us(), verifier)
+        def new_task(blocks: tuple[Block, ...], salts: Mapping[int, bytes] | None) -> in_workers.Task:
+            form, pages = self.format.name, run.options.pages
+            return in_workers.Task(run.target, blocks, form, pages, run.now_us(), verifier, salts)
 
-        yield from (Chunk(*chunk) for chunk in in_workers.chunks(executor, blocks, new_task))
+        yield from (Chunk(*chunk) for chunk in in_workers.chunks(executor, blocks, new_task, run.salts))
 
     def _judge(self, result: ParseResult, judged_lines_min: float) -> None:
         self._malformed += result.skipped["malformed"]
@@ -216,13 +220,14 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
     check: Callable[[], str] = lambda: "",
     verifier: Verifier | None = None,
     executor: Executor | None = None,
+    salts: Salts = NO_SALTS,
 ) -> Summary:
     """Read files (`-` is standard input), store the page views that are new, and load the lake.
 
     An import that was interrupted can be run again. `on_read` is called with the number of bytes of each read, before
     decompression, and with the number of lines of each chunk. `secret` and `check`: see `Import`. Without a `verifier`,
     agents are verified by the lists of the release. `executor` parses the chunks of logs whose lines can be parsed in
-    any order: see `prepared.in_workers`.
+    any order: see `prepared.in_workers`. Without `salts`, the page views have no visitors.
 
     Raises:
         OSError: a file cannot be opened; then nothing is read.
@@ -235,7 +240,7 @@ def import_logs(  # noqa: PLR0913, PLR0917  # what to read, where to, and how
     """
     cache = UserAgentCache(classifier)
     verifier = verifier or Verifier()
-    run = Import(hot, root, project, secret, now, options, cache, verifier, check=check, executor=executor)
+    run = Import(hot, root, project, secret, now, options, cache, verifier, check=check, executor=executor, salts=salts)
     ledger_store.prepare(hot, secret, now)
     paths = files.expand(names)
     files.require_readable(paths)

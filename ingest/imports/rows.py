@@ -17,9 +17,11 @@ from ingest.hits.claims import check
 from ingest.hits.classes import by_accept, rule_of_accept
 from ingest.hits.hit import Hit
 from ingest.hits.path_format import path_formats
+from ingest.hits.row import no_salt
 from ingest.hits.url import host
 from ingest.imports.dictionary import TEXTS, compact
 from ingest.verification.verifier import Verifier
+from ingest.visitors.visitor import SaltOf, of_columns
 from warehouse.columns.hits import PARAMETERS
 from warehouse.schema import CLASSIFICATION, HOT
 
@@ -86,7 +88,12 @@ class LakeRows(NamedTuple):
 
 
 def lake_rows(
-    project: str, views: pa.Table, received_us: int, user_agents: UserAgentCache, verifier: Verifier
+    project: str,
+    views: pa.Table,
+    received_us: int,
+    user_agents: UserAgentCache,
+    verifier: Verifier,
+    salt_of: SaltOf = no_salt,
 ) -> LakeRows:
     """Return hits (PARSED_HITS) of a log as rows of the lake.
 
@@ -96,7 +103,9 @@ def lake_rows(
     hits |= {name: views[name].combine_chunks() for name in ("ts_us", "status")}
     user_agent = hits["user_agent"]
     classified = user_agents.columns_of_all(user_agent.dictionary.to_pylist())
-    checked = check(user_agent, classified, compact(views["address"]), hits["ts_us"], verifier)
+    address = compact(views["address"])
+    checked = check(user_agent, classified, address, hits["ts_us"], verifier)
+    hits["visitor"] = of_columns(project, address, user_agent, hits["ts_us"], salt_of)
     classes, hits["class"] = _by_accept(checked.classes, checked.indices, views["accept"])
     hits["verdict"] = checked.verdict
     stored, counts = _without_people(hits["status"], hits["class"], classes)
@@ -112,7 +121,7 @@ def _rows(
     verdicts: Sequence[tuple[str | None, str | None]],
     received_us: int,
 ) -> pa.Table:
-    """Return rows of the lake. `hits` has columns of PARSED_HITS and the indices `class` and `verdict`."""
+    """Return rows of the lake. `hits` has columns of PARSED_HITS, `visitor`, and indices: `class` and `verdict`."""
     path, user_agent, referrer, count = hits["path"], hits["user_agent"], hits["referrer"], len(hits["class"])
     hosts = [host(text) for text in referrer.dictionary.to_pylist()]
     columns = {
@@ -134,6 +143,7 @@ def _rows(
         "received_at": pa.repeat(pa.scalar(received_us, HOT.field("received_at").type), count),
         "verification": _take([state for state, _ in verdicts], hits["verdict"]),
         "verified_by": _take([verified_by for _, verified_by in verdicts], hits["verdict"]),
+        "visitor": hits["visitor"],
     }
     nulls = {name: pa.nulls(count, HOT.field(name).type) for name in HOT.names if name not in columns}
     return pa.table({name: {**columns, **nulls}[name] for name in HOT.names})

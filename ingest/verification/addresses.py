@@ -3,6 +3,7 @@
 import socket
 from bisect import bisect_right
 from collections.abc import Iterable
+from functools import lru_cache
 from ipaddress import ip_network
 
 SPECIAL = (
@@ -71,6 +72,7 @@ def special_intervals() -> list[tuple[int, int]]:
     return [*outside, *map(interval, SPECIAL)]
 
 
+@lru_cache(65_536)
 def packed(address: str | None) -> bytes:
     """Return an address as 16 bytes, an IPv4 address as its IPv4-mapped IPv6 address; NO_ADDRESS for any other text.
 

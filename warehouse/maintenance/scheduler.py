@@ -43,7 +43,8 @@ LAST_LOAD_WAIT_S = 60.0
 COMPACTION_MEMORY = "160MB"
 """Memory limit of the database that sorts the rows of a compaction. One thread needs less memory than two: the
 compaction of a day of 3 million hits takes 280 MiB with this limit and one thread, and 400 MiB with 256 MB and two."""
-COMPACTION, VACUUM, ROLLUPS, RELEASE = "the compaction", "the vacuum", "the rollups", "the release of memory"
+COMPACTION, VACUUM, ROLLUPS = "the compaction", "the vacuum", "the rollups"
+RELEASE, SALTS = "the release of memory", "the deletion of salts"
 """Names of the tasks, in their order in a round."""
 LOG = logging.getLogger("readership.maintenance")
 
@@ -56,8 +57,8 @@ class Stopping(BaseException):
 class Plan:
     """What the thread maintains, and when. `run` is the folder of spilled sorts; `retention_days` is 0 for never.
 
-    `delete_ids` deletes event ids that are expired at a time in seconds, and `delete_logs` logs of the ledger before a
-    day. `on_load` gets the number of loaded hits, or None for a failed round, and `on_failure` the name of a task.
+    `delete_ids` deletes event ids that are expired at a time in seconds, `delete_logs` logs of the ledger before a day,
+    `delete_salts` salts. `on_load` gets the number of loaded hits, None for a failed round; `on_failure` a task's name.
     """
 
     hot_log: HotLogPlace
@@ -68,6 +69,7 @@ class Plan:
     retention_days: int
     delete_ids: Callable[[HotConnection, float], object]
     delete_logs: Callable[[HotConnection, date], object]
+    delete_salts: Callable[[datetime], bool]
     on_load: Callable[[int | None], None] = lambda rows: None
     on_failure: Callable[[str], None] = lambda task: None
 
@@ -103,6 +105,7 @@ class Scheduler:
             Task(VACUUM, RETRY_S, RETRY_S, self._vacuum, self._is_vacuumed),
             Task(ROLLUPS, ROLLUPS_EVERY_S, RETRY_S, self._write_rollups),
             Task(RELEASE, RELEASE_EVERY_S, RETRY_S, _release_memory),
+            Task(SALTS, VACUUM_EVERY_S, RETRY_S, plan.delete_salts),
         )
         self._tasks = {task.name: task for task in tasks}
         self._stopping = threading.Event()
@@ -271,10 +274,9 @@ class Scheduler:
         return True
 
     def _compact_closed(self, now: datetime) -> None:
-        between = partial(self._load_due, VACUUM_WAIT_S)
-        root, ended = self._lake, partial(compact.ended, now.date())
+        between, ended = partial(self._load_due, VACUUM_WAIT_S), partial(compact.ended, now.date())
         with suppress(LakeBusy):  # another process compacts
-            compact.compact(self._hot, root, self._compaction, VACUUM_WAIT_S, ended, between=between)
+            compact.compact(self._hot, self._lake, self._compaction, VACUUM_WAIT_S, ended, between=between)
 
     def _remove_old(self, now: datetime) -> None:
         """Delete hits past the retention and event ids older than seven days, unless the clock has jumped."""

@@ -12,6 +12,7 @@ from api.cli.log_import.reading import ledger_from_us
 from api.dashboard.robots import texts
 from api.settings import Settings
 from ingest.imports.importer import Options, import_logs
+from ingest.visitors.salts import open_salts
 from warehouse.control import projects, source_policies, store_secret
 from warehouse.database.pool import Pool
 from warehouse.errors import ProjectNotFound
@@ -62,12 +63,16 @@ def new_key(control: Pool, now_s: int) -> str:
 
 def _store_views(settings: Settings, now: datetime, secret: bytes) -> None:
     now_us, moved = int(now.timestamp()) * 1_000_000, sample_views.days_moved(now.astimezone(UTC).date())
-    with closing(batches.connect(settings.hot_log)) as hot, TemporaryDirectory() as folder:
+    with (
+        closing(batches.connect(settings.hot_log)) as hot,
+        closing(open_salts(settings.database_url, settings.data, is_on=settings.visitors)) as salts,
+        TemporaryDirectory() as folder,
+    ):
         log = Path(folder) / sample_views.LOG.name
-        beacons = sample_views.write_log(log, DEMO, moved, now_us)
-        sample_views.store(hot, [*beacons, *sample_views.posted(moved, now_us)], now_us // 1_000_000)
+        beacons = sample_views.write_log(log, DEMO, moved, now_us, salts.of)
+        sample_views.store(hot, [*beacons, *sample_views.posted(moved, now_us, salts.of)], now_us // 1_000_000)
         options = Options(ledger_from_us=ledger_from_us(settings, DEMO, secret))
-        import_logs(hot, settings.lake, DEMO, [str(log)], secret, lambda: now_us / 1_000_000, options)
+        import_logs(hot, settings.lake, DEMO, [str(log)], secret, lambda: now_us / 1_000_000, options, salts=salts)
 
 
 def _create_project(control: Pool, id: str, origin: str, now_s: int) -> None:

@@ -16,13 +16,14 @@ import pyarrow as pa
 from ingest.errors import InvalidLine
 from ingest.formats import clf
 from ingest.formats.page_filter import ERRORS, page_view
-from ingest.hits.evidence import NO_EVIDENCE
+from ingest.hits.evidence import Evidence
 from ingest.hits.hit import Hit, ServerHit, microseconds, server_hit
-from ingest.hits.row import TRAFFIC, row
+from ingest.hits.row import TRAFFIC, no_salt, row
 from ingest.hotlog import deduplication
 from ingest.hotlog.deduplication import Post
 from ingest.verification.public_keys import JsonWebKey, usable_keys
 from ingest.verification.verifier import Verifier
+from ingest.visitors.visitor import Salt, SaltOf
 from warehouse.database.transaction import transaction
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import HotConnection
@@ -56,11 +57,11 @@ def days_moved(today: date) -> timedelta:
     return today - timedelta(days=1) - LAST_DAY
 
 
-def write_log(target: Path, project: str, moved: timedelta, now_us: int) -> list[Row]:
+def write_log(target: Path, project: str, moved: timedelta, now_us: int, salt_of: SaltOf = no_salt) -> list[Row]:
     """Write the sample log, moved, without the views by people since BEACONS_FROM; return these views as beacons."""
     lines, beacons = [], list[Row]()
     for line in LOG.read_bytes().split(b"\n")[:-1]:
-        view = _beacon(line, project, moved, now_us)
+        view = _beacon(line, project, moved, now_us, salt_of)
         if view is None:
             lines.append(line + b"\n")
         else:
@@ -69,7 +70,7 @@ def write_log(target: Path, project: str, moved: timedelta, now_us: int) -> list
     return beacons
 
 
-def posted(moved: timedelta, now_us: int) -> Iterator[Row]:
+def posted(moved: timedelta, now_us: int, salt_of: SaltOf = no_salt) -> Iterator[Row]:
     """Yield the rows of the posts of all projects, moved.
 
     Agents are verified at the times of the sample: only then are the address lists of the release fresh, and the
@@ -77,10 +78,14 @@ def posted(moved: timedelta, now_us: int) -> Iterator[Row]:
     """
     decoder, verifier = msgspec.json.Decoder(SampleHit), _verifier()
     moved_us = moved // timedelta(microseconds=1)
+
+    def of_moved(project: str, day: int) -> Salt | None:
+        return salt_of(project, day + moved.days)
+
     for sent in decoder.decode_lines(POSTS.read_bytes()):
         assert sent.timestamp is not None
         hit = server_hit(msgspec.structs.replace(sent, timestamp=sent.timestamp + moved), now_us)
-        values = row(sent.project, hit._replace(ts_us=hit.ts_us - moved_us), sent.source, now_us, verifier)
+        values = row(sent.project, hit._replace(ts_us=hit.ts_us - moved_us), sent.source, now_us, verifier, of_moved)
         yield (*values[:TIME], hit.ts_us, *values[TIME + 1 :])
 
 
@@ -106,7 +111,7 @@ def _project(values: Row) -> str:
     return str(values[0])
 
 
-def _beacon(line: bytes, project: str, moved: timedelta, now_us: int) -> Row | None:
+def _beacon(line: bytes, project: str, moved: timedelta, now_us: int, salt_of: SaltOf) -> Row | None:
     """Return the row of a line that is a view by a person since BEACONS_FROM, with the source `beacon`."""
     try:
         request = clf.parse(line)
@@ -118,7 +123,8 @@ def _beacon(line: bytes, project: str, moved: timedelta, now_us: int) -> Row | N
     if not isinstance(view, Hit) or view.status in ERRORS:
         return None
     moved_us = view.ts_us + moved // timedelta(microseconds=1)
-    values = row(project, view._replace(ts_us=moved_us, status=None, evidence=NO_EVIDENCE), "beacon", now_us)
+    sent = view._replace(ts_us=moved_us, status=None, evidence=Evidence(view.evidence.address))
+    values = row(project, sent, "beacon", now_us, salt_of=salt_of)
     return values if values[TRAFFIC] == "human" else None
 
 

@@ -23,6 +23,7 @@ from ingest.imports.chunk import Summary
 from ingest.imports.importer import Import, Options, import_logs
 from ingest.imports.tail import follow
 from ingest.verification import verifier as verifiers
+from ingest.visitors.salts import Salts, open_salts
 from warehouse.batch.driver import OpenExecutor
 from warehouse.control import project_check
 from warehouse.control.project_check import Check
@@ -98,10 +99,16 @@ def _import(reading: Reading, check: Check) -> Summary:
         _progress(size) as on_read,
         closing(batches.connect(settings.hot_log)) as hot,
         closing(verifiers.create(settings.ranges, is_reverse_dns=settings.reverse_dns)) as verifier,
+        closing(_salts(reading)) as salts,
         reading.executor() if reading.executor else nullcontext() as executor,
     ):
         where = hot, settings.lake, reading.project_id, names, reading.secret, time.time
-        return import_logs(*where, reading.options, on_read, reading.classifier, check, verifier, executor)
+        return import_logs(*where, reading.options, on_read, reading.classifier, check, verifier, executor, salts)
+
+
+def _salts(reading: Reading) -> Salts:
+    is_on = reading.settings.visitors and not reading.options.is_dry_run
+    return open_salts(reading.settings.database_url, reading.settings.data, is_on=is_on)
 
 
 def _progress(size: int | None) -> AbstractContextManager[Callable[[int, int], None]]:
@@ -134,9 +141,10 @@ def _follow(reading: Reading, check: Check) -> Summary:
         with (
             closing(batches.connect(settings.hot_log)) as hot,
             closing(verifiers.create(settings.ranges, is_reverse_dns=settings.reverse_dns)) as verifier,
+            closing(_salts(reading)) as salts,
         ):
             where = hot, settings.lake, reading.project_id, reading.secret, time.time
-            following = Import(*where, reading.options, verifier=verifier, check=check)
+            following = Import(*where, reading.options, verifier=verifier, check=check, salts=salts)
             LOG.info("Following %s; Ctrl-C ends it", ", ".join(names))
             follow(following, names, wait, LOG.info)
             return following.summary

@@ -119,6 +119,8 @@ def _move(places: Places, earlier: Moved | None, watch: Watch) -> Done:
         watch.on_point("before end")
         folder.record_moved(places.before.data, places.record(node, is_complete=True))
         watch.on_point("after record")
+        if places.server is not None:  # the salts of the folder are not moved, and nothing would destroy them
+            (places.before.data / folder.SALTS).unlink(missing_ok=True)
         return done
 
 

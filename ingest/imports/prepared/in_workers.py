@@ -7,8 +7,8 @@ and the last blocks of a log are a chunk of their own.
 
 import pickle
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 
@@ -25,9 +25,14 @@ from ingest.imports.prepared.preparation import Prepared, Target, prepare
 from ingest.imports.request_cache import request_cache
 from ingest.imports.rows import PARSED_HITS
 from ingest.verification.verifier import Verifier
+from ingest.visitors.salts import Salts
+from ingest.visitors.visitor import DAY_US, Salt, SaltOf, SaltUnread
 from warehouse.batch import driver
 from warehouse.batch.driver import Executor
 from warehouse.lake.staging import Staged, sync
+
+SALTED_DAYS = 31
+"""Number of days whose salts workers get when a log reaches the first of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,20 @@ class Task:
     verifier: bytes
     """The pickled Verifier. The bytes are the key under which a worker caches the Verifier, because creating it takes
     longer than parsing a chunk."""
+    salts: Mapping[int, bytes] | None = field(repr=False)
+    """Salts by day, because a worker has no access to them; None for no visitors."""
+
+    def salt_of(self, project: str, day: int) -> Salt | None:
+        """Return the salt of a day.
+
+        Raises:
+            SaltUnread: the task lacks it.
+        """
+        if self.salts is None:
+            return None
+        if day not in self.salts:
+            raise SaltUnread(day)
+        return Salt(self.salts[day])
 
 
 def is_possible(format: Format) -> bool:
@@ -50,29 +69,44 @@ def is_possible(format: Format) -> bool:
 
 
 def chunks(
-    executor: Executor, blocks: Iterator[Block], new_task: Callable[[tuple[Block, ...]], Task]
+    executor: Executor,
+    blocks: Iterator[Block],
+    new_task: Callable[[tuple[Block, ...], Mapping[int, bytes] | None], Task],
+    salts: Salts,
 ) -> Iterator[tuple[ParseResult, Fingerprint, Prepared]]:
     """Yield the result without hits, the fingerprint and the rows of each chunk, in the order of the log.
 
-    `new_task` returns the task for the blocks of a chunk. The staged files of a chunk are synced.
+    `new_task` returns the task for the blocks of a chunk. The staged files of a chunk are synced. This process prepares
+    a chunk with a day whose salt the worker did not get, and workers get the salts of the SALTED_DAYS from that day on.
     """
-    started = deque[_Started]()
+    started, known = deque[_Started](), dict[int, bytes]()
 
     def tasks() -> Iterator[Task]:
         while chunk := tuple(islice(blocks, CHUNK_BLOCKS)):
             started.append(_Started.of(chunk))
-            yield new_task(chunk)
+            yield new_task(chunk, dict(known) if salts else None)
 
-    for _, parsed in driver.run(executor, parse_and_prepare, tasks(), is_ordered=True):
-        result, prepared = parsed.result()
+    for task, parsed in driver.run(executor, parse_and_prepare, tasks(), is_ordered=True):
+        outcome = parsed.result()
+        if isinstance(outcome, int):
+            if outcome not in known:
+                last = min(outcome + SALTED_DAYS - 1, task.received_us // DAY_US)
+                known |= salts.read(task.target.project, range(outcome, max(outcome, last) + 1))
+            outcome = parse_and_prepare(task, salts.of)
+        assert not isinstance(outcome, int)
+        result, prepared = outcome
         yield result, started.popleft().fingerprint_of(result), prepared
 
 
-def parse_and_prepare(task: Task) -> tuple[ParseResult, Prepared]:
-    """Return the result of a chunk without its hits, and the rows of the chunk."""
+def parse_and_prepare(task: Task, salt_of: SaltOf | None = None) -> tuple[ParseResult, Prepared] | int:
+    """Return the result of a chunk without its hits, and the rows of the chunk; or a day whose salt the task lacks."""
     format, requests = detect.named(task.format, ()), request_cache(task.pages)
     result = join([parse(block, format, requests) for block in task.blocks])
-    prepared = prepare(task.target, result, task.received_us, _user_agents(), _verifier(task.verifier))
+    context = _user_agents(), _verifier(task.verifier), salt_of or task.salt_of
+    try:
+        prepared = prepare(task.target, result, task.received_us, *context)
+    except SaltUnread as unread:
+        return unread.day
     result.hits = PARSED_HITS.empty_table()
     if isinstance(prepared.rows, Staged):
         sync(task.target.root, prepared.rows)

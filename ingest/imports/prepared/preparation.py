@@ -16,6 +16,7 @@ from ingest.hits.hit import accepted_us
 from ingest.imports.chunk import ParseResult
 from ingest.imports.rows import ViewCounts, lake_rows
 from ingest.verification.verifier import Verifier
+from ingest.visitors.visitor import SaltOf
 from warehouse.lake.roots import Root
 from warehouse.lake.staging import Staged, stage
 from warehouse.tables import HITS_TABLE
@@ -44,7 +45,12 @@ class Prepared(NamedTuple):
 
 
 def prepare(
-    target: Target, result: ParseResult, received_us: int, user_agents: UserAgentCache, verifier: Verifier
+    target: Target,
+    result: ParseResult,
+    received_us: int,
+    user_agents: UserAgentCache,
+    verifier: Verifier,
+    salt_of: SaltOf,
 ) -> Prepared:
     """Return the rows of a chunk. Add the hits with a wrong time and the errors of people to the skipped lines of
     `result`.
@@ -55,7 +61,7 @@ def prepare(
     parsed = _with_accepted_times(result.hits, accepted_us(received_us))
     if parsed.num_rows < result.hits.num_rows:
         result.skipped["time"] += result.hits.num_rows - parsed.num_rows
-    hits = lake_rows(target.project, parsed, received_us, user_agents, verifier)
+    hits = lake_rows(target.project, parsed, received_us, user_agents, verifier, salt_of)
     rows = hits.rows
     if hits.skipped:
         result.skipped["status"] += hits.skipped

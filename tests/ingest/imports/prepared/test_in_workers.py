@@ -4,6 +4,7 @@ import gzip
 import pickle
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from ingest.imports import log_stream
 from ingest.imports.chunk import Summary
 from ingest.imports.importer import DEFAULTS, Options, import_logs
 from ingest.imports.prepared import in_workers
+from ingest.visitors.salts import open_salts
 from tests.ingest.formats.test_clf import line
 from tests.ingest.formats.test_json_lines import line as json_line
 from tests.warehouse.batch.tasks import DyingProcesses
@@ -42,9 +44,11 @@ def new_site(tmp_path: Path) -> Iterator[Callable[[], Site]]:
 
 
 def run_import(site: Site, log: Path, executor: Executor | None, options: Options = DEFAULTS) -> Summary:
-    return import_logs(
-        site.hot, site.root, "site", [str(log)], SECRET, (NOON + DAY).timestamp, options, executor=executor
-    )
+    now = (NOON + DAY).timestamp
+    with closing(open_salts("sqlite:///", log.parent, now=now)) as salts:  # all sites of a test have the same salts
+        return import_logs(
+            site.hot, site.root, "site", [str(log)], SECRET, now, options, executor=executor, salts=salts
+        )
 
 
 def rows(site: Site) -> Counter[tuple[Any, ...]]:
@@ -78,6 +82,7 @@ def test_rows_counts_and_ledger_are_those_of_this_process(
     site, reference = new_site(), new_site()
     assert run_import(site, log, THIS_PROCESS) == run_import(reference, log, None)
     assert rows(site) == rows(reference)
+    assert all(row["visitor"] is not None for row in site.stored(HITS_TABLE))
     if content is not JSON:
         assert ledger(site) == ledger(reference)
     assert run_import(site, log, None).page_views == 0

@@ -1,0 +1,5 @@
+"""Visitors: readers of one project and UTC day, distinguished without a stored address.
+
+- `salts`: Random keys by project and day, shared by all processes, and destroyed after two days.
+- `visitor`: The visitor of an address and a user agent under the salt of a day.
+"""

@@ -1,0 +1,136 @@
+"""Salts: 32 random bytes for each project and UTC day, without which no visitor leads to an address.
+
+All processes of a folder share the file SALTS, and all nodes the table of their PostgreSQL database. SALTS is a file of
+its own, so that backups of the control database have no salt. A salt is destroyed `LIFE_S` after its day and after its
+last use, such as by an import of an old log.
+"""
+
+import secrets
+import sqlite3
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from threading import Lock
+
+from cachetools import TTLCache
+
+from ingest.visitors.visitor import Salt, SaltUnread
+from warehouse.control import database
+from warehouse.database.pool import Pool
+from warehouse.database.postgresql import PostgresqlConnection
+from warehouse.database.statements import Statements
+from warehouse.database.transaction import BUSY_TIMEOUT_S, transaction
+from warehouse.database.url import libpq_url
+from warehouse.folder import SALTS
+
+LIFE_S = 48 * 3600
+"""Time from the end of a day, and from the last use of its salt, to the deletion of the salt, in seconds."""
+CACHED_S, CACHED_MAX = 3600, 4_096
+"""Time for which a process has a salt in memory, in seconds, and the maximum number of these salts."""
+SALT_BYTES = 32
+STATEMENTS = Statements(Path(__file__).with_suffix(".sql"))
+
+
+class Salts:
+    """Salts of one store, cached. Safe for several threads. Without a pool, there are none."""
+
+    def __init__(self, pool: Pool | None, now: Callable[[], float] = time.time) -> None:
+        self._pool, self._now, self._lock = pool, now, Lock()
+        self._cache: TTLCache[tuple[str, int], Salt] = TTLCache(CACHED_MAX, CACHED_S, now)
+
+    def __bool__(self) -> bool:
+        return self._pool is not None
+
+    def of(self, project: str, day: int) -> Salt | None:
+        """Return the salt of a day, created if missing; None without a pool. May wait for the database."""
+        with suppress(SaltUnread):
+            return self.cached(project, day)
+        salt = Salt(self.read(project, [day])[day])
+        with self._lock:
+            self._cache[project, day] = salt
+        return salt
+
+    def cached(self, project: str, day: int) -> Salt | None:
+        """Return the salt of a day from memory; None without a pool.
+
+        Raises:
+            SaltUnread: `of` has to read the salt.
+        """
+        if self._pool is None:
+            return None
+        with self._lock:
+            salt = self._cache.get((project, day))
+        if salt is None:
+            raise SaltUnread(day)
+        return salt
+
+    def read(self, project: str, days: Iterable[int]) -> dict[int, bytes]:
+        """Return the salts of days, created if missing, and record their use. Without a pool, there are none."""
+        if self._pool is None:
+            return {}
+        now_s, salts = int(self._now()), dict[int, bytes]()
+        with self._pool.transaction() as connection:
+            for day in days:
+                values = {"project": project, "day": day, "salt": secrets.token_bytes(SALT_BYTES), "now_s": now_s}
+                [(salt,)] = STATEMENTS.run(connection, "SALT", values).fetchall()
+                salts[day] = bytes(salt)
+        return salts
+
+    def delete_expired(self) -> None:
+        """Destroy the salts whose day and last use are LIFE_S ago."""
+        self._delete("DELETE_EXPIRED", until_s=int(self._now()) - LIFE_S)
+
+    def delete_project(self, project: str) -> None:
+        """Destroy the salts of a project."""
+        self._delete("DELETE_OF_PROJECT", project=project)
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.close()
+
+    def _delete(self, statement: str, **values: object) -> None:
+        assert self._pool is not None
+        with self._pool.connect() as connection:
+            if STATEMENTS.run_alone(connection, statement, values).rowcount:
+                STATEMENTS.run(connection, "REWRITE")
+
+
+NO_SALTS = Salts(None)
+"""Salts of a service that counts no visitors."""
+
+
+def open_salts(url: str, data: Path, *, is_on: bool = True, now: Callable[[], float] = time.time) -> Salts:
+    """Open the salts in the database of `url`, or in a data folder, and destroy the expired ones.
+
+    Return NO_SALTS unless `is_on`.
+    """
+    if not is_on:
+        return NO_SALTS
+    server = libpq_url(url)
+    opened = partial(PostgresqlConnection, server) if server else partial(_open_file, data / SALTS)
+    salts = Salts(pool := Pool(url, opened), now)
+    with pool.connect() as connection:
+        if not STATEMENTS.is_complete(connection):
+            with transaction(connection):
+                database.STATEMENTS.run(connection, "LOCK_SCHEMA")
+                STATEMENTS.create(connection)
+                STATEMENTS.run(connection, "UNLOG")
+    salts.delete_expired()
+    return salts
+
+
+def delete_expired(url: str, data: Path, now: datetime) -> bool:
+    """Destroy the salts of a data folder that are expired at a time; return True."""
+    open_salts(url, data, now=now.timestamp).close()
+    return True
+
+
+def _open_file(file: Path) -> sqlite3.Connection:
+    """Open the file with a rollback journal: a write-ahead log would contain deleted salts."""
+    connection = sqlite3.connect(file, BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+    for pragma in ("journal_mode=DELETE", "synchronous=FULL", "secure_delete=ON", "temp_store=MEMORY"):
+        connection.execute(f"PRAGMA {pragma}")
+    return connection

@@ -1,0 +1,97 @@
+"""Visitors: numbers of 64 bits for a network and a user agent, which only the salt of their day connects.
+
+A visitor is the first half of one block of AES-256, with the salt as the key, over the network (8 bytes) and a digest
+of the user agent (8 bytes): a pseudorandom function, as a keyed hash is. A log with random addresses has a new pair on
+nearly each line: AES takes 0.02 µs for a line of a chunk, and keyed BLAKE2b, one call each, 0.6 to 0.9 µs.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingest.verification.addresses import packed
+
+DAY_US = 86_400_000_000
+NO_NETWORK = bytes(8)
+"""Network of a text that is no address. No client on the internet has an address in ::/64."""
+_MAPPED = bytes(10) + b"\xff\xff"
+
+
+class SaltUnread(Exception):
+    """The salt of a `day`, in days since 1970, is not in the memory of the process."""
+
+    def __init__(self, day: int) -> None:
+        super().__init__(day)
+        self.day = day
+
+
+class Salt:
+    """The salt of a project and UTC day."""
+
+    __slots__ = ("_cipher",)
+
+    def __init__(self, salt: bytes) -> None:
+        from cryptography.hazmat.primitives.ciphers import Cipher  # noqa: PLC0415  # it takes 30 ms to import
+        from cryptography.hazmat.primitives.ciphers.algorithms import AES  # noqa: PLC0415  # the same
+        from cryptography.hazmat.primitives.ciphers.modes import ECB  # noqa: PLC0415  # the same
+
+        self._cipher = Cipher(AES(salt), ECB())  # noqa: S305  # each block is a message of its own
+
+    def visitors(self, blocks: bytes) -> npt.NDArray[np.int64]:
+        """Return the visitors of blocks, each a network and the digest of a user agent."""
+        return np.frombuffer(self._cipher.encryptor().update(blocks), np.int64)[::2]
+
+
+SaltOf = Callable[[str, int], Salt | None]
+"""Function that returns the salt of a project and UTC day (days since 1970); None if visitors are not counted."""
+
+
+def network(address: str | None) -> bytes:
+    """Return the network of an address, 8 bytes: an IPv4 address, or the first half of an IPv6 address.
+
+    An IPv4 address is preceded by 00 00 ff ff, as in its IPv4-mapped IPv6 address.
+    """
+    number = packed(address)
+    return number[8:] if number.startswith(_MAPPED) else number[:8]
+
+
+@lru_cache(1_024)
+def digest(user_agent: str) -> bytes:
+    """Return the digest of a user agent, 8 bytes."""
+    return hashlib.blake2b(user_agent.encode(errors="surrogatepass"), digest_size=8).digest()
+
+
+def of_views(project: str, views: Iterable[tuple[str | None, str, int]], salt_of: SaltOf) -> list[int | None]:
+    """Return the visitor of each view: its address, user agent and time in µs. None without an address, or a salt."""
+    visitors, blocks = list[int | None](), dict[int, dict[int, bytes]]()
+    for place, (address, user_agent, ts_us) in enumerate(views):
+        visitors.append(None)
+        if address and (of := network(address)) != NO_NETWORK:
+            blocks.setdefault(ts_us // DAY_US, {})[place] = of + digest(user_agent)
+    for day, by_place in blocks.items():
+        if (salt := salt_of(project, day)) is not None:
+            ids = salt.visitors(b"".join(by_place.values())).tolist()
+            for place, id in zip(by_place, ids, strict=True):
+                visitors[place] = id
+    return visitors
+
+
+def of_columns(
+    project: str, address: pa.DictionaryArray, user_agent: pa.DictionaryArray, ts_us: pa.Array, salt_of: SaltOf
+) -> pa.Array:
+    """Return the visitor of each row as `of_views` does. Each distinct text is parsed once."""
+    addresses = [*address.dictionary.to_pylist(), None]
+    networks = np.frombuffer(b"".join(map(network, addresses)), np.uint64)
+    digests = np.frombuffer(b"".join(map(digest, user_agent.dictionary.to_pylist())), np.uint64)
+    of_rows = networks[address.indices.fill_null(len(addresses) - 1).to_numpy()]
+    blocks = np.stack([of_rows, digests[user_agent.indices.to_numpy()]], axis=1)
+    days, visitors, is_known = ts_us.to_numpy() // DAY_US, np.zeros(len(ts_us), np.int64), np.zeros(len(ts_us), bool)
+    for day in np.unique(days[of_rows != 0]).tolist():
+        if (salt := salt_of(project, day)) is not None:
+            rows = (days == day) & (of_rows != 0)
+            visitors[rows], is_known[rows] = salt.visitors(blocks[rows].tobytes()), True
+    return pa.array(visitors, mask=~is_known)

@@ -1,0 +1,109 @@
+"""A salt is one for all processes and nodes, and is destroyed two days after its day and its last use."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ingest.visitors.salts import CACHED_S, LIFE_S, NO_SALTS, Salts, open_salts
+from ingest.visitors.visitor import SaltUnread
+from warehouse.database.postgresql import PostgresqlConnection
+from warehouse.database.url import libpq_url
+from warehouse.folder import SALTS
+
+DAY, DAY_S = 20_000, 86_400
+NOON_S = (DAY + 0.5) * DAY_S
+
+
+class Clock:
+    now_s = NOON_S
+
+
+@pytest.fixture
+def opened(database_url: str, tmp_path: Path) -> Iterator[Callable[[], Salts]]:
+    """Yield a function that opens the salts of one store, as another process or node does. Its clock is Clock."""
+    Clock.now_s, salts = NOON_S, list[Salts]()
+
+    def new() -> Salts:
+        salts.append(open_salts(database_url, tmp_path, now=lambda: Clock.now_s))
+        return salts[-1]
+
+    yield new
+    for each in salts:
+        each.close()
+
+
+def test_nodes_that_start_at_once_have_one_salt_for_a_project_and_day(opened: Callable[[], Salts]) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        nodes = [*threads.map(lambda _: opened(), range(4))]
+        salts = [*threads.map(lambda node: node.read("site", [DAY])[DAY], nodes)]
+    others = [*nodes[0].read("site", [DAY - 1, DAY + 1]).values(), *nodes[1].read("other", [DAY]).values()]
+    assert {len(salt) for salt in salts + others} == {32}
+    assert (len({*salts}), len({*salts, *others})) == (1, 4)
+
+
+def test_salt_lives_two_days_after_its_day_and_after_its_last_use(opened: Callable[[], Salts]) -> None:
+    salts = opened()
+    first = salts.read("site", [DAY])
+    Clock.now_s = (DAY + 1) * DAY_S + LIFE_S - 1
+    salts.delete_expired()
+    assert opened().read("site", [DAY]) == first  # a late import, which agrees, and uses the salt again
+    Clock.now_s += LIFE_S - 1
+    salts.delete_expired()
+    assert salts.read("site", [DAY]) == first
+    Clock.now_s += LIFE_S
+    assert opened().read("site", [DAY]) != first
+
+
+def test_salt_is_in_memory_for_an_hour_and_its_use_is_recorded_then(opened: Callable[[], Salts]) -> None:
+    salts = opened()
+    with pytest.raises(SaltUnread):
+        salts.cached("site", DAY)
+    salt = salts.of("site", DAY)
+    assert salts.of("site", DAY) is salts.cached("site", DAY) is salt
+    Clock.now_s += CACHED_S
+    with pytest.raises(SaltUnread):
+        salts.cached("site", DAY)
+
+
+def test_deletion_of_a_project_destroys_its_salts(opened: Callable[[], Salts]) -> None:
+    salts = opened()
+    before, other = salts.read("site", [DAY, DAY + 1]), salts.read("other", [DAY])
+    salts.delete_project("site")
+    assert not {*salts.read("site", [DAY, DAY + 1]).values()} & {*before.values()}
+    assert salts.read("other", [DAY]) == other
+
+
+def test_no_file_has_a_part_of_a_salt_that_was_deleted(tmp_path: Path) -> None:
+    def parts() -> list[int]:
+        content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+        return [sum(salt[at : at + 6] in content for at in range(27)) for salt in known]
+
+    with closing(open_salts("sqlite:///", tmp_path, now=lambda: NOON_S)) as salts:
+        known = [*salts.read("site", range(DAY - 200, DAY)).values(), *salts.read("other", [DAY]).values()]
+        assert parts() == [27] * 201
+        salts.delete_project("site")  # of which some pages are split
+        assert parts() == [0] * 200 + [27]
+        assert [path.name for path in tmp_path.iterdir()] == [SALTS]
+
+
+def test_postgresql_writes_salts_to_no_log_and_replaces_the_file_of_the_table(
+    database_url: str, opened: Callable[[], Salts]
+) -> None:
+    if (server := libpq_url(database_url)) is None:
+        return
+    salts = opened()
+    salts.read("site", [DAY])
+    facts = "SELECT relpersistence, pg_relation_filenode(oid) FROM pg_class WHERE relname = 'visitor_salts'"
+    with closing(PostgresqlConnection(server)) as connection:
+        (kind, file) = connection.execute(facts).fetchone()
+        salts.delete_project("site")
+        assert (kind, connection.execute(facts).fetchone()[1] != file) == ("u", True)
+
+
+def test_service_that_counts_no_visitors_has_no_salts(tmp_path: Path) -> None:
+    assert open_salts("sqlite:///", tmp_path, is_on=False) is NO_SALTS
+    assert (NO_SALTS.of("site", DAY), NO_SALTS.cached("site", DAY), NO_SALTS.read("site", [DAY])) == (None, None, {})
+    assert not [*tmp_path.iterdir()]

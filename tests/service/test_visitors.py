@@ -1,0 +1,118 @@
+"""A visitor is one number for all sources of a day, and leads to no address once the salt of the day is destroyed."""
+
+import json
+import os
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+from ingest.visitors.salts import LIFE_S, open_salts
+from ingest.visitors.visitor import Salt, digest, network
+from tests.processes.running import PROJECT, Running, readership
+from warehouse.folder import SALTS
+
+ADDRESS, NEIGHBOUR = "9.9.9.171", "9.9.200.7"
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+SALT_BYTES = 32
+
+
+def send(running: Running, address: str, now: datetime) -> None:
+    """Send a view of an address by each source."""
+    headers = {"X-Forwarded-For": address, "User-Agent": FIREFOX}
+    assert httpx.post(running.hits, json={"path": "/beacon"}, headers=headers).status_code == 202
+    pixel = running.hits.replace("hits", "pixel.gif?path=/pixel")
+    assert httpx.get(pixel, headers=headers).status_code == 200
+    hit = {"userAgent": FIREFOX, "address": address, "timestamp": now.isoformat()}
+    many = [{**hit, "path": "/many"}] * 60
+    assert running.post([{**hit, "path": "/server"}, {"path": "/none", "userAgent": FIREFOX}]).json()["accepted"] == 2
+    assert running.post(many).json()["accepted"] == len(many)
+    line = f'{address} - - [{now:%d/%b/%Y:%H:%M:%S} +0000] "GET /%s HTTP/1.1" 200 5 "-" "{FIREFOX}"\n'
+    log = "".join(line % path for path in ("log", *(f"long{number}" for number in range(6_000))))
+    assert running.run("import", PROJECT, "-", input=log, env={**os.environ, **running.environ}).returncode == 0
+
+
+def visitors(data: Path) -> dict[str, set[int | None]]:
+    """Return the visitors of each path; all paths of a long log are one."""
+    by_path = defaultdict(set)
+    sql = "SELECT DISTINCT regexp_replace(path, '[0-9]+', '') AS path, visitor FROM hits"
+    for row in json.loads(readership("--data", str(data), "sql", sql, "--format", "json").stdout):
+        by_path[row["path"]].add(row["visitor"])
+    return by_path
+
+
+def windows(folder: Path) -> Iterator[bytes]:
+    """Yield each sequence of bytes in the files of a folder that can be a random salt: with few zeros."""
+    seen = set[bytes]()
+    for content in (path.read_bytes() for path in folder.rglob("*") if path.is_file()):
+        zeros = np.concatenate([[0], np.cumsum(np.frombuffer(content, np.uint8) == 0)])
+        for at in np.flatnonzero(zeros[SALT_BYTES:] - zeros[:-SALT_BYTES] < 4).tolist():
+            if (window := content[at : at + SALT_BYTES]) not in seen:
+                seen.add(window)
+                yield window
+
+
+def attack(folder: Path, stored: set[int]) -> set[str]:
+    """Return the addresses of a /16 network that lead to a stored visitor under any key in the files of a folder.
+
+    The user agent is known. A key is first tried with ADDRESS, which spares the other 65,535 for most keys.
+    """
+    suspect, found = network(ADDRESS) + digest(FIREFOX), set[str]()
+    for key in windows(folder):
+        salt = Salt(key)
+        if salt.visitors(suspect)[0] in stored:
+            addresses = [f"9.9.{number >> 8}.{number & 255}" for number in range(1 << 16)]
+            tried = salt.visitors(b"".join(network(each) + digest(FIREFOX) for each in addresses))
+            found |= {addresses[place] for place in np.flatnonzero(np.isin(tried, [*stored]))}
+    return found
+
+
+@pytest.fixture
+def sent(start: Callable[..., Running]) -> Running:
+    """Return a service that got the views of two addresses. They wait in the hot log, or are in staged files."""
+    running, now = start(READERSHIP_LOAD_EVERY_S="3600"), datetime.now(UTC)
+    for address in (ADDRESS, NEIGHBOUR):
+        send(running, address, now)
+    return running
+
+
+@pytest.mark.long
+def test_address_and_user_agent_have_one_visitor_in_all_sources_and_after_a_reclassification(sent: Running) -> None:
+    before = visitors(sent.data)
+    assert before.pop("/none") == {None}
+    assert sorted(before) == ["/beacon", "/log", "/long", "/many", "/pixel", "/server"]
+    assert len({*map(frozenset, before.values())}) == 1
+    assert len(before["/log"]) == 2
+    assert sent.stop() == 0
+    for command in ("compact", "reclassify"):
+        assert sent.run(command).returncode == 0
+    assert visitors(sent.data) == {**before, "/none": {None}}
+
+
+def test_no_address_is_found_without_the_salts_file_or_after_the_salts_were_destroyed(
+    sent: Running, tmp_path: Path
+) -> None:
+    stored = {each for of in visitors(sent.data).values() for each in of if each is not None}
+    sent.kill()  # leaves the write-ahead logs as they are
+    assert attack(sent.data, stored) == {ADDRESS, NEIGHBOUR}
+    salts = (sent.data / SALTS).read_bytes()
+    (sent.data / SALTS).unlink()  # as in a backup
+    assert attack(sent.data, stored) == set()
+    (sent.data / SALTS).write_bytes(salts)
+    with closing(open_salts("sqlite:///", sent.data, now=lambda: time.time() + 86_400 + LIFE_S)):
+        pass
+    assert attack(sent.data, stored) == set()
+    assert attack(tmp_path, stored) == set()  # of which the log of the service is a part
+
+
+@pytest.mark.long
+def test_no_view_has_a_visitor_if_visitors_are_off(start: Callable[..., Running]) -> None:
+    running = start(READERSHIP_VISITORS="off")
+    send(running, ADDRESS, datetime.now(UTC))
+    assert {None} == {each for of in visitors(running.data).values() for each in of}
