@@ -3,15 +3,14 @@
 The fields `address`, `accept` and `headers` of a server's row are checked here, once.
 """
 
-import ipaddress
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
 from ingest.errors import InvalidField
 from ingest.hits.url import UNSTORABLE
+from ingest.verification.addresses import NO_ADDRESS, packed, text_of
 
 ADDRESS_CHARACTERS_MAX = 64
 """Maximum length of an address. The longest IPv6 address has 45 characters, and its zone a few more."""
@@ -87,17 +86,14 @@ def server_evidence(
     return Evidence(_address(address) if address else None, _accept(accept) if accept else None, checked, url)
 
 
-@lru_cache(4_096)
 def _address(text: str) -> str:
     """Return the normal form of an address: an IPv4 address that is mapped to IPv6 as IPv4, and no zone."""
     if len(text) > ADDRESS_CHARACTERS_MAX:
         raise InvalidField("address", f"has {len(text)} characters; at most {ADDRESS_CHARACTERS_MAX} are accepted")
-    try:
-        address = ipaddress.ip_address(text.partition("%")[0])
-    except ValueError:
-        raise InvalidField("address", "is not an IPv4 or IPv6 address without a port") from None
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return str(mapped or address)
+    number = packed(text.partition("%")[0])
+    if number == NO_ADDRESS:
+        raise InvalidField("address", "is not an IPv4 or IPv6 address without a port")
+    return text_of(number)
 
 
 def _accept(text: str) -> str:

@@ -20,7 +20,8 @@ _IPV4 = range(_MAPPED, _MAPPED + (1 << 32))
 _GLOBAL_IPV6 = range(0x2000 << 112, 0x4000 << 112)
 """Numbers of 2000::/3, the only IPv6 prefix of which global unicast addresses are assigned."""
 _LENGTHS = {str(bits): bits for bits in range(129)}
-_PACKED_MAPPED = _MAPPED.to_bytes(16)[:12]
+PACKED_MAPPED = _MAPPED.to_bytes(16)[:12]
+"""First bytes of the packed form of an IPv4 address."""
 NO_ADDRESS = bytes(16)
 """The packed address ::, which no client has, in place of a text that is no address."""
 
@@ -83,9 +84,16 @@ def packed(address: str | None) -> bytes:
             return NO_ADDRESS
         if ":" in address:
             return socket.inet_pton(socket.AF_INET6, address)
-        return _PACKED_MAPPED + socket.inet_pton(socket.AF_INET, address)
+        return PACKED_MAPPED + socket.inet_pton(socket.AF_INET, address)
     except (OSError, ValueError):  # ValueError: a null character or a lone surrogate
         return NO_ADDRESS
+
+
+def text_of(number: bytes) -> str:
+    """Return the text of a packed address, an IPv4 address for its IPv4-mapped IPv6 address."""
+    if number.startswith(PACKED_MAPPED):
+        return socket.inet_ntop(socket.AF_INET, number[12:])
+    return socket.inet_ntop(socket.AF_INET6, number)
 
 
 def number_of(address: str) -> int | None:
@@ -101,7 +109,7 @@ def number_of(address: str) -> int | None:
 def is_truncated(address: bytes) -> bool:
     """Return whether a packed address may have been anonymised: an IPv4 address that ends in .0, an IPv6 address
     without a host part."""
-    return not (address[15] if address.startswith(_PACKED_MAPPED) else any(address[8:]))
+    return not (address[15] if address.startswith(PACKED_MAPPED) else any(address[8:]))
 
 
 _SPECIAL = RangeTable(SPECIAL)

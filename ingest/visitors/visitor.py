@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ingest.verification.addresses import packed
+from ingest.verification.addresses import PACKED_MAPPED, packed
 
 DAY_US = 86_400_000_000
 NO_NETWORK = bytes(8)
 """Network of a text that is no address. No client on the internet has an address in ::/64."""
-_MAPPED = bytes(10) + b"\xff\xff"
+_MAPPED = int.from_bytes(PACKED_MAPPED[8:], "little")
 
 
 class SaltUnread(Exception):
@@ -56,10 +56,10 @@ def network(address: str | None) -> bytes:
     An IPv4 address is preceded by 00 00 ff ff, as in its IPv4-mapped IPv6 address.
     """
     number = packed(address)
-    return number[8:] if number.startswith(_MAPPED) else number[:8]
+    return number[8:] if number.startswith(PACKED_MAPPED) else number[:8]
 
 
-@lru_cache(1_024)
+@lru_cache(4_096)
 def digest(user_agent: str) -> bytes:
     """Return the digest of a user agent, 8 bytes."""
     return hashlib.blake2b(user_agent.encode(errors="surrogatepass"), digest_size=8).digest()
@@ -85,7 +85,8 @@ def of_columns(
 ) -> pa.Array:
     """Return the visitor of each row as `of_views` does. Each distinct text is parsed once."""
     addresses = [*address.dictionary.to_pylist(), None]
-    networks = np.frombuffer(b"".join(map(network, addresses)), np.uint64)
+    first, second = np.frombuffer(b"".join(map(packed, addresses)), "<u8").reshape(-1, 2).T
+    networks = np.where((first == 0) & (second & 0xFFFF_FFFF == _MAPPED), second, first)
     digests = np.frombuffer(b"".join(map(digest, user_agent.dictionary.to_pylist())), np.uint64)
     of_rows = networks[address.indices.fill_null(len(addresses) - 1).to_numpy()]
     blocks = np.stack([of_rows, digests[user_agent.indices.to_numpy()]], axis=1)
