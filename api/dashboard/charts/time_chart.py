@@ -1,8 +1,9 @@
 """Time chart: bars of people, AI or other bots, each in a band of its own, one bar for each interval.
 
-Horizontal positions are percentages of the width of the plot, so that texts have the size of the page's text at every
-width. The labels of the time axis have three levels, which `charts.css` shows by the width of the plot. Labels of
-counts are left of the plot, in the padding of the element around the SVG.
+Texts and marks have positions in percent of the plot's width, so that texts have the size of the page's text at every
+width. The bars of a band have a coordinate system of their own in intervals, whose numbers are shorter. The labels of
+the time axis have three levels, which `charts.css` shows by the width of the plot. Labels of counts are left of the
+plot, in the padding of the element around the SVG.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -94,18 +95,19 @@ def _band(chart: TimeChart, band: Band, height: int, number: Callable[[int], str
         y = _y(tick, ticks[-1], height)
         yield f'<line class="gridline" x1="0" x2="100%" y1="{y}" y2="{y}"/>'
         yield f'<text class="count" x="-8" y="{y}" dy="0.32em">{escape(number(tick))}</text>'
+    yield f'<svg width="100%" height="{height}" viewBox="0 0 {chart.width} {height}" preserveAspectRatio="none">'
     for first, end in _runs([count is None for count in band.counts]):
-        yield _rect("unmeasured", chart, first, end - first, 0, height)
+        yield _rect("unmeasured", first, end - first, 0, height)
     width = BAR_WIDTH if chart.width < GAPLESS_INTERVALS else 1
     for index, (interval, count) in enumerate(zip(chart.intervals, band.counts, strict=True)):
         if count:
             y = _y(count, ticks[-1], height)
             css = f"{band.css} partial" if interval.is_partial else band.css
-            yield _rect(css, chart, index + (1 - width) / 2, width, y, round(height - y, 1))
-    for index, count in enumerate(previous):
-        if count is not None:
-            x1, x2, y = _percent(index, chart), _percent(index + 1, chart), _y(count, ticks[-1], height)
-            yield f'<line class="previous" x1="{x1}" x2="{x2}" y1="{y}" y2="{y}"/>'
+            yield _rect(css, index + (1 - width) / 2, width, y, round(height - y, 1))
+    lines = "".join(
+        f"M{at} {_y(count, ticks[-1], height):g}h1" for at, count in enumerate(previous) if count is not None
+    )
+    yield f'<path class="previous" d="{lines}" vector-effect="non-scaling-stroke"/></svg>' if lines else "</svg>"
 
 
 def _marks(chart: TimeChart, height: int) -> Iterator[str]:
@@ -134,9 +136,8 @@ def _runs(flags: Sequence[bool]) -> Iterator[tuple[int, int]]:
     yield from zip(edges[::2], edges[1::2], strict=True)
 
 
-def _rect(css: str, chart: TimeChart, start: float, width: float, y: float, height: float) -> str:
-    x, across = _percent(start, chart), _percent(width, chart)
-    return f'<rect class="{css}" x="{x}" width="{across}" y="{y:g}" height="{height:g}"/>'
+def _rect(css: str, x: float, width: float, y: float, height: float) -> str:
+    return f'<rect class="{css}" x="{x:g}" width="{width:g}" y="{y:g}" height="{height:g}"/>'
 
 
 def _y(count: int, top: int, height: int) -> float:

@@ -51,7 +51,7 @@ def test_bars_of_one_band() -> None:
         ("60.0", "30"),
         ("0.0", "40"),
     ]
-    assert rects(root, "people") == [("5%", "40%", "0", "240"), ("55%", "40%", "180", "60")]
+    assert rects(root, "people") == [("0.1", "0.8", "0", "240"), ("1.1", "0.8", "180", "60")]
     assert texts(root, "time") == [("25%", "a"), ("75%", "b")]
     assert root.attrib["height"] == "292"
 
@@ -60,8 +60,8 @@ def test_each_band_has_its_own_axis_and_the_same_intervals() -> None:
     root = drawing(Band("People", "people", [2_000, 0]), Band("AI", "ai", [1, 2]))
     assert [group.attrib["transform"] for group in root.iter("g")] == ["translate(0 26)", "translate(0 172)"]
     assert texts(root, "band") == [("0", "People"), ("0", "AI")]
-    assert rects(root, "people") == [("5%", "40%", "0", "120")]
-    assert rects(root, "ai") == [("5%", "40%", "60", "60"), ("55%", "40%", "0", "120")]
+    assert rects(root, "people") == [("0.1", "0.8", "0", "120")]
+    assert rects(root, "ai") == [("0.1", "0.8", "60", "60"), ("1.1", "0.8", "0", "120")]
 
 
 @pytest.mark.parametrize("counts", [(), (0, 0)])
@@ -73,7 +73,8 @@ def test_zeros_draw_no_bar_and_an_axis_up_to_one(counts: Counts) -> None:
 
 def test_one_interval_takes_one_of_the_slots() -> None:
     root = people(1, slots=20)
-    assert rects(root, "people") == [("0.5%", "4%", "0", "240")]
+    assert rects(root, "people") == [("0.1", "0.8", "0", "240")]
+    assert [each.attrib["viewBox"] for each in root.findall("g/svg")] == ["0 0 20 240"]
     assert texts(root, "time") == [("2.5%", "a")]
 
 
@@ -85,23 +86,19 @@ def test_huge_counts_are_drawn() -> None:
 
 def test_unmeasured_intervals_have_an_area_and_no_bar() -> None:
     root = people(None, None, 1, None)
-    assert rects(root, "unmeasured") == [("0%", "50%", "0", "240"), ("75%", "25%", "0", "240")]
-    assert rects(root, "people") == [("52.5%", "20%", "0", "240")]
+    assert rects(root, "unmeasured") == [("0", "2", "0", "240"), ("3", "1", "0", "240")]
+    assert rects(root, "people") == [("2.1", "0.8", "0", "240")]
 
 
 def test_partial_interval_has_a_class_of_its_own() -> None:
     root = people(2, 1, intervals=[Interval("a"), Interval("b", is_partial=True)])
-    assert (len(rects(root, "people")), rects(root, "people partial")) == (1, [("55%", "40%", "120", "120")])
+    assert (len(rects(root, "people")), rects(root, "people partial")) == (1, [("1.1", "0.8", "120", "120")])
 
 
 def test_previous_period_is_a_line_across_each_interval_and_raises_the_axis() -> None:
     root = people(1, 1, 1, 1, previous=[2, 4, None, 0, 9])
-    lines = [each.attrib for each in root.iter("line") if each.attrib["class"] == "previous"]
-    assert [(each["x1"], each["x2"], each["y1"]) for each in lines] == [
-        ("0%", "25%", "120.0"),
-        ("25%", "50%", "0.0"),
-        ("75%", "100%", "240.0"),  # the fifth interval is outside of the plot
-    ]
+    (line,) = root.iter("path")
+    assert line.attrib["d"] == "M0 120h1M1 0h1M3 240h1"  # the fifth interval is outside of the plot
     assert rects(root, "people")[0][3] == "60"
 
 
@@ -128,7 +125,7 @@ def test_intervals_without_a_tick_have_no_label() -> None:
 
 
 def test_many_intervals_have_no_gap() -> None:
-    assert rects(people(*[1] * 200), "people")[:2] == [("0%", "0.5%", "0", "240"), ("0.5%", "0.5%", "0", "240")]
+    assert rects(people(*[1] * 200), "people")[:2] == [("0", "1", "0", "240"), ("1", "1", "0", "240")]
 
 
 def test_texts_are_escaped() -> None:

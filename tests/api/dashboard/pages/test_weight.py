@@ -17,8 +17,8 @@ from tests.api.dashboard.pages.reading.ai_traffic import FIREFOX, open_page
 from tests.api.dashboard.site import Dashboard, opened
 from tests.processes.running import PROJECT
 
-BYTES_MAX, HOURS_BYTES_MAX = 15_000, 18_000
-"""Maximum sizes of a page, and of a page with a chart of 744 hours that are compared."""
+BYTES_MAX = 15_000
+"""Maximum size of a page, also of one with a chart of 744 hours that are compared."""
 ZONE = "America/Argentina/ComodRivadavia"
 """The longest name of a time zone, which each link of a page can have."""
 HITS = 1_200
@@ -66,7 +66,7 @@ def test_page_is_light_on_the_wire(viewer: TestClient, path: str, parameters: di
     query = urlencode(with_days(parameters))
     page = viewer.get(f"/projects/{PROJECT}{path}{'&' if '?' in path else '?'}{query}")
     assert (page.status_code, page.headers["content-encoding"]) == (200, "gzip")
-    assert int(page.headers["content-length"]) < (HOURS_BYTES_MAX if "from" in parameters else BYTES_MAX)
+    assert int(page.headers["content-length"]) < BYTES_MAX
 
 
 def operators_of(page: Html) -> list[str]:

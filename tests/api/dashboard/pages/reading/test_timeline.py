@@ -104,7 +104,7 @@ def test_intervals_after_a_source_fell_silent_have_no_number_and_are_grey() -> N
     sources = counted(period(2, 6), beacon=1, log=1, silent=4)
     shown = chart(period(2, 6), [(f"2026-09-0{number}", Counts()) for number in (2, 3, 4, 5)], sources=sources)
     assert [counts for _, counts in shown.rows] == [[0, 0], [0, 0], [0, None], [0, None]]
-    assert shown.svg.count('class="unmeasured" x="28.57%" width="28.57%"') == 1
+    assert shown.svg.count('class="unmeasured" x="2" width="2"') == 1
 
 
 def test_previous_period_is_beside_the_same_readers_of_this_one() -> None:
