@@ -5,7 +5,6 @@ typing error from a revoked key without a look-up. The first four random charact
 recognise a key.
 """
 
-import hashlib
 import secrets
 import string
 import time
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from api.accounts import tokens
 from api.cache import Cache
 from api.errors import KeyExists, KeyNotFound
 from warehouse.control import audit, projects
@@ -105,7 +105,7 @@ def create(  # noqa: PLR0913, PLR0917  # the columns of a key
         "project": project,
         "name": name,
         "scope": scope,
-        "sha256": _sha256(token),
+        "sha256": tokens.sha256(token),
         "created_s": now_s,
         "expires_s": expires_s,
         "start": key.start,
@@ -137,7 +137,7 @@ def find_valid(control: Pool, text: str, project: str | None, now_s: float) -> K
     """
     if project is not None:
         projects.find(control, project)
-    values = {"project": project, "text": text, "start": text.removesuffix("…"), "sha256": _sha256(text)}
+    values = {"project": project, "text": text, "start": text.removesuffix("…"), "sha256": tokens.sha256(text)}
     with control.connect() as connection:
         rows = STATEMENTS.run(connection, "MATCHES", values).fetchall()
     keys = [key for row in rows if (key := Key(*row)).is_valid(now_s)]
@@ -227,7 +227,7 @@ class Keyring:
             KeyNotFound: the token is unknown, or its key is revoked or expired.
         """
         with self._control.connect() as connection:
-            row = STATEMENTS.run(connection, "BY_TOKEN", {"sha256": _sha256(token)}).fetchone()
+            row = STATEMENTS.run(connection, "BY_TOKEN", {"sha256": tokens.sha256(token)}).fetchone()
         if row is None or not (key := BearerKey(*row)).is_valid(self._now_s()):
             raise KeyNotFound("the API key is unknown, revoked or expired")
         return key
@@ -244,7 +244,3 @@ def _checksum(secret: str) -> str:
         number, digit = divmod(number, len(BASE62))
         digits = BASE62[digit] + digits
     return digits
-
-
-def _sha256(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()

@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
+from typing import Any
 
 import click
 import msgspec
@@ -159,14 +160,10 @@ def _with_address(lists: Iterable[AddressList], address: str) -> list[AddressLis
 
 def _list_row(each: AddressList, now: datetime, of_owner: AddressList | None) -> ListRow:
     return ListRow(
-        list=each.id,
-        operator=each.operator,
+        **_fields(each),
         tokens=each.tokens,
-        created=each.created.date() if each.created else None,
-        seen=each.seen,
         age_days=(now.date() - each.seen).days,
         fresh=each.is_fresh(now),
-        prefixes=len(each.prefixes),
         complete=each.complete,
         copies=each.copies,
         origin="data folder" if of_owner and of_owner.seen == each.seen else "release",
@@ -176,16 +173,15 @@ def _list_row(each: AddressList, now: datetime, of_owner: AddressList | None) ->
 
 
 def _change_row(each: AddressList, change: Change | None = None, error: str | None = None) -> ChangeRow:
-    return ChangeRow(
-        list=each.id,
-        operator=each.operator,
-        seen=each.seen,
-        created=each.created.date() if each.created else None,
-        prefixes=len(each.prefixes),
-        added=tuple(change.added) if change else (),
-        removed=tuple(change.removed) if change else (),
-        error=error,
-    )
+    added, removed = (tuple(change.added), tuple(change.removed)) if change else ((), ())
+    return ChangeRow(**_fields(each), added=added, removed=removed, error=error)
+
+
+def _fields(each: AddressList) -> dict[str, Any]:
+    """Return the fields that both kinds of rows have."""
+    created = each.created.date() if each.created else None
+    known = {"list": each.id, "operator": each.operator, "seen": each.seen}
+    return {**known, "created": created, "prefixes": len(each.prefixes)}
 
 
 def _show(rows: Sequence[ListRow] | Sequence[ChangeRow], table: object, form: str | None) -> None:
@@ -205,14 +201,9 @@ def _lists_table(rows: Sequence[ListRow]) -> object:
     columns = ("list", "operator", "agents", "created", "seen", "age", "prefixes", "source")
     cells = (
         (
-            row.list,
-            row.operator,
-            ", ".join(row.tokens),
-            row.created or "",
-            f"{row.seen} ({row.origin})",
+            *(row.list, row.operator, ", ".join(row.tokens), row.created or "", f"{row.seen} ({row.origin})"),
             counted(row.age_days, "day") + ("" if row.fresh else f", over {FRESH_DAYS}"),
-            row.prefixes,
-            row.source,
+            *(row.prefixes, row.source),
         )
         for row in rows
     )
@@ -223,12 +214,7 @@ def _changes_table(rows: Sequence[ChangeRow]) -> object:
     columns = ("list", "operator", "created", "prefixes", "added", "removed", "result")
     cells = (
         (
-            row.list,
-            row.operator,
-            row.created or "",
-            row.prefixes,
-            len(row.added),
-            len(row.removed),
+            *(row.list, row.operator, row.created or "", row.prefixes, len(row.added), len(row.removed)),
             "not downloaded" if row.error else "changed" if row.added or row.removed else "unchanged",
         )
         for row in rows
