@@ -30,7 +30,6 @@ from tests.processes.running import PROJECT, new_key
 from tests.processes.waiting import until
 from warehouse.hotlog import batches
 
-CLAUDE_USER = "Mozilla/5.0 (compatible; Claude-User/1.0; +Claude-User@anthropic.com)"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0"
 
 
@@ -40,30 +39,6 @@ def prepared(tmp_path: Path) -> tuple[Settings, dict[str, str]]:
     data = tmp_path / "data"
     key = new_key(data)
     return settings.read({}, data), {"Authorization": f"Bearer {key}"}
-
-
-def test_post_is_in_the_export_of_the_same_client(prepared: tuple[Settings, dict[str, str]]) -> None:
-    chosen, key = prepared
-    hits = [{"path": "/a", "userAgent": CLAUDE_USER}, {"path": "/a", "userAgent": FIREFOX}, {"path": "/b"}]
-    with TestClient(app.create(chosen)) as client:
-        posted = client.post(f"/v1/analytics/{PROJECT}/hits", json=hits, headers=key)
-        exported = client.get(f"/v1/analytics/{PROJECT}/views", headers=key)
-    assert (posted.status_code, posted.json()) == (202, {"accepted": 3, "duplicates": 0, "rejected": []})
-    assert exported.json() == {
-        "totals": {"human": 1, "ai": 1, "total": 2},
-        "views": [{"path": "/a", "human": 1, "ai": 1, "total": 2}],
-        "hasMore": False,
-        "measured": {"human": "all", "ai": "all", "bot": "all"},
-    }
-
-
-def test_hits_survive_the_end_of_the_app(prepared: tuple[Settings, dict[str, str]]) -> None:
-    chosen, key = prepared
-    with TestClient(app.create(chosen)) as client:
-        client.post(f"/v1/analytics/{PROJECT}/hits", json={"path": "/a", "userAgent": FIREFOX}, headers=key)
-    with TestClient(app.create(chosen)) as client:
-        exported = client.get(f"/v1/analytics/{PROJECT}/views", headers=key)
-    assert exported.json()["totals"] == {"human": 1, "ai": 0, "total": 1}
 
 
 def test_request_whose_client_has_left_is_logged_without_a_problem(

@@ -1,5 +1,6 @@
 """The OpenAPI document is valid, consistent, and describes this app."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 from api.app import OPERATIONS as RECORDS
 from api.http.problems import KINDS, MEDIA_TYPE
 from api.reference.openapi import description
+from tests.api.reference import contract
 
 DOCUMENT = description(RECORDS)
 OPERATIONS = {
@@ -80,3 +82,12 @@ def references(part: Any) -> Iterator[str]:
         yield from (value for key, value in part.items() if key == "$ref")
     for each in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
         yield from references(each)
+
+
+def test_no_parameter_response_or_field_of_the_contract_is_lost() -> None:
+    assert list(contract.lost(json.loads(contract.FILE.read_text(encoding="utf-8")), contract.present())) == []
+
+
+def test_lost_parts_of_a_contract_are_named() -> None:
+    before = {"a": [1, {"b": 2, "c": 3}], "d": 4, "e": 5}
+    assert list(contract.lost(before, {"f": 6, "a": [{"b": 2}, 1], "d": 7})) == ["/a/1 {'b': 2, 'c': 3}", "/d 4", "/e"]

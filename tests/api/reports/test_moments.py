@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from tests.api.reports.client import CSV, FIREFOX, GPTBOT, NDJSON, PARQUET, post, problem
+from tests.api.reports.client import CSV, FIREFOX, GPTBOT, NDJSON, PARQUET, post
 from tests.api.reports.test_responses import EVERY_REPORT, REPORTS
 
 
@@ -61,12 +61,3 @@ def test_moment_of_one_report_is_one_of_all_others(filled: httpx.Client) -> None
         for report, query in REPORTS.items():
             again = filled.get(f"{query}&asOf={answer.headers['x-as-of']}")
             assert again.content == answers[report].content
-
-
-@EVERY_REPORT
-def test_moment_that_is_too_old_is_a_410_and_a_malformed_one_a_400(hits: httpx.Client, report: str) -> None:
-    expired = problem(hits.get(f"{REPORTS[report]}&asOf=2025-03-01T00:00:00.000000Z_0_1"), 410)
-    assert expired["type"].endswith("#moment-expired")
-    for moment in ("yesterday", "9999-12-31T00:00:00.000000Z_0_1"):
-        (error,) = problem(hits.get(f"{REPORTS[report]}&asOf={moment}"), 400)["errors"]
-        assert error["parameter"] == "asOf"
