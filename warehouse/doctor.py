@@ -6,7 +6,7 @@
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -45,6 +45,13 @@ WHERE apart < INTERVAL 7 DAY - INTERVAL 1 MINUTE
 """
 """Event ids repeated within seven days less a minute. The minute is a tolerance: de-duplication uses the time of a
 commit in whole seconds, which is later than `received_at`."""
+_CHANGED = """
+SELECT count(*) FROM (
+    SELECT project_id FROM hits WHERE visitor IS NOT NULL GROUP BY project_id, date, visitor, traffic = 'human'
+    HAVING min(hash(agent, operator, purpose, verification, browser, os, device))
+        <> max(hash(agent, operator, purpose, verification, browser, os, device)))
+"""
+"""Visitors of a day with two agents or devices, of which reports count one."""
 NOT_AHEAD = "every batch in the tables was in the hot log"
 SAFE = "the object store refuses the second writer of an object"
 OPENED = "the logs of the tables can be read"
@@ -147,6 +154,7 @@ def _check_snapshot(hot: HotLogPlace, root: Root, spill: Path, wait_s: float) ->
             ("no event id is counted twice within seven days", _TWICE),
         ):
             yield Finding(invariant, _counterexamples(database, snapshots, sql))
+        yield Finding("every visitor of a day has one agent and device", None, _changed_visitors(database, snapshots))
         yield Finding("every rollup can be read", _damaged_rollup(root))
         yield Finding("every rollup equals hits", _wrong_rollup(database, root, snapshots[HITS_TABLE].files))
 
@@ -170,6 +178,18 @@ def _counterexamples(database: duckdb.DuckDBPyConnection, snapshots: sql_views.S
     except duckdb.Error as error:
         return f"cannot be checked: {str(error).partition(chr(10))[0]}"
     return f"{counted(times, 'time')}, the first: {first}" if times else None
+
+
+def _changed_visitors(database: duckdb.DuckDBPyConnection, snapshots: sql_views.Snapshots) -> str | None:
+    with suppress(duckdb.Error), database.cursor() as cursor:  # damaged files are a fault of another invariant
+        sql_views.create_temporary(cursor, snapshots)
+        ((number,),) = cursor.execute(_CHANGED).fetchall()
+        return (
+            f"{counted(number, 'visitor')} of a day with two agents or devices: reports count one of these"
+            if number
+            else None
+        )
+    return None
 
 
 def _damaged_rollup(root: Root) -> str | None:

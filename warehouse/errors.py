@@ -120,6 +120,17 @@ class TooManyBuckets(WarehouseError):
         )
 
 
+class TooManyViews(WarehouseError):
+    """Visitors by some dimensions are not in rollups, and the range has too many views to count them one by one."""
+
+    def __init__(self, views: int, limit: int) -> None:
+        super().__init__(
+            f"the range has {views:,} views, and the limit for visitors and visits by these dimensions is {limit:,}: "
+            "choose a shorter range, or only one of path, entryPage, exitPage, referrerHost, utmSource and utmMedium, "
+            "without browser, os and device"
+        )
+
+
 class InvalidMoment(WarehouseError):
     """The text of a moment is malformed, or the moment has not been reached yet."""
 

@@ -34,6 +34,7 @@ AHEAD = "every batch in the tables was in the hot log"
 PARTITION = "every hit is in the partition of its UTC day"
 ERRORS = "daily_errors has requests of AI agents and bots on their days"
 TWICE = "no event id is counted twice within seven days"
+VISITOR = "every visitor of a day has one agent and device"
 LOG = "the logs of the tables can be read"
 SPACE = "the disk has space for new hits"
 COMPLETE = "the tables have all that was stored in them"
@@ -52,6 +53,7 @@ ALL = {
     PARTITION,
     ERRORS,
     TWICE,
+    VISITOR,
     ROLLUP_READ,
     ROLLUP,
 }
@@ -134,7 +136,7 @@ def test_changed_number_in_a_rollup_is_found_and_rebuilt(site: Site) -> None:
     folder = rollup_of(site).folder
     cells = pq.read_table(folder / "paths.parquet")
     changed = pa.array([1_000] * len(cells), pa.uint32())
-    pq.write_table(cells.set_column(len(cells.columns) - 1, "views", changed), folder / "paths.parquet")
+    pq.write_table(cells.set_column(cells.column_names.index("views"), "views", changed), folder / "paths.parquet")
     record = json.loads((folder / catalog.COVERAGE).read_bytes())
     record["sizes"]["paths.parquet"] = (folder / "paths.parquet").stat().st_size
     (folder / catalog.COVERAGE).write_text(json.dumps(record))
@@ -143,6 +145,18 @@ def test_changed_number_in_a_rollup_is_found_and_rebuilt(site: Site) -> None:
     assert fault.endswith(REWRITE)
     rollups.rebuild(site.hot, site.root, site.share, (NOON + 30 * DAY).date(), 0)
     assert findings(site) == dict.fromkeys(ALL)
+
+
+def test_visitor_with_two_devices_on_a_day_is_a_warning(site: Site) -> None:
+    site.post(
+        *(
+            view(ts=NOON + day * DAY, visitor=1, browser=browser)
+            for day, browser in ((0, "Firefox"), (0, None), (1, None))
+        )
+    )
+    site.load()
+    (finding,) = (each for each in doctor.examine(site.hot_log, site.root, site.spill, 0) if each.invariant == VISITOR)
+    assert finding.warning == "1 visitor of a day with two agents or devices: reports count one of these"
 
 
 def test_rollup_with_bytes_that_are_not_parquet_is_found(site: Site) -> None:

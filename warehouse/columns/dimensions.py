@@ -5,7 +5,7 @@ columns, and a report is one sum over their union. To add a dimension, add a row
 add a measure, add a row to MEASURES.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -25,6 +25,8 @@ class Aspect(Enum):
     TIME = "time"
     EVIDENCE = "evidence"
     """Columns that only `hits` has, for reports of few days."""
+    VISIT = "visit"
+    """Values of a visit, which only reports of visits have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,8 @@ DIMENSIONS = (
     ),
     Dimension("userAgent", "User agent", "user_agent", "user agent as received", Aspect.EVIDENCE),
     Dimension("verifiedBy", "Verified by", "verified_by", "method of the check, and its list", Aspect.EVIDENCE),
+    Dimension("entryPage", "Entry page", "path", "first page of a visit", Aspect.VISIT, readers=("human",)),
+    Dimension("exitPage", "Exit page", "path", "last page of a visit", Aspect.VISIT, readers=("human",)),
 )  # fmt: skip
 BY_NAME = {each.name: each for each in DIMENSIONS}
 
@@ -118,13 +122,24 @@ class Measure:
     meaning: str
 
 
-MEASURES = (Measure("views", "1", "page views"),)
-"""Sums that each cube and the cells of each report have. Ranked paths have the measure `views` alone."""
+MEASURES = (
+    Measure("views", "1", "page views"),
+    Measure("identified", "(visitor IS NOT NULL)::INTEGER", "page views whose visitor is known"),
+)
+"""Sums that each cube of page views and their cells have. Ranked paths have the measure `views` alone."""
+VISITOR_MEASURES = (
+    Measure("visitors", "0", "distinct visitors of each UTC day, added up"),
+    Measure("visits", "1", "visits of people"),
+    Measure("bounces", "(views = 1)::INTEGER", "visits of one view"),
+    Measure("visit_seconds", "seconds", "seconds from the first to the last view of the visits"),
+    Measure("visit_views", "views", "page views of the visits"),
+)
+"""Sums of the cells of visitors and visits. `sql` is the number of a visit: see `visits`."""
 
 
-def each_measure(expression: str) -> str:
+def each_measure(expression: str, measures: Sequence[Measure] = MEASURES) -> str:
     """Return an expression for each measure, as a list of a SELECT. `{name}` and `{sql}` are replaced."""
-    return ", ".join(expression.format(name=measure.name, sql=measure.sql) for measure in MEASURES)
+    return ", ".join(expression.format(name=measure.name, sql=measure.sql) for measure in measures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +147,8 @@ class Cube:
     """A Parquet file of a rollup: the page views by day and `columns`.
 
     `has_months`: the file also has the sums of its days, as rows of the day 0. It is added up from the file of the cube
-    `base`; without one it is counted from `hits`. `is_large`: it has a cell for each page view.
+    `base`; without one it is counted from `hits`. `is_large`: it has a cell for each page view. `measures` are the sums
+    of its cells.
     """
 
     name: str
@@ -140,6 +156,7 @@ class Cube:
     has_months: bool = True
     base: str | None = None
     is_large: bool = False
+    measures: tuple[Measure, ...] = MEASURES
 
     @property
     def file(self) -> str:
@@ -167,6 +184,13 @@ CUBES = (
     ),
 )
 """Cubes, those with fewer cells first. Columns with fewer values are first, for the sake of the files' size."""
+VISITORS = Cube(
+    "visitors",
+    ("dimension", "value", *AGENT_KEY, "browser", "os", "device", "quarter", "sources"),
+    measures=VISITOR_MEASURES,
+)
+"""Cube of visitors and visits: see `visits`. A cell without a value has the device, and one of the dimension `quarter`
+the time: with both, the cube would have a cell for most visitors."""
 
 
 def find_cube(columns: Collection[str]) -> Cube | None:
@@ -182,7 +206,7 @@ def dimension(name: str) -> Dimension:
 def public() -> Iterator[str]:
     """Yield the names of the dimensions that the API has."""
     for each in DIMENSIONS:
-        if each.aspect not in {Aspect.TIME, Aspect.EVIDENCE}:
+        if each.aspect not in {Aspect.TIME, Aspect.EVIDENCE, Aspect.VISIT}:
             yield "source" if each.name == "sources" else each.name
 
 

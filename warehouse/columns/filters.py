@@ -1,6 +1,6 @@
 """The filters of a report, as one SQL predicate over any rows of cells."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -69,20 +69,36 @@ class Filters:
 
     def condition(self) -> tuple[str, Bound]:
         """Return the predicate over cells, and the values that it binds. It is `true` without any filter."""
-        conditions, bound = list[str](), Bound()
-        for name, value in self.items:
-            if name == "path":
-                conditions += match_path(value, bound)
-            elif name != "source":
-                conditions.append(f"{name} = $only_{name}")
-                bound[f"only_{name}"] = value
+        bound = Bound()
+        conditions = self.conditions(FILTERS, bound)
         source = self["source"]
         masks = [str(sources.of_source(source))] if source else []
         if self.policy:
-            masks.append(f"({_policy_mask(self.policy, bound)})")
+            masks.append(f"({_by_period(self.policy, bound, sources.of_policy)})")
         if masks:
             conditions.append(f"sources & {' & '.join(masks)} <> 0")
         return " AND ".join(conditions) or "true", bound
+
+    def conditions(self, names: Collection[str], bound: Bound) -> list[str]:
+        """Return the conditions of the filters by some dimensions, without `source`, and add the values they bind."""
+        conditions = list[str]()
+        for name, value in self.items:
+            if name in names and name == "path":
+                conditions += match_path(value, bound)
+            elif name in names and name != "source":
+                conditions.append(f"{name} = $only_{name}")
+                bound[f"only_{name}"] = value
+        return conditions
+
+    def visitor_mask(self, kinds: Collection[str], bound: Bound) -> str:
+        """Return the expression of the mask by which cells of visitors count some kinds of readers: see `visits`."""
+        chosen = {*kinds} & {*self.selected_traffic}
+
+        def of(policy: Policy) -> str:
+            masks = zip(TRAFFIC, self.masks(policy), strict=True)
+            return str(sum(each << 6 * number for number, (kind, each) in enumerate(masks) if kind in chosen))
+
+        return _by_period(self.policy, bound, of)
 
     def masks(self, policy: Policy) -> list[int]:
         """Return the masks by which `condition` counts cells of people, AI and bots on the days of a policy."""
@@ -118,11 +134,14 @@ def match_path(value: str, bound: Bound) -> Iterator[str]:
             yield "path < $after_path"
 
 
-def _policy_mask(policy: Periods, bound: Bound) -> str:
+def _by_period(policy: Periods, bound: Bound, mask: Callable[[Policy], str]) -> str:
+    """Return the expression of the mask of the policy of a day."""
+    if not policy:
+        return mask(DEFAULT)
     starts = {f"policy_from_{number}": each for number, each in enumerate(policy)}
     bound |= {name: each.from_date for name, each in starts.items()}
-    cases = (f"WHEN day >= ${name} THEN {sources.of_policy(each.policy)}" for name, each in reversed(starts.items()))
-    return f"CASE {' '.join(cases)} ELSE {sources.of_policy(DEFAULT)} END"
+    cases = (f"WHEN day >= ${name} THEN {mask(each.policy)}" for name, each in reversed(starts.items()))
+    return f"CASE {' '.join(cases)} ELSE {mask(DEFAULT)} END"
 
 
 def _after_prefix(prefix: str) -> str | None:

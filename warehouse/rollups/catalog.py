@@ -16,7 +16,8 @@ from pathlib import Path
 
 import msgspec
 
-from warehouse.columns.dimensions import BY_NAME, CUBES, MEASURES, Cube
+from warehouse.columns import visits
+from warehouse.columns.dimensions import BY_NAME, CUBES, MEASURES, VISITORS, Cube
 from warehouse.errors import RollupDamaged
 from warehouse.lake.delta_table import File
 from warehouse.lake.roots import Root
@@ -26,7 +27,7 @@ FOLDER = "rollups"
 COVERAGE = "coverage.json"
 UNUSED = "unused"
 """Name of the file that marks the folder of a rollup or ranking which readers of the newest snapshot do not use."""
-PARQUET = tuple(cube.file for cube in CUBES)
+PARQUET = tuple(cube.file for cube in (*CUBES, VISITORS))
 """Names of the files in the folder of a rollup, beside `coverage.json`."""
 REREAD_S = 600
 """Time after which the rollups in an object store are listed again, in seconds: less than GRACE_H."""
@@ -36,7 +37,7 @@ VERSION = 7
 """Version of the files' layout, without the cubes."""
 _EXPRESSIONS = [(cube.name, cube.has_months, [(name, BY_NAME[name].sql) for name in cube.columns]) for cube in CUBES]
 LAYOUT = hashlib.sha256(
-    repr((VERSION, _EXPRESSIONS, [(each.name, each.sql) for each in MEASURES])).encode()
+    repr((VERSION, _EXPRESSIONS, [(each.name, each.sql) for each in MEASURES], visits.of_rollup("", ""))).encode()
 ).hexdigest()[:16]
 """Name of the layout. A rollup of another layout is not read: it is written again."""
 

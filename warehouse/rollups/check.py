@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import duckdb
 
-from warehouse.columns.dimensions import BY_NAME, CUBES, MEASURES, Cube
+from warehouse.columns.dimensions import BY_NAME, CUBES, VISITORS, Cube
+from warehouse.columns.visits import AGENT, DEVICE, TIE
 from warehouse.lake.delta_table import File
 from warehouse.plural import counted
 from warehouse.query import engine
@@ -61,17 +62,20 @@ def _queries(part: Part, hits: str) -> Iterator[tuple[str, str]]:
     for cube in CUBES:
         for sql in _of_cube(part, cube, hits):
             yield cube.file, sql
+    for sql in _of_cube(part, VISITORS, f"({_visitors(hits)})"):
+        yield VISITORS.file, sql
 
 
 def _of_cube(part: Part, cube: Cube, hits: str) -> Iterator[str]:
-    stored = _number(cube.columns, {each.name: each.name for each in MEASURES})
+    stored = true = _number(cube.columns, {each.name: each.name for each in cube.measures})
     cells = _rows(part, cube.file)
     valid = ", ".join(str(int(day[-2:])) for day in part.days)
     is_valid = "day_of_month > 0" if part.is_whole else f"day_of_month IN ({valid})"  # what a reader counts
-    true = _number(
-        [TRUTH.get(name, BY_NAME[name].sql) for name in cube.columns],
-        {each.name: TRUTH.get(each.name, each.sql) for each in MEASURES},
-    )
+    if cube is not VISITORS:
+        true = _number(
+            [TRUTH.get(name, BY_NAME[name].sql) for name in cube.columns],
+            {each.name: TRUTH.get(each.name, each.sql) for each in cube.measures},
+        )
     yield _DAYS.format(true=true, hits=hits, stored=stored, cells=cells, is_valid=is_valid)
     if cube.has_months:
         yield _MONTH.format(stored=stored, cells=cells)
@@ -92,6 +96,59 @@ def _number(columns: Sequence[str], measures: Mapping[str, str]) -> str:
 
 def _hash(columns: Sequence[str]) -> str:
     return f"hash({', '.join(columns)})::HUGEINT"
+
+
+_DIMENSIONS = """[
+    {'name': '', 'value': NULL::VARCHAR}, {'name': 'quarter', 'value': NULL},
+    {'name': 'referrerHost', 'value': referrer_host}, {'name': 'utmSource', 'value': utm_source},
+    {'name': 'utmMedium', 'value': utm_medium}, {'name': 'path', 'value': path}
+]"""
+_PAGES = "[{'name': 'entryPage', 'value': path}, {'name': 'exitPage', 'value': last}]"
+
+
+def _visitors(hits: str) -> str:
+    """Return the SELECT of a row for each visitor and visit, with the columns and measures of the cube VISITORS.
+
+    Only the choice among several agents or devices of a visitor is that of `columns`: AGENT, DEVICE and TIE.
+    """
+    return f"""
+WITH seen AS (
+    SELECT *, {TRUTH["sources"]}::UINTEGER * CASE traffic WHEN 'human' THEN 1 WHEN 'ai' THEN 64 ELSE 4096 END AS set,
+        {TRUTH["quarter"]} AS quarter, {AGENT} AS agent_key, {DEVICE} AS device_key, {TIE} AS tie
+    FROM {hits} WHERE visitor IS NOT NULL
+), breaks AS (
+    SELECT *, if(ts - lag(ts) OVER same <= INTERVAL 30 MINUTE, 0, 1) AS is_new FROM seen WHERE traffic = 'human'
+    WINDOW same AS (PARTITION BY project_id, date, visitor, source ORDER BY ts, path, tie)
+), numbered AS (
+    SELECT *, sum(is_new) OVER (PARTITION BY project_id, date, visitor, source ORDER BY ts, path, tie) AS number,
+    FROM breaks
+), visits AS (
+    SELECT project_id, date, visitor, unnest(arg_min(
+            {{'path': path, 'referrer_host': referrer_host, 'utm_source': utm_source, 'utm_medium': utm_medium,
+              'quarter': quarter, 'agent_key': agent_key, 'device_key': device_key, 'set': set}}, (ts, path, tie))),
+        arg_max(path, (ts, path, tie)) AS last, count(*) AS views,
+        (epoch_us(max(ts)) - epoch_us(min(ts))) // 1_000_000 AS seconds
+    FROM numbered GROUP BY project_id, date, visitor, source, number
+), seen_by_value AS (
+    SELECT project_id, date, visitor, unnest({_DIMENSIONS}) AS of, quarter, agent_key, device_key, set FROM seen
+    UNION ALL
+    SELECT project_id, date, visitor, unnest({_PAGES}), quarter, agent_key, device_key, set FROM visits
+), counted AS (
+    SELECT project_id, date, of, min(quarter) AS quarter, max(agent_key) AS agent_key, max(device_key) AS device_key,
+        bit_or(set) AS sources, 1 AS visitors, 0 AS visits, 0 AS bounces, 0 AS visit_seconds, 0 AS visit_views
+    FROM seen_by_value GROUP BY project_id, date, visitor, of
+    UNION ALL
+    SELECT project_id, date, of, quarter, agent_key, device_key, set, 0, 1, if(views = 1, 1, 0), seconds, views
+    FROM (SELECT *, unnest(({_DIMENSIONS}[:5] || {_PAGES})) AS of FROM visits)
+), agents AS (
+    SELECT DISTINCT agent_key, agent, operator, purpose, {TRUTH["verification"]} AS verification FROM seen
+), devices AS (SELECT DISTINCT device_key, browser, os, device FROM seen)
+SELECT project_id, date, of.name AS dimension, of.value AS value, agent, operator, purpose, verification,
+    if(of.name = '', browser, NULL) AS browser, if(of.name = '', os, NULL) AS os,
+    if(of.name = '', device, NULL) AS device, if(of.name = 'quarter', quarter, NULL)::UTINYINT AS quarter, sources,
+    visitors, visits, bounces, visit_seconds, visit_views
+FROM counted LEFT JOIN agents USING (agent_key) LEFT JOIN devices USING (device_key)
+"""
 
 
 _OF_DAYS = ", ".join(["until_1::BIGINT", *(f"until_{day}::BIGINT - until_{day - 1}" for day in range(2, 32))])

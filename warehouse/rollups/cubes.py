@@ -6,23 +6,28 @@ A row of the day 0 has the sum of the days of its month. These rows come first. 
 days, the order is by the columns of the cube: readers before days, which takes a third less space than days first.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from warehouse.columns.dimensions import BY_NAME, Cube, each_measure
+from warehouse.columns import visits
+from warehouse.columns.dimensions import BY_NAME, VISITORS, Cube, each_measure
 from warehouse.lake import row_groups
 from warehouse.lake.delta_table import File
 from warehouse.lake.roots import Root
 from warehouse.query import engine
-from warehouse.rollups.catalog import Part
+from warehouse.rollups.catalog import ChosenRollups, Part
 from warehouse.tables import HITS_TABLE
 
 BATCH_ROWS = 8_192
 """Number of rows that DuckDB converts at a time. The longest paths take 17 MB."""
+VISITOR_ROWS = 500_000
+"""Number of rows of `hits` whose visitors DuckDB counts at a time, within its memory."""
 
 
 def count(cube: Cube, files: Sequence[File]) -> str:
@@ -34,11 +39,31 @@ def count(cube: Cube, files: Sequence[File]) -> str:
     return f"SELECT project_id, day(date)::UTINYINT AS day_of_month, {values}, {numbers} FROM {hits}{group}"
 
 
+def count_visitors(chosen: ChosenRollups, files: Sequence[File]) -> Iterator[str]:
+    """Yield the SELECTs of the cells of VISITORS: of days that a rollup counts alone, and of all files of others.
+
+    Visitors and visits of a part of a day cannot be added to those of the rest.
+    """
+    days = {file.partition for file in chosen.uncovered}
+    again = sorted((file for file in files if file.partition in days), key=lambda file: file.partition)
+    ends, rows = dict[str, int](), 0
+    for file in again:
+        ends[file.partition] = rows = rows + file.rows
+    for _, group in groupby(again, lambda file: ends[file.partition] // VISITOR_ROWS):
+        of_days = [*group]
+        shares = 1 + sum(file.rows for file in of_days) // (2 * VISITOR_ROWS)
+        for share in range(shares):
+            yield visits.of_rollup(engine.rows(HITS_TABLE, of_days), f"visitor % {shares} IN ({share}, {-share})")
+    for part in chosen.parts:
+        if remaining := part.days - days:
+            yield copy(VISITORS, replace(part, days=remaining))
+
+
 def copy(cube: Cube, part: Part) -> str:
     """Return the SELECT of the counts of the valid days of a rollup."""
     days = ", ".join(str(int(day[-2:])) for day in sorted(part.days))
     return (
-        f"SELECT project_id, day_of_month, {', '.join(cube.columns)}, {each_measure('{name}')} "
+        f"SELECT project_id, day_of_month, {', '.join(cube.columns)}, {each_measure('{name}', cube.measures)} "
         f"FROM {parquet(part.rollup.folder / cube.file)} WHERE day_of_month IN ({days})"
     )
 
@@ -46,7 +71,7 @@ def copy(cube: Cube, part: Part) -> str:
 def add_up(cube: Cube, cells: str, day: str = "day_of_month") -> str:
     """Return the SELECT of the sums of cells of a relation. `day` is the expression of their day of the month."""
     key = ", ".join(("project_id", f"{day} AS day_of_month", *cube.columns))
-    return f"SELECT {key}, {each_measure('sum({name})::UINTEGER AS {name}')} FROM {cells} GROUP BY ALL"
+    return f"SELECT {key}, {each_measure('sum({name})::UINTEGER AS {name}', cube.measures)} FROM {cells} GROUP BY ALL"
 
 
 def in_order(cube: Cube, cells: str) -> str:

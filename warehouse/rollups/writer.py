@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import duckdb
 import msgspec
 
-from warehouse.columns.dimensions import CUBES
+from warehouse.columns.dimensions import CUBES, VISITORS
 from warehouse.errors import LakeUnreachable
 from warehouse.lake.delta_table import File
 from warehouse.lake.roots import Root
@@ -30,7 +30,7 @@ def no_point(point: str) -> None:
     """Do nothing at a point."""
 
 
-WRITTEN = tuple(sorted(CUBES, key=lambda cube: cube.base is not None))
+WRITTEN = tuple(sorted((*CUBES, VISITORS), key=lambda cube: cube.base is not None))
 """Cubes in the order in which they are written: first those that are counted from `hits`, then their sums."""
 POINTS = (
     "before count",
@@ -69,7 +69,7 @@ def prepare(
         with folder.new_folder() as work:
             on_point("before count")
             with database.cursor() as cursor:
-                _write_files(cursor, work, chosen, on_point)
+                _write_files(cursor, work, chosen, files, on_point)
             record = catalog.record_of(month, files, work)
             on_point("before sync")  # else a power loss could leave coverage.json without a file that it needs
     except BaseException:
@@ -97,7 +97,9 @@ def _discard(folder: Root) -> None:
         folder.remove_folder()
 
 
-def _write_files(cursor: duckdb.DuckDBPyConnection, folder: Path, chosen: ChosenRollups, on_point: OnPoint) -> None:
+def _write_files(
+    cursor: duckdb.DuckDBPyConnection, folder: Path, chosen: ChosenRollups, files: Sequence[File], on_point: OnPoint
+) -> None:
     """Write the cubes.
 
     Each statement groups or sorts: DuckDB spills one of them within its memory limit, but not always both.
@@ -106,7 +108,9 @@ def _write_files(cursor: duckdb.DuckDBPyConnection, folder: Path, chosen: Chosen
         scratch = Path(name)
         for cube in WRITTEN:
             on_point(f"before {cube.name}")
-            if cube.base is None:
+            if cube is VISITORS:
+                selects = [*cubes.count_visitors(chosen, files)]
+            elif cube.base is None:
                 selects = [cubes.count(cube, chosen.uncovered), *(cubes.copy(cube, part) for part in chosen.parts)]
             else:
                 selects = [cubes.add_up(cube, cubes.days(folder / f"{cube.base}.parquet"))]

@@ -40,7 +40,7 @@ def test_any_two_filters_but_one_by_path_are_answered_from_a_rollup() -> None:
 def test_names_of_the_api_are_those_of_the_dimensions_of_a_page_view() -> None:
     assert {*FILTERS} - {*BREAKDOWNS} == {"traffic"}
     assert {dimension(name).name for name in FILTERS} == {each.name for each in DIMENSIONS} - {
-        *("day", "quarter", "second", "userAgent", "verifiedBy")
+        *("day", "quarter", "second", "userAgent", "verifiedBy", "entryPage", "exitPage")
     }
 
 

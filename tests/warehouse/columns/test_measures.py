@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.warehouse.site import ROOT
 
-ROWS = 'MEASURES = (Measure("views", "1", "page views"),'
+ROWS = '    Measure("views", "1", "page views"),'
 MARKDOWN = "Measure('markdown', \"(format = 'markdown')::INTEGER\", 'page views answered with Markdown'),"
 
 

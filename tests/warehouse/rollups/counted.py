@@ -24,17 +24,36 @@ CUBES = {
 }
 """Columns of each cube."""
 WITHOUT_MONTHS = {"quarters", "reader_quarters"}
+VISITORS = (
+    "dimension",
+    "value",
+    "agent",
+    "operator",
+    "purpose",
+    "verification",
+    "browser",
+    "os",
+    "device",
+    "quarter",
+    "sources",
+)
+"""Columns of the cube of visitors and visits, whose numbers `laws.visited` models."""
 Cells = dict[str, Counter[tuple[Any, ...]]]
-"""Views by cube, and by the values of a cell: project, day of the month or 0 for the month, and the cube's columns."""
+"""Views by cube, and by the values of a cell: project, day of the month or 0 for the month, and the cube's columns.
+
+The number of those with a visitor has the name of the cube with `identified` after it.
+"""
 
 
 def cells(rows: Iterable[Row]) -> Cells:
-    result: Cells = {name: Counter() for name in CUBES}
+    result: Cells = {f"{name}{more}": Counter() for name in CUBES for more in ("", " identified")}
     for row in rows:
         ts, values = row["ts"].astimezone(UTC), values_of(row)
         for name, columns in CUBES.items():
             for day in (ts.day,) if name in WITHOUT_MONTHS else (ts.day, 0):
-                result[name][row["project_id"], day, *(values[column] for column in columns)] += 1
+                key = row["project_id"], day, *(values[column] for column in columns)
+                result[name][key] += 1
+                result[f"{name} identified"][key] += row["visitor"] is not None
     return result
 
 
@@ -59,11 +78,12 @@ def stored(rollup: Rollup) -> Cells:
     result = {}
     for name, columns in CUBES.items():
         table = pq.read_table(rollup.folder / f"{name}.parquet")
-        assert table.column_names == ["project_id", "day_of_month", *columns, "views"]
+        assert table.column_names == ["project_id", "day_of_month", *columns, "views", "identified"]
         rows = [tuple(row.values()) for row in table.to_pylist()]
-        order = [(row[1] > 0, row[0], *map(_nulls_last, row[2:-1]), row[1]) for row in rows]
+        order = [(row[1] > 0, row[0], *map(_nulls_last, row[2:-2]), row[1]) for row in rows]
         assert order == sorted(order)
-        result[name] = Counter({row[:-1]: row[-1] for row in rows})
+        result[name] = Counter({row[:-2]: row[-2] for row in rows})
+        result[f"{name} identified"] = Counter({row[:-2]: row[-1] for row in rows})
         assert len(result[name]) == len(rows)
     return result
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.warehouse.rollups.counted import CUBES, WITHOUT_MONTHS
+from tests.warehouse.rollups.counted import CUBES, VISITORS, WITHOUT_MONTHS
 from tests.warehouse.rollups.test_writer import files, varied, write
 from tests.warehouse.site import Row, Site
 from warehouse.rollups import catalog, check
@@ -16,6 +16,11 @@ from warehouse.tables import HITS_TABLE
 
 UNUSED_DAY = 30
 """Day of the month without a hit, whose cells a reader of the whole rollup would count."""
+COLUMNS = {**CUBES, "visitors": VISITORS}
+MEASURES = {
+    **dict.fromkeys(CUBES, ("views", "identified")),
+    "visitors": ("visitors", "visits", "bounces", "visit_seconds", "visit_views"),
+}
 Change = Callable[[list[Row], int], list[Row]]
 
 
@@ -79,7 +84,7 @@ def test_valid_days_of_an_older_rollup_and_new_files_have_no_difference(site: Si
     assert check.find_difference(site.database, part(site), files(site)) is None
 
 
-@pytest.mark.parametrize("cube", CUBES)
+@pytest.mark.parametrize("cube", COLUMNS)
 def test_wrong_missing_and_added_row_of_days_and_of_the_month_are_found(site: Site, cube: str) -> None:
     checked = part(site)
     file = checked.rollup.folder / f"{cube}.parquet"
@@ -87,9 +92,11 @@ def test_wrong_missing_and_added_row_of_days_and_of_the_month_are_found(site: Si
     rows = table.to_pylist()
     of_days = next(number for number, row in enumerate(rows) if row["day_of_month"])
     changes = {
-        **{f"another {name}": of_row(**{name: "other"}) for name in CUBES[cube] if name not in {"sources", "quarter"}},
-        **{f"another {name}": of_row(**{name: 63}) for name in CUBES[cube] if name in {"sources", "quarter"}},
-        "other views": of_row(views=9),
+        **{
+            f"another {name}": of_row(**{name: "other"}) for name in COLUMNS[cube] if name not in {"sources", "quarter"}
+        },
+        **{f"another {name}": of_row(**{name: 63}) for name in COLUMNS[cube] if name in {"sources", "quarter"}},
+        **{f"other {name}": of_row(**{name: 9}) for name in MEASURES[cube]},
         "another project": of_row(project_id="other"),
         "removed": removed,
         "added": added,

@@ -66,6 +66,7 @@ def varied(row: int) -> Row:
         status=(None, 200, 304)[row % 3],
         format=(None, "html", "md", "text/markdown")[row % 4],
         browser=(None, "Firefox")[row % 2],
+        visitor=(None, row % 7, -row % 7)[row % 3],
     )
 
 
@@ -114,16 +115,16 @@ def test_first_and_last_quarter_of_a_day_of_any_year(site: Site) -> None:
 
 
 def test_valid_days_are_copied_without_their_files_of_hits(site: Site) -> None:
-    rows = some_rows(0, 30)
+    rows, later = some_rows(0, 30), [view(ts=NOON - DAY)]
     site.post(*rows)
     site.load()
     write(site)
     covered = files(site)
-    site.post(*some_rows(30, 30))
+    site.post(*later)
     site.load()
     for file in covered:
         Path(file.path).unlink()
-    check(write(site), [*rows, *some_rows(30, 30)])
+    check(write(site), [*rows, *later])
 
 
 def test_day_that_was_replaced_is_counted_from_hits(site: Site) -> None:
@@ -180,6 +181,7 @@ def test_unknown_source_is_an_error(site: Site) -> None:
 
 WRITE = """
 from warehouse.lake import delta_table
+from warehouse.tables import HITS_TABLE
 from tests.warehouse.rollups.writing import write_rollup
 files = delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE)
 write_rollup(root, database, "2026-09", files, on_point)
@@ -238,6 +240,7 @@ varied_rows = st.builds(
     source=st.sampled_from(["beacon", "server", "log"]),
     status=st.sampled_from([None, 0, 200, -1]),
     format=st.sampled_from([None, "html", "md"]),
+    visitor=st.sampled_from([None, 1, -2]),
     **dict.fromkeys(
         ("agent", "operator", "purpose", "verification", "browser", "os", "device", "referrer_host", "utm_source"),
         texts,

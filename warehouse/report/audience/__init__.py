@@ -1,6 +1,7 @@
-"""Reports on who reads: AI agents, other bots and people, and the visits that AI products send.
+"""Reports on who reads: AI agents, other bots and people, visitors, and the visits that AI products send.
 
 - `agents`: AI agents and other bots: their views, verdicts and user agents.
+- `visitors`: Visitors and visits of a scope: from days of rollups, and from all rows of other days.
 - `activity`: Activity of several projects: the views of their last days, and the time of their last hit.
 - `errors`: Requests of AI agents and bots that were answered with an error.
 - `visits_sent`: Views by people that AI products sent, by the operators of the products, or by page.

@@ -35,11 +35,11 @@ def matching(rows: Iterable[Row], query: Query) -> list[Row]:
     return [
         row
         for row in rows
-        if row["project_id"] == query.project and query.start <= row["ts"] < end and _matches(row, query.filters)
+        if row["project_id"] == query.project and query.start <= row["ts"] < end and matches(row, query.filters)
     ]
 
 
-def _matches(row: Row, filters: Filters) -> bool:
+def matches(row: Row, filters: Filters) -> bool:
     for name, wanted in filters.fields.items():
         value = value_of(row, name)
         if name == "path" and wanted.startswith("*"):

@@ -1,0 +1,151 @@
+"""Visitors and visits of any lake are those of plain Python, whatever happened to the files since."""
+
+from datetime import date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests import temporary
+from tests.rounds import rounds, seeded
+from tests.warehouse.report.laws import reference, visited
+from tests.warehouse.report.laws.reference import AGENTS, EVERYTHING, MIDNIGHT, SCOPES, LakeIn, SmallLake
+from tests.warehouse.site import DAY, NOON, Row, view
+from warehouse.columns.filters import Filters
+from warehouse.control.policy import Period, Policy
+from warehouse.query.time_range import TimeRange
+from warehouse.report.audience import visitors
+from warehouse.report.cells import Scope
+from warehouse.rollups import check
+
+HALF_HOUR, MICROSECOND = timedelta(minutes=30), timedelta(microseconds=1)
+MIXED = [{**AGENTS[0], "visitor": -7}, {**AGENTS[2], "visitor": -7}]
+"""A person and an AI agent with one address and user agent."""
+READERS = [{**each, "visitor": 10 * number + kind} for kind, each in enumerate(AGENTS) for number in range(2)]
+MINUTES = [0, 1, 29, 30, 31, 61, 90, 700, 1439]
+VIEWS = st.builds(
+    lambda reader, day, minute, **columns: view(
+        ts=MIDNIGHT + timedelta(days=day, minutes=minute), **{**columns, **reader}
+    ),
+    st.sampled_from([*READERS, *MIXED, *MIXED, {**AGENTS[0], "visitor": None}]),
+    st.sampled_from([-16, -15, -1, 0, 0, 1]),
+    st.sampled_from(MINUTES),
+    path=st.sampled_from(["/", "/a", "/a/b"]),
+    project_id=st.sampled_from(["site", "site", "site", "another"]),
+    source=st.sampled_from(["beacon", "beacon", "server", "log"]),
+    referrer_host=st.sampled_from([None, "example.org"]),
+    utm_source=st.sampled_from([None, "", "letter"]),
+    format=st.sampled_from([None, "markdown"]),
+    status=st.sampled_from([None, 200]),
+)
+LISTS = st.lists(VIEWS, max_size=14)
+BY: list[tuple[str, ...]] = [
+    (), ("day",), ("day", "quarter"), ("second",), ("agent",), ("purpose", "os"), ("browser",), ("path",), ("source",),
+    ("referrerHost",), ("utmSource",), ("utmMedium", "source"), ("entryPage",), ("exitPage",), ("format",), ("status",),
+    ("path", "referrerHost"), ("entryPage", "browser"), ("path", "day"), ("agent", "quarter"),
+    ("exitPage", "entryPage"),
+]  # fmt: skip
+
+
+def distinct_times(*lists: list[Row]) -> list[list[Row]]:
+    """Return the rows with times that differ by microseconds: the order of views at one instant is not stored."""
+    shifts = iter(range(sum(map(len, lists))))
+    return [[{**row, "ts": row["ts"] + timedelta(microseconds=next(shifts))} for row in rows] for rows in lists]
+
+
+def counted(lake: SmallLake, scope: Scope, by: tuple[str, ...], *, is_covered: bool = True) -> visited.Counts:
+    rows = visitors.counts(lake.use(is_covered=is_covered), lake.snapshot, scope, *by).to_pylist()
+    result = {tuple(row[name] for name in by): {name: row[name] for name in visited.COLUMNS} for row in rows}
+    assert len(result) == len(rows)
+    return result
+
+
+@settings(max_examples=rounds(60))
+@given(LISTS, LISTS, LISTS, st.sets(st.integers(0, 8)), SCOPES, st.sampled_from(BY))
+def test_visitors_are_those_of_plain_python(
+    lake_in: LakeIn,
+    rolled_up: list[Row],
+    later: list[Row],
+    waiting: list[Row],
+    removed: set[int],
+    scope: Scope,
+    by: tuple[str, ...],
+) -> None:
+    """Check also days with later files or waiting rows, and months with days whose files were removed."""
+    rolled_up, later, waiting = distinct_times(rolled_up, later, waiting)
+    with temporary.folder() as folder:
+        lake = lake_in(Path(folder))
+        lake.add(rolled_up, "first")
+        lake.write_rollups(with_ranking=False)
+        days = [file.partition for number, file in enumerate(lake.files) if number not in removed]
+        lake.files = [file for file in lake.files if file.partition in days]
+        lake.add(later, "later")
+        lake.waiting = reference.hot(waiting)
+        rows = [*(row for row in rolled_up if row["ts"].date().isoformat() in days), *later, *waiting]
+        expected = visited.counts(rows, scope, by)
+        assert counted(lake, scope, by) == expected
+        assert counted(lake, scope, by, is_covered=False) == expected
+        lake.write_rollups(with_ranking=False)  # copies days that have no later file
+        assert counted(lake, scope, by) == expected
+        days_of = counted(lake, scope, ("day",)).values()
+        for totals in counted(lake, scope, ()).values():
+            assert totals == {name: sum(row[name] for row in days_of) for name in visited.COLUMNS}
+            assert max(totals["human"], totals["ai"]) <= totals["total"] <= totals["human"] + totals["ai"]
+        differences = [check.find_difference(lake.database, part, lake.files) for part in lake.coverage.parts]
+        assert differences == [None] * len(differences)
+
+
+@pytest.mark.parametrize(
+    ("second", "source", "number"),
+    [
+        (NOON + HALF_HOUR, "beacon", 1),
+        (NOON + HALF_HOUR + MICROSECOND, "beacon", 2),
+        (NOON, "log", 2),
+        (NOON - MICROSECOND, "beacon", 1),
+    ],
+)
+def test_visit_ends_after_30_minutes_and_has_one_source(
+    small_lake: SmallLake, second: datetime, source: str, number: int
+) -> None:
+    views = [view("/a", NOON, source="beacon", visitor=1), view("/b", second, source=source, visitor=1)]
+    small_lake.add(views, "one")
+    for _ in range(2):
+        (((), row),) = counted(small_lake, EVERYTHING, ()).items()
+        assert (row["human"], row["visits"]) == (1, number)
+        small_lake.write_rollups()
+
+
+def test_visit_and_visitor_end_at_midnight(small_lake: SmallLake) -> None:
+    small_lake.waiting = reference.hot([view(ts=MIDNIGHT - MICROSECOND, visitor=1), view(ts=MIDNIGHT, visitor=1)])
+    (((), row),) = counted(small_lake, EVERYTHING, ()).items()
+    assert (row["human"], row["visits"], row["bounces"]) == (2, 2, 0)  # a log does not know of bounces
+
+
+IS_COUNTED = {
+    "all": "true",
+    "beacon_only": "source = 'beacon'",
+    "log_only": "source <> 'beacon'",
+    "beacon_people_log_machines": "(source = 'beacon') = (traffic = 'human' AND format IS DISTINCT FROM 'markdown')",
+}
+
+
+@pytest.mark.parametrize("policy", IS_COUNTED)
+def test_visitors_of_each_policy_and_source_are_the_distinct_ones(small_lake: SmallLake, policy: Policy) -> None:
+    chance = seeded(1)
+    some = [
+        view(ts=NOON + chance.randrange(40) * DAY, source=source, format=form, **chance.choice([*READERS, *MIXED]))
+        for source in ("beacon", "server", "log") for form in (None, "markdown") for _ in range(60)
+    ]  # fmt: skip
+    small_lake.add(some, "one")
+    small_lake.write_rollups()
+    hits = f"read_parquet('{small_lake.root}/hits/*/*.parquet', hive_partitioning = true)"
+    for source in (None, "beacon", "server", "log"):
+        scope = Scope("site", TimeRange(), Filters((Period(date.min, policy),), source=source))
+        of_source = f"source = '{source}'" if source else "true"
+        of_kind = {kind: f"traffic = '{kind}'" for kind in ("human", "ai", "bot")} | {"total": "traffic <> 'bot'"}
+        distinct = ", ".join(f"count(DISTINCT (date, visitor)) FILTER ({each})" for each in of_kind.values())
+        sql = f"SELECT {distinct} FROM {hits} WHERE {IS_COUNTED[policy]} AND {of_source}"
+        (expected,) = small_lake.database.execute(sql).fetchall()
+        (row,) = counted(small_lake, scope, ()).values() or [dict.fromkeys(visited.COLUMNS, 0)]
+        assert tuple(row[kind] for kind in of_kind) == expected

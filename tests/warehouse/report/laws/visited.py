@@ -1,0 +1,117 @@
+"""Model of visitors and visits: loops over a list of rows in plain Python."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from itertools import groupby
+from typing import Any
+
+from tests.warehouse.report.laws import model, reference
+from tests.warehouse.site import Row
+from warehouse.columns.filters import Filters
+from warehouse.report.cells import Scope
+
+TIMEOUT = timedelta(minutes=30)
+AGENT, DEVICE = ("agent", "operator", "purpose", "verification"), ("browser", "os", "device")
+COLUMNS = ("human", "ai", "bot", "total", "visits", "bounces", "visit_seconds", "visit_views", "timed")
+Counts = dict[tuple[Any, ...], dict[str, int]]
+
+
+def counts(rows: Iterable[Row], scope: Scope, by: Sequence[str]) -> Counts:
+    """Return what `visitors.counts` returns, without rows of zeros."""
+    everything = replace(scope, filters=Filters())
+    known = [row for row in reference.matching(rows, everything) if row["visitor"] is not None]
+    of_visits = [first for first in visits(known) if _has_values(first, scope.filters)]
+    of_visitors = [row for row in known if _has_values(row, scope.filters)]
+    if {*by} & {"entryPage", "exitPage"}:
+        of_visitors = of_visits
+    counted: defaultdict[tuple[Any, ...], dict[str, int]] = defaultdict(lambda: dict.fromkeys(COLUMNS, 0))
+    for seen in _by_visitor(of_visitors, by):
+        reader = _reader(seen)
+        for source in ("beacon", "server", "log") if "source" in by else (None,):
+            counting = [
+                row for row in seen if source in {None, row["source"]} and _is_counted(row, reader, scope.filters)
+            ]
+            kinds = {row["traffic"] for row in counting}
+            key = tuple(
+                (source,) if each == "source" else min(_value(row, each, reader) for row in seen) for each in by
+            )
+            for kind in kinds:
+                counted[key][kind] += 1
+            counted[key]["total"] += bool(kinds & {"human", "ai"})
+    for first in of_visits:
+        if _is_counted(first, first, scope.filters):
+            row = counted[tuple(_value(first, each, first) for each in by)]
+            row["visits"] += 1
+            row["visit_views"] += first["views"]
+            if first["source"] == "beacon":
+                row["timed"] += 1
+                row["bounces"] += first["views"] == 1
+                row["visit_seconds"] += first["seconds"]
+    return {tuple(each[0] if each else None for each in key): row for key, row in counted.items() if any(row.values())}
+
+
+def visits(rows: Iterable[Row]) -> list[Row]:
+    """Return the first row of each visit, with its exit page, views and seconds."""
+    result = []
+    people = (row for row in rows if row["traffic"] == "human" and row["visitor"] is not None)
+    order = sorted(people, key=lambda row: (_of(row), row["source"], row["ts"], row["path"].encode()))
+    for _, of_visitor in groupby(order, lambda row: (_of(row), row["source"])):
+        visit: list[Row] = []
+        for row in of_visitor:
+            if visit and row["ts"] - visit[-1]["ts"] > TIMEOUT:
+                result.append(_visit(visit))
+                visit = []
+            visit.append(row)
+        result.append(_visit(visit))
+    return result
+
+
+def _visit(rows: Sequence[Row]) -> Row:
+    seconds = (rows[-1]["ts"] - rows[0]["ts"]) // timedelta(seconds=1)
+    pages = {"entryPage": rows[0]["path"], "exitPage": rows[-1]["path"]}
+    return {**rows[0], **pages, "views": len(rows), "seconds": seconds}
+
+
+def _of(row: Row) -> tuple[Any, ...]:
+    return row["project_id"], row["ts"].date(), row["visitor"]
+
+
+def _by_visitor(rows: Iterable[Row], by: Sequence[str]) -> Iterable[list[Row]]:
+    """Return the rows of each visitor and day, and of each value of dimensions that may vary within a day."""
+    values = [each for each in by if each not in {*AGENT, *DEVICE, "day", "quarter", "second", "source"}]
+    groups = defaultdict(list)
+    for row in rows:
+        groups[_of(row), *(_value(row, each, row) for each in values)].append(row)
+    return groups.values()
+
+
+def _reader(rows: Sequence[Row]) -> Row:
+    """Return the agent and the device of a visitor: of an AI agent or bot, and of a person, if it was both."""
+    machine = next((row for row in rows if row["traffic"] != "human"), rows[0])
+    person = next((row for row in rows if row["traffic"] == "human"), rows[0])
+    return {**machine, **{name: person[name] for name in DEVICE}}
+
+
+def _value(row: Row, by: str, reader: Row) -> tuple[Any] | tuple[()]:
+    """Return a value as a tuple, which is empty for null, so that values can be compared."""
+    value = (
+        row[by] if by in {"entryPage", "exitPage"} else reference.value(reader if by in (*AGENT, *DEVICE) else row, by)
+    )
+    return () if value is None else (value,)
+
+
+def _has_values(row: Row, filters: Filters) -> bool:
+    """Return whether a row matches the filters by values that may vary within a day."""
+    chosen = {name: value for name, value in filters.items if name not in {*AGENT, *DEVICE, "traffic", "source"}}
+    return model.matches(row, Filters(**chosen))
+
+
+def _is_counted(row: Row, reader: Row, filters: Filters) -> bool:
+    """Return whether a row counts by its source, its kind of reader, and the agent and device of its visitor."""
+    chosen = {name: value for name, value in filters.items if name in {*AGENT, *DEVICE}}
+    if row["traffic"] not in filters.selected_traffic or not model.matches(reader, Filters(**chosen)):
+        return False
+    of_row = Filters(filters.policy, traffic=filters["traffic"], source=filters["source"])
+    return model.matches(row, of_row)

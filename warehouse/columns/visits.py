@@ -1,0 +1,135 @@
+"""Visitors and visits of rows of `hits`, as cells: one SQL for rollups and for days that no rollup counts.
+
+A visitor counts once on each UTC day, at the first view of the day; by referrer, page or another value, once for each
+value. A visit counts at its first view. It has the views of one visitor, source and UTC day, up to TIMEOUT_S apart.
+Only people have visits.
+
+The set of a visitor (`sources`) has the six bits of people, those of AI 6 bits higher, and those of bots 12 bits
+higher. Any choice of sources and readers is one mask, also the union of people and AI. A visitor has one agent and one
+device a day: of several, that of an AI agent or bot, and the device of a person.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+
+from warehouse.columns.dimensions import AGENT_KEY, BY_NAME, VISITOR_MEASURES, VISITORS, each_measure
+from warehouse.columns.sources import BITS, TRAFFIC
+
+TIMEOUT_S = 1_800
+"""Maximum time between two views of a visit, in seconds."""
+DEVICE_KEY = ("browser", "os", "device")
+VALUES = ("referrerHost", "utmSource", "utmMedium", "path", "entryPage", "exitPage")
+"""Dimensions by whose values rollups count visitors and visits."""
+OF_VISITS = ("entryPage", "exitPage")
+"""Dimensions of visits, which no view has."""
+_TIMES = ("quarter", "second")
+_SET = f"({BITS}::UINTEGER << (6 * enum_code(traffic::ENUM {TRAFFIC})))"
+AGENT = f"if(traffic = 'human', 0, hash({', '.join(BY_NAME[name].sql for name in AGENT_KEY)}) | 1)"
+DEVICE = (
+    f"(hash({', '.join(BY_NAME[name].sql for name in DEVICE_KEY)}) >> 1 | if(traffic = 'human', 1::UBIGINT << 63, 0))"
+)
+TIE = "hash(referrer_host, utm_source, utm_medium, format)"
+"""SQL expressions of the agent, of the device, and of the order of views of one instant and path. Of several agents and
+devices of a visitor, the largest is chosen."""
+_VIEWS = f"""
+SELECT project_id, date AS day, visitor, source, traffic, ts, {_SET} AS sources, {AGENT} AS agent_key,
+    {DEVICE} AS device_key, {TIE} AS tie{{columns}}
+FROM {{rows}} WHERE visitor IS NOT NULL AND {{within}}
+"""
+_VISITS = f"""
+SELECT * FROM (
+    SELECT *, path AS entryPage, if(is_last, path, lead(path) OVER ends) AS exitPage,
+        if(is_last, 1, lead(number) OVER ends - number + 1) AS views,
+        if(is_last, 0, (epoch_us(lead(ts) OVER ends) - epoch_us(ts)) // 1_000_000) AS seconds
+    FROM (
+        SELECT *, row_number() OVER visitor_views AS number,
+            coalesce(epoch_us(ts) - epoch_us(lag(ts) OVER visitor_views) > {TIMEOUT_S}_000_000, true) AS is_first,
+            coalesce(epoch_us(lead(ts) OVER visitor_views) - epoch_us(ts) > {TIMEOUT_S}_000_000, true) AS is_last
+        FROM views WHERE traffic = 'human'
+        WINDOW visitor_views AS (PARTITION BY project_id, day, visitor, source ORDER BY ts, path, tie)
+    ) WHERE is_first OR is_last
+    WINDOW ends AS (PARTITION BY project_id, day, visitor, source ORDER BY number)
+) WHERE is_first
+"""
+_NONE = each_measure("0 AS {name}", VISITOR_MEASURES[1:])
+_KEYS = "SELECT DISTINCT {key} AS {name}_key, {columns} FROM {rows} WHERE visitor IS NOT NULL AND {within}"
+
+
+def values_of(names: Iterable[str]) -> list[str]:
+    """Return the dimensions of which a visitor may have several values on a day."""
+    return [name for name in names if name not in {"day", *AGENT_KEY, *DEVICE_KEY, *_TIMES}]
+
+
+def cells(rows: str, within: str, names: Collection[str], filtered: Collection[str], condition: str) -> str:
+    """Return the SELECT of the visitors and visits of rows, with some dimensions: a row for each of them.
+
+    `within` is a condition on rows, and `condition` one on the values of dimensions, which are `filtered`.
+    """
+    values, times = values_of(names), [name for name in names if name in _TIMES]
+    columns = dict.fromkeys(name for name in ("path", *values, *filtered, *times) if name not in OF_VISITS)
+    shown = "".join(f"{name}, " for name in names)
+    return (
+        f"WITH {_with(rows, within, [*columns])} SELECT {shown}sources, {each_measure('{name}', VISITOR_MEASURES)}"
+        f" FROM ({_both(values, times, condition)})"
+        " LEFT JOIN agents USING (agent_key) LEFT JOIN devices USING (device_key)"
+    )
+
+
+def of_rollup(rows: str, within: str) -> str:
+    """Return the SELECT of the cells of the cube VISITORS: without a value, by quarter, and by each of VALUES."""
+    columns = ["path", "referrerHost", "utmSource", "utmMedium", "quarter"]
+    branches = [
+        _branch("", "NULL", _both((), ()), device="device_key"),
+        _branch("quarter", "NULL", _both((), ("quarter",)), quarter="quarter"),
+        _branch("path", "path", _visitors(("path",), ())),  # its visits are those of entryPage
+        *(_branch(name, name, _both((name,), ())) for name in VALUES if name != "path"),
+    ]
+    shown = ", ".join(VISITORS.columns)
+    return (
+        f"WITH {_with(rows, within, columns)} SELECT project_id, day(day)::UTINYINT AS day_of_month, {shown},"
+        f" {each_measure('{name}::UINTEGER AS {name}', VISITOR_MEASURES)} FROM ({' UNION ALL '.join(branches)})"
+        " LEFT JOIN agents USING (agent_key) LEFT JOIN devices USING (device_key)"
+    )
+
+
+def _with(rows: str, within: str, columns: Sequence[str]) -> str:
+    """Return the common table expressions: views, visits, and the agents and devices of visitors."""
+    named = "".join(f", {BY_NAME[name].sql} AS {name}" for name in columns)
+    keys = (
+        f"{name}s AS ({_KEYS.format(key=key, name=name, columns=_named(of_key), rows=rows, within=within)})"
+        for name, key, of_key in (("agent", AGENT, AGENT_KEY), ("device", DEVICE, DEVICE_KEY))
+    )
+    views = _VIEWS.format(columns=named, rows=rows, within=within)
+    return f"views AS MATERIALIZED ({views}), visits AS MATERIALIZED ({_VISITS}), {', '.join(keys)}"
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(f"{BY_NAME[name].sql} AS {name}" for name in names)
+
+
+def _both(values: Sequence[str], times: Sequence[str], condition: str = "true") -> str:
+    """Return the SELECT of a row for each visitor, and for each visit."""
+    columns = "".join(f"{name}, " for name in (*values, *times))
+    visits = each_measure("({sql})::BIGINT", VISITOR_MEASURES[1:])
+    return (
+        f"{_visitors(values, times, condition)} UNION ALL"
+        f" SELECT project_id, day, {columns}agent_key, device_key, sources, 0, {visits} FROM visits WHERE {condition}"
+    )
+
+
+def _visitors(values: Sequence[str], times: Sequence[str], condition: str = "true") -> str:
+    of, named = "visits" if {*values} & {*OF_VISITS} else "views", "".join(f"{name}, " for name in values)
+    first = "".join(f"min({name}) AS {name}, " for name in times)
+    return (
+        f"SELECT project_id, day, {named}{first}max(agent_key) AS agent_key, max(device_key) AS device_key,"
+        f" bit_or(sources) AS sources, 1 AS visitors, {_NONE}"
+        f" FROM {of} WHERE {condition} GROUP BY project_id, day, {named}visitor"
+    )
+
+
+def _branch(dimension: str, value: str, counted: str, device: str = "0::UBIGINT", quarter: str = "NULL") -> str:
+    """Return the SELECT of the sums of visitors and visits with a value of a dimension."""
+    sums = each_measure("sum({name}) AS {name}", VISITOR_MEASURES)
+    return (
+        f"SELECT project_id, day, '{dimension}' AS dimension, {value}::VARCHAR AS value, agent_key,"
+        f" {device} AS device_key, {quarter}::UTINYINT AS quarter, sources, {sums} FROM ({counted}) GROUP BY ALL"
+    )

@@ -1,0 +1,170 @@
+"""Visitors and visits of a scope: from days of rollups, and from all rows of other days."""
+
+from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, datetime, time, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from warehouse.columns import visits
+from warehouse.columns.dimensions import AGENT_KEY, VISITOR_MEASURES, VISITORS, each_measure
+from warehouse.columns.filters import Bound
+from warehouse.columns.sources import SOURCES, TRAFFIC, of_source
+from warehouse.columns.visits import DEVICE_KEY, VALUES
+from warehouse.errors import TooManyViews
+from warehouse.lake.delta_table import File
+from warehouse.query import engine
+from warehouse.query.snapshot import HOT_COLUMNS, Snapshot
+from warehouse.report.cells import Cells, Scope, files_of, has_waiting
+from warehouse.report.statements import Statements
+from warehouse.rollups.catalog import ChosenRollups
+from warehouse.tables import HITS_TABLE
+
+VIEWS_MAX = 4_000_000
+"""Maximum number of rows of `hits` of a report by dimensions that no rollup counts together: about 10 s."""
+COUNTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    **{kind: ("visitors", (kind,)) for kind in TRAFFIC},
+    "total": ("visitors", ("human", "ai")),
+    **{each.name: (each.name, ("human",)) for each in VISITOR_MEASURES[1:]},
+}
+"""Columns of `counts`, each with its measure and the readers that it counts. `total` is a union of people and AI."""
+_IN_BEACONS = ("bounces", "visit_seconds")
+"""Measures of visits that only the script of a page can know: it also sends views that a browser's cache answers."""
+_BY_SOURCE = ", ".join(f"('{name}', {of_source(name) * 0b1_000_001_000_001})" for name in SOURCES)
+_DAY = timedelta(days=1)
+
+
+def counts(statements: Statements, snapshot: Snapshot, scope: Scope, *by: str, where: str = "true") -> pa.Table:
+    """Return the visitors and visits by some dimensions: these columns, COUNTS, and `timed`, without rows of zeros.
+
+    `timed` is the number of visits that `bounces` and `visit_seconds` count.
+
+    Raises:
+        TooManyViews
+    """
+
+    def read() -> pa.Table:
+        chosen = select(snapshot, statements.rollups(snapshot), scope, [name for name in by if name != "source"])
+        seen, cells = "sources", chosen.sql
+        if "source" in by:
+            seen, cells = "(sources & of_source)", f"{cells} CROSS JOIN (VALUES {_BY_SOURCE}) AS s (source, of_source)"
+        bound = chosen.bound
+        sums = ", ".join(
+            f"coalesce(sum({measure}) FILTER ({seen} & {scope.filters.visitor_mask(kinds, bound)}{of} <> 0), 0)::BIGINT"
+            f" AS {name}"
+            for name, (measure, kinds) in {**COUNTS, "timed": ("visits", ("human",))}.items()
+            for of in (f" & {of_source(SOURCES[0])}" if name in (*_IN_BEACONS, "timed") else "",)
+        )
+        names = "".join(f"{name}, " for name in by)
+        sql = f"SELECT {names}{sums} FROM {cells} WHERE {where} GROUP BY ALL"
+        return statements.fetch(snapshot, scope, chosen, f"FROM ({sql}) WHERE human + ai + bot + visits > 0")
+
+    return statements.cached(("visitors", scope, by, where, snapshot.rows_key), read)
+
+
+def select(snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, by: Collection[str]) -> Cells:
+    """Return the cells of the visitors and visits of a scope with some columns.
+
+    A day of a rollup counts if the range has all of it, and if it has no other file and no waiting row: the visitors
+    of the parts of a day cannot be added.
+    """
+    fields, bound = scope.filters.fields, Bound(project=scope.project)
+    keys = [name for name in fields if name in {*AGENT_KEY, *DEVICE_KEY}]
+    filtered = visits.values_of(name for name in fields if name not in {"traffic", "source"})
+    condition = " AND ".join(scope.filters.conditions(filtered, bound)) or "true"
+    names = dict.fromkeys([*by, *keys, *(["day"] if scope.filters.policy else [])])
+    dimension = _dimension({*names, *filtered}, is_exact="path" in by or "*" not in (scope.filters.path or ""))
+    selects, days = list[str](), frozenset[str]()
+    if dimension is not None:
+        days = _whole_days(snapshot, rollups, scope)
+        selects += _of_rollups(rollups, scope, days, dimension, names, condition, by_day="day" in by)
+    files = [file for file in files_of(snapshot.files, scope.time_range) if file.partition not in days]
+    rows = sum(file.rows for file in files)
+    if dimension is None and rows > VIEWS_MAX:
+        raise TooManyViews(rows, VIEWS_MAX)
+    if relation := _rows(snapshot, scope, files, is_required=not selects):
+        bound |= {"start": scope.time_range.start, "end": scope.time_range.end}
+        within = "project_id = $project AND ts >= $start AND ts < $end"
+        selects.append(f"({visits.cells(relation, within, [*names], filtered, condition)})")
+    matches = " AND ".join(scope.filters.conditions(keys, bound)) or "true"
+    return Cells(f"(FROM ({' UNION ALL '.join(selects)}) WHERE {matches})", bound, rows)
+
+
+def _rows(snapshot: Snapshot, scope: Scope, files: list[File], *, is_required: bool) -> str | None:
+    """Return the relation of the rows of files and of the waiting rows; None without any, unless it is required."""
+    columns = ", ".join(HOT_COLUMNS)
+    read = [f"SELECT {columns}, date FROM {engine.rows(HITS_TABLE, files)}"] if files else []
+    if has_waiting(snapshot, scope.time_range):
+        read.append(f"SELECT {columns}, ts::DATE AS date FROM hot")
+    if is_required and not read:
+        read.append(f"SELECT {columns}, date FROM {engine.no_rows(HITS_TABLE)}")
+    return f"({' UNION ALL '.join(read)})" if read else None
+
+
+def _dimension(names: Collection[str], *, is_exact: bool) -> str | None:
+    """Return the dimension of VISITORS by which its cells have these columns; None if only `hits` has all of them."""
+    values, with_device = visits.values_of(names), not {*DEVICE_KEY}.isdisjoint(names)
+    if "second" in names or not is_exact or not {*values} <= {*VALUES}:
+        return None
+    found = [*values, *(["quarter"] if "quarter" in names else [])]
+    return None if len(found) > 1 or (found and with_device) else (found or [""])[0]
+
+
+def _whole_days(snapshot: Snapshot, rollups: ChosenRollups, scope: Scope) -> frozenset[str]:
+    first, end = _midnight(scope.time_range.start), _midnight(scope.time_range.end)
+    if first < scope.time_range.start:
+        first += _DAY
+    hot = snapshot.hot.filter(pc.field("project_id") == scope.project)["ts"].cast(pa.date32()).unique()
+    partial = {day.isoformat() for day in hot.to_pylist()} | {file.partition for file in rollups.uncovered}
+    covered = frozenset[str]().union(*(part.days for part in rollups.parts))
+    return frozenset(day for day in covered - partial if first.date().isoformat() <= day < end.date().isoformat())
+
+
+def _midnight(instant: datetime) -> datetime:
+    return datetime.combine(instant.date(), time(), UTC)
+
+
+def _of_rollups(
+    rollups: ChosenRollups,
+    scope: Scope,
+    days: frozenset[str],
+    dimension: str,
+    names: Collection[str],
+    condition: str,
+    *,
+    by_day: bool,
+) -> Iterator[str]:
+    """Yield the SELECTs of whole days of rollups: of months where the days are not asked."""
+    cut = {day.isoformat()[:7] for day in scope.filters.policy_days if day.day > 1}
+    months, whole = list[str](), list[str]()
+    for part in rollups.parts:
+        valid, file = sorted(part.days & days), str(part.rollup.file(VISITORS))
+        if not valid:
+            continue
+        if len(valid) < len(part.rollup.files):
+            numbers = ", ".join(str(int(day[-2:])) for day in valid)
+            yield _of_files([file], dimension, names, f"day_of_month IN ({numbers}) AND {condition}", part.rollup.month)
+        elif by_day or dimension == "quarter" or part.rollup.month in cut:
+            whole.append(file)
+        else:
+            months.append(file)
+    for files, is_day in ((months, "day_of_month = 0"), (whole, "day_of_month > 0")):
+        if files:
+            yield _of_files(files, dimension, names, f"{is_day} AND {condition}")
+
+
+def _of_files(
+    files: list[str], dimension: str, names: Collection[str], condition: str, month: str | None = None
+) -> str:
+    """Return the SELECT of cells of a dimension. The visits of a path are those that began on it."""
+    first = f"'{month}-01'" if month else "(month || '-01')"
+    day = f"({first}::DATE + greatest(day_of_month::INTEGER - 1, 0)) AS day"
+    shown = "".join(f"{day if name == 'day' else name}, " for name in names)
+    visitors = "visitors" if dimension != "path" else "if(dimension = 'path', visitors, 0)"
+    measures = f"{visitors}::BIGINT AS visitors, {each_measure('{name}::BIGINT AS {name}', VISITOR_MEASURES[1:])}"
+    dimensions = "'path', 'entryPage'" if dimension == "path" else f"'{dimension}'"
+    value = f", value AS {dimension}" if dimension in VALUES else ""
+    return (
+        f"SELECT {shown}sources, {measures} FROM (SELECT *{value} FROM {engine.parquet_at(files)})"
+        f" WHERE project_id = $project AND dimension IN ({dimensions}) AND {condition}"
+    )
