@@ -115,8 +115,8 @@ def _marks(chart: TimeChart, height: int) -> Iterator[str]:
     for position in sorted(set(chart.marks)):
         numbers = ", ".join(str(place + 1) for place, each in enumerate(chart.marks) if each == position)
         x = _percent(position, chart)
-        yield f'<line class="mark" x1="{x}" x2="{x}" y1="{GAP - 8}" y2="{height}"/>'
-        yield f'<text class="mark" x="{x}" y="{GAP - 12}">{numbers}</text>'
+        yield f'<line class="mark" x1="{x}" x2="{x}" y1="{GAP - 17}" y2="{height}"/>'
+        yield f'<text class="mark" x="{x}" y="{GAP - 19}">{numbers}</text>'
 
 
 def _time_labels(chart: TimeChart, height: int) -> Iterator[str]:
