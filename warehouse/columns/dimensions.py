@@ -104,6 +104,8 @@ def _names(*aspects: Aspect) -> tuple[str, ...]:
 
 
 READER = _names(Aspect.READER)
+AGENT_KEY = ("agent", "operator", "purpose", "verification")
+"""Dimensions that say which AI agent or bot a reader was."""
 TOGETHER = (
     ("source", "agent", "operator"),
     ("browser", "os", "device"),
