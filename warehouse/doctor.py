@@ -36,6 +36,7 @@ WHERE traffic NOT IN ('ai', 'bot') OR status NOT BETWEEN 400 AND 599 OR requests
    OR month <> strftime(date, '%Y-%m') OR date <> CAST(first_seen AT TIME ZONE 'UTC' AS DATE)
    OR date <> CAST(last_seen AT TIME ZONE 'UTC' AS DATE)
 """
+_WRONG_LOADS = "SELECT count(*), min(project_id || ' ' || date) FROM asset_loads WHERE loads < 1"
 _TWICE = """
 SELECT count(*), min(project_id || ' ' || event_id)
 FROM (SELECT project_id, event_id, received_at - lag(received_at) OVER same AS apart
@@ -151,6 +152,7 @@ def _check_snapshot(hot: HotLogPlace, root: Root, spill: Path, wait_s: float) ->
         for invariant, sql in (
             ("every hit is in the partition of its UTC day", _WRONG_DAY),
             ("daily_errors has requests of AI agents and bots on their days", _WRONG_ERROR),
+            ("asset_loads has loads of assets", _WRONG_LOADS),
             ("no event id is counted twice within seven days", _TWICE),
         ):
             yield Finding(invariant, _counterexamples(database, snapshots, sql))

@@ -59,6 +59,18 @@ DAILY_ERRORS = pa.schema(
 )
 """Errors that AI agents and bots got, by day."""
 
+ASSET_LOADS = pa.schema(
+    [
+        HOT.field("project_id"),
+        _column("date", pa.date32(), "UTC day; the partition", required=True),
+        _column("visitor", pa.int64(), "visitor, as in hits; null for AI, bots and unknown addresses"),
+        _column(
+            "loads", pa.int64(), "styles, scripts, fonts and images; several rows of one key add up", required=True
+        ),
+    ]
+)
+"""Assets that visitors loaded, by day, as access logs show them."""
+
 AGENTS = pa.schema(
     [
         _column("name", pa.string(), "name of the AI agent, as in hits.agent", required=True),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from warehouse import daily_errors
-from warehouse.schema import DAILY_ERRORS, HITS, HOT
+from warehouse.schema import ASSET_LOADS, DAILY_ERRORS, HITS, HOT
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,5 +53,15 @@ DAILY_ERRORS_TABLE = Spec(
     "Requests of AI agents and bots that were answered with an error, by day: sum requests, never count rows",
     (("requests", "sum"), ("first_seen", "min"), ("last_seen", "max")),
 )
-TABLES = (HITS_TABLE, DAILY_ERRORS_TABLE)
+ASSET_LOADS_TABLE = Spec(
+    "asset_loads",
+    ASSET_LOADS,
+    "date",
+    ("project_id", "visitor"),
+    ASSET_LOADS,
+    "asset_loads",
+    "Styles, scripts, fonts and images that the visitors of a day loaded: sum loads, never count rows",
+    (("loads", "sum"),),
+)
+TABLES = (HITS_TABLE, DAILY_ERRORS_TABLE, ASSET_LOADS_TABLE)
 """Tables of the lake, in the order in which the loader commits to them: `hits` first. To add a table, add a row."""

@@ -33,6 +33,16 @@ NOT_PAGES = frozenset(
     ).split()
 )
 """Extensions of files that a page loads or links to: styles, scripts, images, fonts, media, archives, feeds, data."""
+ASSETS = frozenset("css js mjs wasm woff woff2 ttf otf eot png jpg jpeg gif svg webp avif".split())
+"""Extensions of styles, scripts, fonts and images: a browser loads these to show a page, and a script that reads pages
+does not. Of the other files, people download archives and media by themselves, feeds and data are read by programs, and
+only developer tools load source maps. Icons are no evidence either (ICONS): readers of feeds and previews of links load
+them without the page."""
+ICONS = ("/favicon", "/apple-touch-icon")
+ASSET_STATUSES = (200, 206, 304)
+"""Statuses of a load of an asset: whole, a part, or unchanged since the copy in the browser's cache."""
+ASSET = ""
+"""Path of a hit that is no page view but the load of an asset. Paths of pages begin with a slash."""
 NOT_PAGE_PATHS = frozenset({"/robots.txt", "/ads.txt", "/humans.txt"})
 NOT_PAGE_FOLDER = "/.well-known/"
 
@@ -62,6 +72,8 @@ _SKIPPED_PATHS: Mapping[Skip, Callable[[str, Pages], bool]] = {
 def page_view(request: Request, pages: Pages = DEFAULT_PAGES) -> Hit | Skip:
     """Return the hit of a request for a page, or the reason why it is skipped.
 
+    A request for an asset becomes a hit with the path ASSET, which only shows that a browser loaded the site.
+
     A request for a page that was answered with an error also becomes a hit, which `ingest.imports.rows` stores as an
     error or skips. Any other request that was answered with an error is skipped by its status, even if its target is
     too long.
@@ -76,7 +88,7 @@ def page_view(request: Request, pages: Pages = DEFAULT_PAGES) -> Hit | Skip:
             failed = _hit(request, pages)
         except InvalidLine:
             return "status"
-        return "status" if isinstance(failed, str) else failed
+        return "status" if isinstance(failed, str) or failed.path == ASSET else failed
     if not (200 <= request.status < 300 or request.status == 304):
         return "status"
     return _hit(request, pages)
@@ -86,7 +98,9 @@ def _hit(request: Request, pages: Pages) -> Hit | Skip:
     path = _path(request.target)
     for reason, applies_to_path in _SKIPPED_PATHS.items():
         if applies_to_path(path, pages):
-            return reason
+            if reason != "not_a_page" or not _is_asset(path):
+                return reason
+            path = ASSET
     hit = Hit(
         path=path,
         ts_us=request.ts_us,
@@ -122,6 +136,11 @@ def _path(target: str) -> str:
 def _is_not_page(path: str) -> bool:
     _, dot, extension = path.rpartition("/")[2].rpartition(".")
     return bool(dot and extension.lower() in NOT_PAGES) or path in NOT_PAGE_PATHS or path.startswith(NOT_PAGE_FOLDER)
+
+
+def _is_asset(path: str) -> bool:
+    stem, _, extension = path.rpartition(".")
+    return extension.lower() in ASSETS and not stem[stem.rfind("/") :].startswith(ICONS)
 
 
 def _matches(path: str, globs: tuple[str, ...]) -> bool:

@@ -35,7 +35,6 @@ from warehouse.lake.roots import Root
 from warehouse.lake.staging import Staged, finish, require_fresh
 from warehouse.maintenance.load import load
 from warehouse.plural import counted
-from warehouse.schema import HOT
 
 LOAD_CHUNKS = 8
 """Number of chunks after which the hot log is loaded into the lake during an import."""
@@ -193,8 +192,11 @@ class LogReader:
             if isinstance(rows, Staged):
                 require_fresh(written_s)
                 batches.append_staged(run.hot, rows, run.now())
-            elif rows.num_rows:
-                batches.append(run.hot, rows.cast(HOT).combine_chunks().to_batches()[0], run.now())
+            else:
+                for spec, table in rows.items():
+                    if table.num_rows:
+                        batch = table.cast(spec.hot).combine_chunks().to_batches()[0]
+                        batches.append(run.hot, batch, run.now(), spec)
         return position
 
     def _record(self, chunk: Chunk) -> ledger.Position:

@@ -17,9 +17,9 @@ from warehouse.columns.hits import PARAMETERS
 
 CACHED_MAX, CACHED_CHARACTERS_MAX = 200_000, 32 * 1024 * 1024
 """Sizes above which a cache is dropped, in requests and in characters: each line of a log may be a new request."""
-PAGE, METHOD, STATUS, EXCLUDED, NOT_A_PAGE, UNPARSED = range(6)
-"""Outcomes of a line: a page view, one of the reasons to skip the line, or UNPARSED for a line that the parser of the
-format has to read."""
+PAGE, METHOD, STATUS, EXCLUDED, NOT_A_PAGE, UNPARSED, LOAD = range(7)
+"""Outcomes of a line: a page view, one of the reasons to skip the line, UNPARSED for a line that the parser of the
+format has to read, or LOAD for an asset."""
 SKIPPED: Mapping[Skip, int] = {"method": METHOD, "status": STATUS, "excluded": EXCLUDED, "not_a_page": NOT_A_PAGE}
 PARSED = pa.schema({"outcome": pa.uint8(), "path": pa.string(), **dict.fromkeys(PARAMETERS, pa.string())})
 """The outcome of a request that was answered with 200, and the columns that its page view has from the request."""
@@ -109,4 +109,4 @@ def _parse(request: str, pages: Pages) -> _Parsed:
         return _UNPARSED
     if not isinstance(view, Hit):
         return (SKIPPED[view], *_NO_VALUES)
-    return _UNPARSED if view.cut else (PAGE, view.path, *map(view.parameters.get, PARAMETERS))
+    return _UNPARSED if view.cut else (PAGE if view.path else LOAD, view.path, *map(view.parameters.get, PARAMETERS))

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,14 +33,15 @@ from warehouse.query import engine
 from warehouse.query.snapshot import SnapshotReader
 from warehouse.report.reports import Reports
 from warehouse.report.results import Query
-from warehouse.schema import HITS, HOT
-from warehouse.tables import HITS_TABLE, Spec
+from warehouse.schema import ASSET_LOADS, HITS, HOT
+from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE, Spec
 
 if TYPE_CHECKING:
     import duckdb
 
 ROOT = Path(__file__).parents[2]
 NOON = datetime(2026, 9, 15, 12, tzinfo=UTC)
+TODAY = NOON.date()
 DAY = timedelta(days=1)
 HOUR_S = 3600
 SECRET = b"secret of the store"
@@ -62,6 +63,11 @@ def view(path: str = "/a", ts: datetime = NOON, **columns: Any) -> Row:
         "source": "log",
     }
     return {**dict.fromkeys(HOT.names), **classification, "path": path, "ts": ts, "received_at": ts, **columns}
+
+
+def loads(visitor: int | None = 1, day: date = TODAY, count: int = 1, project: str = "site") -> Row:
+    """Return a row of `asset_loads`."""
+    return {"project_id": project, "date": day, "visitor": visitor, "loads": count}
 
 
 def key(row: Row) -> tuple[Any, ...]:
@@ -119,9 +125,18 @@ class Site:
         """Commit one batch."""
         batches.append(self.hot, pa.RecordBatch.from_pylist(rows, HOT), NOON.timestamp())
 
-    def stage(self, rows: Sequence[Row]) -> None:
+    def post_loads(self, *loads: Row) -> None:
+        """Commit one batch of loads of assets."""
+        batch = pa.RecordBatch.from_pylist(loads, ASSET_LOADS)
+        batches.append(self.hot, batch, NOON.timestamp(), ASSET_LOADS_TABLE)
+
+    def stage(self, rows: Sequence[Row], loads: Sequence[Row] = ()) -> None:
         """Commit one batch whose rows are in files."""
-        staged = staging.stage(self.root, {HITS_TABLE: pa.Table.from_pylist(rows, HOT)})
+        tables = {
+            HITS_TABLE: pa.Table.from_pylist(rows, HOT),
+            ASSET_LOADS_TABLE: pa.Table.from_pylist(loads, ASSET_LOADS),
+        }
+        staged = staging.stage(self.root, tables)
         staging.sync(self.root, staged)
         with transaction(self.hot):
             batches.append_staged(self.hot, staged, NOON.timestamp())

@@ -22,6 +22,7 @@ from ingest.imports.columns.page_views import (
     CHARACTERS_MAX,
     ParsedLines,
     hits_of,
+    is_hit,
     is_odd,
     outcomes,
     repeated,
@@ -30,7 +31,7 @@ from ingest.imports.columns.page_views import (
 )
 from ingest.imports.columns.separators import Array, positions
 from ingest.imports.dictionary import map_values, one_array, replace
-from ingest.imports.request_cache import PAGE, RequestCache
+from ingest.imports.request_cache import RequestCache
 
 PIECE_BYTES = 1024 * 1024
 """Size of the pieces into which a block is split, in bytes. The separators and texts of a piece fit into the caches of
@@ -101,7 +102,7 @@ def parse(block: bytes, shape: Shape, requests: RequestCache) -> ParsedLines:
     is_success, is_error = (map_values(status, each, pa.bool_()) for each in (_is_success, _is_error))
     outcome = outcomes(parsed, request, is_success, is_error, reduce(pc.and_, _plain(fields, shape)))
     skipped, unparsed = skipped_and_unparsed(outcome)
-    is_view = pc.equal(outcome, PAGE)
+    is_view = is_hit(outcome)
     for name in CHARACTERS_MAX.keys() & fields.keys():
         is_text_odd = is_odd(fields[name], _ODD, CHARACTERS_MAX[name])
         unparsed += pc.indices_nonzero(pc.and_(is_view, is_text_odd)).to_pylist()

@@ -25,6 +25,7 @@ from ingest.imports.columns.page_views import (
     EVIDENCE_CHARACTERS_MAX,
     ParsedLines,
     hits_of,
+    is_hit,
     is_odd,
     outcomes,
     skipped_and_unparsed,
@@ -32,7 +33,7 @@ from ingest.imports.columns.page_views import (
 )
 from ingest.imports.columns.separators import Array, positions
 from ingest.imports.dictionary import replace
-from ingest.imports.request_cache import PAGE, RequestCache
+from ingest.imports.request_cache import RequestCache
 
 PIECE_LINES = 128
 """Number of lines that are decoded in one call. If one of them is not plain, all of them are decoded one by one.
@@ -144,7 +145,7 @@ def _hits(asked: RequestColumns, requests: RequestCache) -> tuple[pa.Table, dict
     is_error = pc.and_(pc.greater_equal(status, ERRORS.start), pc.less(status, ERRORS.stop))
     outcome = outcomes(parsed, request.indices, is_success, is_error, ts_us.is_valid())
     skipped, unparsed = skipped_and_unparsed(outcome)
-    rows = pc.indices_nonzero(pc.equal(outcome, PAGE))
+    rows = pc.indices_nonzero(is_hit(outcome))
     columns = {"ts_us": ts_us.take(rows), "status": status.take(rows), "request": request.indices.take(rows)}
     columns |= _view_texts(asked, rows.to_pylist())
     is_view_odd = _any_odd(columns)

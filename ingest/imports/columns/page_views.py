@@ -1,4 +1,4 @@
-"""Requests for pages among the parsed lines of a block, as columns."""
+"""Requests for pages and assets among the parsed lines of a block, as columns."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from ingest.hits.evidence import ACCEPT_CHARACTERS_MAX, ADDRESS_CHARACTERS_MAX
 from ingest.hits.hit import TEXT_CHARACTERS_MAX
 from ingest.imports.dictionary import TEXTS, one_array
-from ingest.imports.request_cache import METHOD, PAGE, PARSED, SKIPPED, STATUS, UNPARSED
+from ingest.imports.request_cache import LOAD, METHOD, PAGE, PARSED, SKIPPED, STATUS, UNPARSED
 from ingest.imports.rows import PARSED_HITS
 
 CHARACTERS_MAX = dict.fromkeys(("referrer", "user_agent"), TEXT_CHARACTERS_MAX)
@@ -41,6 +41,11 @@ def outcomes(
     is_final = pc.or_(is_success, pc.or_(pc.equal(outcome, METHOD), pc.equal(outcome, UNPARSED)))
     is_final = pc.or_(is_final, pc.and_(is_error, pc.equal(outcome, PAGE)))
     return pc.if_else(is_plain, pc.if_else(is_final, outcome, _outcome(STATUS)), _outcome(UNPARSED))
+
+
+def is_hit(outcome: pa.Array) -> pa.Array:
+    """Return whether each line is a page view or the load of an asset."""
+    return pc.or_(pc.equal(outcome, PAGE), pc.equal(outcome, LOAD))
 
 
 def skipped_and_unparsed(outcome: pa.Array) -> tuple[dict[str, int], list[int]]:

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 
-import pyarrow as pa
-
 from ingest.classification.user_agent_cache import UserAgentCache
 from ingest.formats import detect
 from ingest.formats.detect import Format
@@ -111,7 +109,7 @@ def parse_and_prepare(task: Task, salt_of: SaltOf | None = None) -> tuple[ParseR
     if isinstance(prepared.rows, Staged):
         sync(task.target.root, prepared.rows)
     elif task.target.is_dry_run:
-        prepared = prepared._replace(rows=pa.table({}))
+        prepared = prepared._replace(rows={})
     return result, prepared
 
 

@@ -3,6 +3,8 @@
 Staged rows are in Parquet files that no transaction names yet.
 """
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -14,12 +16,13 @@ from ingest.classification.user_agent_cache import UserAgentCache
 from ingest.errors import LedgerIncomplete
 from ingest.hits.hit import accepted_us
 from ingest.imports.chunk import ParseResult
+from ingest.imports.prepared import asset_loads
 from ingest.imports.rows import ViewCounts, lake_rows
 from ingest.verification.verifier import Verifier
 from ingest.visitors.visitor import SaltOf
 from warehouse.lake.roots import Root
 from warehouse.lake.staging import Staged, stage
-from warehouse.tables import HITS_TABLE
+from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE, Spec
 
 STAGED_ROWS_MIN, STAGED_BYTES_MIN = 5_000, 4 * 1024 * 1024
 """Minimum sizes of a chunk whose rows are staged. The rows of a smaller chunk go through the hot log, like posted
@@ -37,11 +40,11 @@ class Target:
 
 
 class Prepared(NamedTuple):
-    """Rows of a chunk, in memory or in staged files, and the numbers of its page views and errors."""
+    """Rows of a chunk, by table or in staged files, and the numbers of its page views and errors."""
 
     views: ViewCounts
     errors: int
-    rows: pa.Table | Staged
+    rows: Mapping[Spec, pa.Table] | Staged
 
 
 def prepare(
@@ -58,17 +61,18 @@ def prepare(
     Raises:
         LedgerIncomplete: see `importer.Options.ledger_from_us`.
     """
-    parsed = _with_accepted_times(result.hits, accepted_us(received_us))
-    if parsed.num_rows < result.hits.num_rows:
-        result.skipped["time"] += result.hits.num_rows - parsed.num_rows
+    pages, assets = asset_loads.split(result.hits)
+    accepted = accepted_us(received_us)
+    parsed = _with_accepted_times(pages, accepted)
+    result.skipped += Counter(not_a_page=assets.num_rows, time=pages.num_rows - parsed.num_rows)
     hits = lake_rows(target.project, parsed, received_us, user_agents, verifier, salt_of)
-    rows = hits.rows
-    if hits.skipped:
-        result.skipped["status"] += hits.skipped
-    _require_covered(rows, target.ledger_from_us)
-    is_large = rows.num_rows >= STAGED_ROWS_MIN or rows.nbytes >= STAGED_BYTES_MIN
-    is_staged = is_large and not target.is_dry_run
-    return Prepared(hits.views, hits.errors, stage(target.root, {HITS_TABLE: rows}) if is_staged else rows)
+    result.skipped += Counter(status=hits.skipped)
+    _require_covered(hits.rows, target.ledger_from_us)
+    loads = asset_loads.asset_loads(target.project, _with_accepted_times(assets, accepted), user_agents, salt_of)
+    rows = {HITS_TABLE: hits.rows, ASSET_LOADS_TABLE: loads}
+    size = sum(each.num_rows for each in rows.values()), sum(each.nbytes for each in rows.values())
+    is_staged = (size[0] >= STAGED_ROWS_MIN or size[1] >= STAGED_BYTES_MIN) and not target.is_dry_run
+    return Prepared(hits.views, hits.errors, stage(target.root, rows) if is_staged else rows)
 
 
 def _with_accepted_times(hits: pa.Table, accepted: range) -> pa.Table:

@@ -7,7 +7,7 @@ import pytest
 
 from ingest.errors import InvalidLine
 from ingest.formats.clf import parse
-from ingest.formats.page_filter import NOT_PAGE_FOLDER, NOT_PAGE_PATHS, NOT_PAGES, Pages, Skip, page_view
+from ingest.formats.page_filter import ASSET, NOT_PAGE_FOLDER, NOT_PAGE_PATHS, NOT_PAGES, Pages, Skip, page_view
 from ingest.formats.request import Request
 from ingest.hits.hit import Hit
 from ingest.hits.url import URL_CHARACTERS_MAX
@@ -18,8 +18,7 @@ from tests.warehouse.site import ROOT
 def skipped(**fields: Any) -> str:
     """Return the reason why a line is not a page view."""
     result = page_view(parse(line(**fields)))
-    assert isinstance(result, str), result
-    return result
+    return result if isinstance(result, str) else result.path or "not_a_page"
 
 
 def path(request: bytes) -> str:
@@ -113,6 +112,31 @@ def test_extension_that_is_not_of_a_page_is_skipped_in_any_case(extension: str) 
 
 
 @pytest.mark.parametrize(
+    ("target", "is_asset"),
+    [
+        ("/style.css?v=3", True),
+        ("/a/b.min.JS", True),
+        ("https://example.com/logo.svg", True),
+        ("/.css", True),
+        ("/favicon.ico", False),
+        ("/favicon-32x32.png", False),
+        ("/a/apple-touch-icon.png", False),
+        ("/favicons/a.png", True),
+        ("/robots.txt", False),
+        ("/feed.xml", False),
+        ("/book.pdf.zip", False),
+        ("/app.js.map", False),
+    ],
+)
+def test_asset_is_a_hit_without_a_path_unless_its_path_is_excluded(target: str, is_asset: bool) -> None:
+    result = page_view(Request(0, "GET", target, 304, "", ""), Pages())
+    assert isinstance(result, Hit) == is_asset
+    assert isinstance(result, str) or result.path == ASSET
+    assert page_view(Request(0, "GET", target, 304, "", ""), Pages(exclude=("*",))) == "excluded"
+    assert page_view(Request(0, "GET", target, 404, "", ""), Pages()) == "status"
+
+
+@pytest.mark.parametrize(
     "method", [b"POST", b"HEAD", b"PUT", b"DELETE", b"OPTIONS", b"PATCH", b"CONNECT", b"get", b"PROPFIND"]
 )
 def test_other_methods_than_get_are_skipped(method: bytes) -> None:
@@ -202,7 +226,7 @@ def test_docs_explain_the_reasons_in_their_order() -> None:
 def outcome(target: str, pages: Pages) -> str:
     """Return the path of a view of the target, or the reason why it is not a page view."""
     result = page_view(Request(0, "GET", target, 200, "", ""), pages)
-    return result if isinstance(result, str) else result.path
+    return result if isinstance(result, str) else result.path or "not_a_page"
 
 
 @pytest.mark.parametrize(

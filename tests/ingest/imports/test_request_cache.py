@@ -9,7 +9,7 @@ import pytest
 
 from ingest.formats.page_filter import DEFAULT_PAGES, Pages
 from ingest.imports import request_cache
-from ingest.imports.request_cache import EXCLUDED, METHOD, NOT_A_PAGE, PAGE, UNPARSED, RequestCache
+from ingest.imports.request_cache import EXCLUDED, LOAD, METHOD, NOT_A_PAGE, PAGE, UNPARSED, RequestCache
 from warehouse.columns.hits import PARAMETERS
 
 PAGES = Pages(include=("/feed.xml",), exclude=("/admin*",))
@@ -21,7 +21,8 @@ CASES: list[tuple[str, int, str | None, dict[str, str]]] = [
     ("GET /feed.xml?page=2 HTTP/1.1", PAGE, "/feed.xml", {}),
     ("POST /a HTTP/1.1", METHOD, None, {}),
     ("GET /admin/x HTTP/1.1", EXCLUDED, None, {}),
-    ("GET /a.css?v=3 HTTP/1.1", NOT_A_PAGE, None, {}),
+    ("GET /a.css?v=3 HTTP/1.1", LOAD, "", {}),
+    ("GET /favicon.ico HTTP/1.1", NOT_A_PAGE, None, {}),
     ("GET /\\x41 HTTP/1.1", UNPARSED, None, {}),
     ("GET /a", UNPARSED, None, {}),
     ("", UNPARSED, None, {}),

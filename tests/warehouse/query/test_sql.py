@@ -154,7 +154,8 @@ def test_invalid_query_raises_the_message_of_duckdb(site: Site, folder: Path) ->
     with pytest.raises(InvalidSql, match='Referenced column "nothing" not found'):
         ask(folder, "SELECT nothing FROM hits")
     with pytest.raises(
-        InvalidSql, match=r"(?s)name visits does not exist.*The views are hits, errors, daily_views, agents"
+        InvalidSql,
+        match=r"(?s)name visits does not exist.*The views are hits, errors, asset_loads, daily_views, a",
     ):
         ask(folder, "FROM visits")
 
