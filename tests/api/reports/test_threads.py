@@ -193,19 +193,22 @@ def test_client_that_closes_its_connection_ends_the_query_and_releases_its_threa
     assert caplog.records == [], "asyncio logs errors that nobody has asked for"
 
 
-async def test_stream_has_all_chunks_and_occupies_no_thread_between_them() -> None:
+def test_stream_has_all_chunks_and_occupies_no_thread_between_them() -> None:
     def chunks() -> Chunks:
         yield from (b"a", b"", b"c")
 
-    received = []
-    engine.CALLER.set(engine.Caller(accepts_slow=False))
-    async for chunk in threads.streamed(threads.SHARED, chunks()):
-        assert threads.SHARED.borrowed_tokens == 0
-        received.append(chunk)
-    assert received == [b"a", b"", b"c"]
+    async def use() -> None:
+        received = []
+        engine.CALLER.set(engine.Caller(accepts_slow=False))
+        async for chunk in threads.streamed(threads.SHARED, chunks()):
+            assert threads.SHARED.borrowed_tokens == 0
+            received.append(chunk)
+        assert received == [b"a", b"", b"c"]
+
+    asyncio.run(use())
 
 
-async def test_few_slow_exports_of_share_links_are_open_at_once() -> None:
+def test_few_slow_exports_of_share_links_are_open_at_once() -> None:
     def chunks() -> Chunks:
         yield b"a"
 
@@ -213,10 +216,13 @@ async def test_few_slow_exports_of_share_links_are_open_at_once() -> None:
         engine.CALLER.set(engine.Caller(accepts_slow=True))
         return threads.streamed(threads.SHARED, chunks())
 
-    opened = [copy_context().run(begin) for _ in range(threads.SHARED_OPEN_MAX)]
-    with pytest.raises(Overloaded):
+    async def use() -> None:
+        opened = [copy_context().run(begin) for _ in range(threads.SHARED_OPEN_MAX)]
+        with pytest.raises(Overloaded):
+            copy_context().run(begin)
+        assert [chunk async for chunk in opened[0]] == [b"a"]
+        opened[1] = copy_context().run(begin)
+        opened.clear()  # clients that left before the first chunk
         copy_context().run(begin)
-    assert [chunk async for chunk in opened[0]] == [b"a"]
-    opened[1] = copy_context().run(begin)
-    opened.clear()  # clients that left before the first chunk
-    copy_context().run(begin)
+
+    asyncio.run(use())
