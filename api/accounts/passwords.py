@@ -29,13 +29,15 @@ _places = threading.BoundedSemaphore(AT_ONCE_MAX + WAITING_MAX)
 _turns = threading.BoundedSemaphore(AT_ONCE_MAX)
 
 
-def hashed(password: str) -> str:
-    """Return the argon2id hash of a new password.
+def hashed(password: str | None) -> str | None:
+    """Return the argon2id hash of a new password; None for no password.
 
     Raises:
         InvalidPassword: the password is too short or too long.
         Overloaded: too many hashes are computed at this moment.
     """
+    if password is None:
+        return None
     check(password)
     with _turn():
         return _HASHER.hash(_normalized(password))

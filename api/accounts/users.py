@@ -37,20 +37,8 @@ class User:
     """False for an invited user who has not chosen a password, and for the user of the demo."""
 
 
-def create(control: Pool, name: str, role: Role, password: str | None, now_s: int) -> User:
-    """Create a user. A user without a password signs in by a one-time link.
-
-    Raises:
-        InvalidPassword
-        InvalidName, UserExists: see `create_with_hash`.
-    """
-    return create_with_hash(control, name, role, None if password is None else passwords.hashed(password), now_s)
-
-
-def create_with_hash(
-    control: Pool, name: str, role: Role, password_hash: str | None, now_s: int, by: str | None = None
-) -> User:
-    """Create a user with the hash of a password: see `create`. `by`: see `who` of `audit.Entry`.
+def create(control: Pool, name: str, role: Role, password_hash: str | None, now_s: int, by: str | None = None) -> User:
+    """Create a user. One without a password signs in by a one-time link. `by`: see `who` of `audit.Entry`.
 
     Raises:
         InvalidName
@@ -130,19 +118,11 @@ def count(control: Pool) -> int:
         return int(STATEMENTS.run(connection, "COUNT").fetchone()[0])
 
 
-def set_password(control: Pool, id: str, password: str | None, by: str | None = None) -> None:
-    """Replace the password of a user, and end the user's sessions and one-time links.
+def set_password(control: Pool, id: str, password_hash: str | None, by: str | None = None) -> None:
+    """Replace the hash of a user's password, and end the user's sessions and one-time links. Raises UserNotFound.
 
     With None the user has no password until a one-time link is used. `by`: see `who` of `audit.Entry`.
-
-    Raises:
-        UserNotFound, InvalidPassword
     """
-    set_hash(control, id, None if password is None else passwords.hashed(password), by)
-
-
-def set_hash(control: Pool, id: str, password_hash: str | None, by: str | None = None) -> None:
-    """Replace the hash of a user's password, and end the user's sessions and one-time links. Raises UserNotFound."""
     with control.transaction() as connection:
         name = _update(connection, "SET_HASH", {"id": id, "password_hash": password_hash})
         audit.record(connection, by, "reset the password" if password_hash is None else "set the password", detail=name)
@@ -224,7 +204,7 @@ def _require_other_owner(connection: Connection, id: str) -> None:
         raise LastOwner("this user is the only owner: add another owner first, with readership user add --role owner")
 
 
-def _replace_hash(control: Pool, id: str, old: str, new: str) -> None:
+def _replace_hash(control: Pool, id: str, old: str, new: str | None) -> None:
     """Replace a hash, unless the password was changed in the meantime."""
     with control.transaction() as connection:
         STATEMENTS.run(connection, "REPLACE_HASH", {"id": id, "old": old, "new": new})

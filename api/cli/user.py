@@ -45,7 +45,7 @@ def add_user(settings: Settings, name: str, role: Role, password_stdin: bool) ->
     password = _standard_input() if password_stdin else None
     if role != "owner" and users.count(control) == 0:
         raise click.UsageError("the first user must be an owner: add --role owner")
-    added = users.create(control, name, role, password, int(time.time()))
+    added = users.create(control, name, role, passwords.hashed(password), int(time.time()))
     if password is None:
         _print_link(settings, control, added, "added")
     else:
@@ -77,7 +77,7 @@ def reset_user(settings: Settings, name: str, password_stdin: bool) -> None:
     control = opened(settings)
     changed = users.find_by_name(control, name)
     password = _standard_input() if password_stdin else None
-    users.set_password(control, changed.id, password)
+    users.set_password(control, changed.id, passwords.hashed(password))
     if password is None:
         _print_link(settings, control, changed, "signed out everywhere")
     else:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from api.accounts import users
+from api.accounts import passwords, users
 from api.accounts.users import User
 from warehouse.control import database
 from warehouse.database.pool import Pool
@@ -23,4 +23,4 @@ def engine(database_url: str) -> Iterator[Pool]:
 
 @pytest.fixture
 def ada(engine: Pool) -> User:
-    return users.create(engine, "Ada", "owner", PASSWORD, NOW_S)
+    return users.create(engine, "Ada", "owner", passwords.hashed(PASSWORD), NOW_S)

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from api.accounts import one_time_links, sessions, users
+from api.accounts import one_time_links, passwords, sessions, users
 from api.accounts.one_time_links import TTL_S, OneTimeLink
 from api.accounts.users import User
 from api.errors import UserNotFound
@@ -70,7 +70,10 @@ def test_link_for_a_removed_user_is_not_created_or_valid(engine: Pool, ada: User
 
 
 def test_links_of_a_user_end_with_the_password_and_with_sign_out_everywhere(engine: Pool, ada: User) -> None:
-    for end in (lambda: users.set_password(engine, ada.id, PASSWORD), lambda: sessions.end_all(engine, ada.id)):
+    for end in (
+        lambda: users.set_password(engine, ada.id, passwords.hashed(PASSWORD)),
+        lambda: sessions.end_all(engine, ada.id),
+    ):
         token = one_time_links.create(engine, "sign_in", ada.id, NOW_S)
         end()
         assert one_time_links.redeem(engine, token, NOW_S) is None

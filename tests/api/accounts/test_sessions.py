@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from api.accounts import sessions, users
+from api.accounts import passwords, sessions, users
 from api.accounts.sessions import RENEW_EVERY_S, TTL_S
 from api.accounts.users import User
 from api.errors import UserNotFound
@@ -78,20 +78,20 @@ def test_sign_out_everywhere_ends_all_sessions_of_one_user(engine: Pool, ada: Us
 @pytest.mark.parametrize("password", ["battery staple", None])
 def test_new_password_ends_all_sessions(engine: Pool, ada: User, password: str | None) -> None:
     token = sessions.start(engine, ada.id, NOW_S)
-    users.set_password(engine, ada.id, password)
+    users.set_password(engine, ada.id, passwords.hashed(password))
     assert sessions.find(engine, token, NOW_S) is None
     assert name_of(engine, sessions.start(engine, ada.id, NOW_S)) == "Ada"
 
 
 def test_removed_user_has_no_session(engine: Pool, ada: User) -> None:
-    bob = users.create(engine, "Bob", "owner", PASSWORD, NOW_S)
+    bob = users.create(engine, "Bob", "owner", passwords.hashed(PASSWORD), NOW_S)
     token = sessions.start(engine, bob.id, NOW_S)
     users.remove(engine, bob.id)
     assert sessions.find(engine, token, NOW_S) is None
 
 
 def test_session_has_the_changed_role(engine: Pool, ada: User) -> None:
-    bob = users.create(engine, "Bob", "viewer", PASSWORD, NOW_S)
+    bob = users.create(engine, "Bob", "viewer", passwords.hashed(PASSWORD), NOW_S)
     token = sessions.start(engine, bob.id, NOW_S)
     users.set_role(engine, bob.id, "owner")
     user = sessions.find(engine, token, NOW_S)

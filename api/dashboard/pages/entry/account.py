@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from starlette.responses import Response
 
-from api.accounts import sessions, users
+from api.accounts import passwords, sessions, users
 from api.accounts.users import User
 from api.dashboard.pages.entry import browser_session
 from api.dashboard.pages.entry.authentication import TooManyAttempts, authenticate
@@ -37,7 +37,7 @@ def change_password(visit: Visit) -> Response:
     if not is_right:
         form.fault("password", "This is not your password.")
         return _page(visit, 422)
-    users.set_password(visit.state.control, user.id, password, user.name)
+    users.set_password(visit.state.control, user.id, passwords.hashed(password), user.name)
     response = render.redirect(visit, ACCOUNT, notice="password")
     return browser_session.start(visit, user.id, response, action=None)
 

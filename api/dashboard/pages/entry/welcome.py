@@ -82,9 +82,9 @@ def _apply(visit: Visit, link: OneTimeLink, password_hash: str | None) -> User:
     control = visit.state.control
     if link.user is None:
         name = visit.form.values["name"]
-        return users.create_with_hash(control, name, "owner", password_hash, _now_s(visit), users.checked_name(name))
+        return users.create(control, name, "owner", password_hash, _now_s(visit), users.checked_name(name))
     if link.purpose == "password":
-        users.set_hash(control, link.user.id, password_hash, link.user.name)
+        users.set_password(control, link.user.id, password_hash, link.user.name)
     return link.user
 
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 import warehouse
-from api.accounts import users
+from api.accounts import passwords, users
 from tests.processes import forked
 from tests.processes.running import PROJECT, Running, new_key, readership
 from tests.stores.postgresql import new_database
@@ -87,7 +87,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     export = httpx.get(running.views, headers=running.auth, timeout=60)
     folder.export, folder.as_of = export.json()["views"], export.headers["X-As-Of"]
     engine = database.connect(sqlite_url(folder.data / "control.sqlite"))
-    users.create(engine, "owner", "owner", PASSWORD, 0)
+    users.create(engine, "owner", "owner", passwords.hashed(PASSWORD), 0)
     engine.close()
     folder.cookies = sign_in(running)
     running.kill()

@@ -6,7 +6,7 @@ import time
 import httpx
 from starlette.testclient import TestClient
 
-from api.accounts import users
+from api.accounts import passwords, users
 from api.accounts.users import Role, User
 from tests.api.dashboard.site import Dashboard, post
 
@@ -17,7 +17,7 @@ _NUMBERS = itertools.count(1)
 
 def add_user(dashboard: Dashboard, role: Role = "viewer", password: str | None = PASSWORD) -> User:
     """Add a user with a name of its own."""
-    return users.create(dashboard.engine, f"User {next(_NUMBERS)}", role, password, int(time.time()))
+    return users.create(dashboard.engine, f"User {next(_NUMBERS)}", role, passwords.hashed(password), int(time.time()))
 
 
 def sign_in(client: TestClient, user: User, password: str = PASSWORD, query: str = "") -> httpx.Response:

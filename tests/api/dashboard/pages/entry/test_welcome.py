@@ -175,7 +175,7 @@ def test_form_of_another_site_does_not_use_a_link(dashboard: Dashboard) -> None:
 
 
 def test_name_of_a_user_is_escaped(dashboard: Dashboard) -> None:
-    user = users.create(dashboard.engine, "<img src=x onerror=alert(1)>", "viewer", PASSWORD, now_s())
+    user = users.create(dashboard.engine, "<img src=x onerror=alert(1)>", "viewer", passwords.hashed(PASSWORD), now_s())
     token = one_time_links.create(dashboard.engine, "password", user.id, now_s())
     text = dashboard.client.get(f"/welcome/{token}").text
     assert "&lt;img src=x onerror=alert(1)&gt;" in text
