@@ -9,10 +9,11 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from api.dashboard.charts import bar, sparkline
-from api.dashboard.pages.reading import measured
+from api.dashboard.pages.reading import measured, tables
 from api.dashboard.pages.reading.ai import operators, verdicts
 from api.dashboard.pages.reading.ai.operators import AiTable, OperatorRow, Reads
 from api.dashboard.pages.reading.export import table_file
+from api.dashboard.pages.reading.tables import Row
 from api.dashboard.pages.reading.timeline import timeline
 from api.dashboard.robots import rules, texts
 from api.dashboard.robots.rules import EVERY_AGENT, RobotsRules
@@ -85,6 +86,7 @@ def ai_readers(visit: ProjectVisit) -> Response:
         measured=measurement,
         table=table,
         sent=operators.pages_sent(view),
+        most_read={"rows": _most_read(view), "has_more": False},
         verification=verification,
         purposes=PURPOSES,
         states=STATES,
@@ -108,6 +110,11 @@ def export(visit: ProjectVisit) -> Response:
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
     batches = pa.table(arrays, schema=SCHEMA).to_batches()
     return table_file(view, CSV, "ai", Table(SCHEMA, lambda: batches))
+
+
+def _most_read(view: View) -> list[Row]:
+    """Return the pages with most reads."""
+    return tables.rows_of(view, view.reports.views(view.snapshot, view.query(), 0, tables.ROWS, "ai"), "path")
 
 
 def _view(visit: ProjectVisit) -> View:

@@ -108,6 +108,9 @@ def test_pages_have_the_visits_that_products_sent(
         assert sorted([row[0], *numbers(row[1:3])] for row in rows) == sorted(expected[:8])
         assert [row[2] for row in rows] == [f"{count}" for _, _, count in expected[:8]]
     assert f"Visits from AI {sum(visits.values())} " in overview.text
+    most_read = open_page(reader, "/ai", **filters).rows("Pages that AI reads most")
+    assert [int(row[1]) for row in most_read] == sorted(reads.values(), reverse=True)[:8]
+    assert {row[0]: int(row[1]) for row in most_read}.items() <= reads.items()
 
 
 def test_operator_without_a_product_that_sends_visits_has_no_number_of_visits(reader: TestClient) -> None:
