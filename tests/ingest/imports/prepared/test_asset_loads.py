@@ -1,6 +1,7 @@
 """An import stores the assets that visitors loaded, by day and visitor."""
 
 from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,15 @@ LOG = (
 )
 
 
-def run_import(site: Site, lines: tuple[bytes, ...], executor: Executor | None = None, *, is_on: bool = True) -> Any:
-    log, now = site.root.parent / "access.log", (NOON + DAY).timestamp
+def run_import(
+    site: Site,
+    lines: tuple[bytes, ...],
+    executor: Executor | None = None,
+    now: Callable[[], float] = (NOON + DAY).timestamp,
+    *,
+    is_on: bool = True,
+) -> Any:
+    log = site.root.parent / "access.log"
     log.write_bytes(b"".join(each + b"\n" for each in lines))
     with closing(open_salts("sqlite:///", log.parent, now=now) if is_on else NO_SALTS) as salts:
         return import_logs(site.hot, site.root, "site", [str(log)], SECRET, now, executor=executor, salts=salts)
