@@ -178,6 +178,7 @@ TABLE: dict[type[Exception], str | Callable[[Any], Problem]] = {
     warehouse.SpillFull: _from_other_error,
     warehouse.InvalidMoment: _from_invalid_parameter("asOf"),
     warehouse.TooManyBuckets: _from_invalid_parameter("interval"),
+    warehouse.TooManyViews: _from_invalid_parameter("dateFrom"),
     warehouse.MomentExpired: lambda error: Problem(
         "moment-expired", f"{error}; start again with the first page, without asOf"
     ),

@@ -65,6 +65,39 @@ class Report(msgspec.Struct, frozen=True, rename="camel"):
     measured: Measured
 
 
+HumanVisitors = Annotated[int, msgspec.Meta(description="People: distinct visitors of each UTC day.")]
+AiVisitors = Annotated[int, msgspec.Meta(description="Sources of AI agents: distinct visitors of each UTC day.")]
+TotalVisitors = Annotated[
+    int, msgspec.Meta(description="Visitors that were people or AI; one that was both counts once.")
+]
+
+
+class VisitorTotals(msgspec.Struct, frozen=True):
+    """Visitors of all paths in the time range."""
+
+    human: HumanVisitors
+    ai: AiVisitors
+    total: TotalVisitors
+
+
+class PathVisitors(msgspec.Struct, frozen=True):
+    """Visitors of one path."""
+
+    path: Annotated[str, msgspec.Meta(description="The page's path.")]
+    human: HumanVisitors
+    ai: AiVisitors
+    total: TotalVisitors
+
+
+class Visitors(msgspec.Struct, frozen=True, rename="camel"):
+    """Visitors in a time range: the totals, and one page of the paths."""
+
+    totals: Annotated[VisitorTotals, msgspec.Meta(description="Totals of the whole time range, on every page.")]
+    visitors: Annotated[list[PathVisitors], msgspec.Meta(description="One page of the paths, most visited first.")]
+    has_more: HasMore
+    measured: Measured
+
+
 class IntervalViews(msgspec.Struct, frozen=True):
     """Views in one interval."""
 

@@ -15,11 +15,13 @@ from api.reports.documents import (
     MeasuredTimes,
     PathErrors,
     PathViews,
+    PathVisitors,
     Series,
     SourceCoverage,
     Span,
     Totals,
     ValueViews,
+    VisitorTotals,
 )
 from api.reports.report import Report, Run
 from warehouse.report.results import Counts, ReportPage
@@ -50,6 +52,28 @@ VIEWS = Report(
     pa.schema({"path": _TEXT, "human": _COUNT, "ai": _COUNT, "total": _COUNT}),
     _views,
     _all_views,
+)
+
+
+def _visitors(run: Run) -> documents.Visitors:
+    totals, rows = run.reports.visitors(run.snapshot, run.query)
+    start, names = run.selection.offset, VISITORS.columns.names
+    end = start + run.selection.limit
+    shown = [PathVisitors(**row) for row in rows.select(names).slice(start, end - start).to_pylist()]
+    known = run.reports.visitors_known(run.snapshot, run.query)
+    of_totals = VisitorTotals(totals["human"], totals["ai"], totals["total"])
+    return documents.Visitors(of_totals, shown, end < rows.num_rows, measured.of(known, run.query))
+
+
+VISITORS = Report(
+    "visitors",
+    "getVisitors",
+    (*paging("Paths"), *parameters.COUNTED),
+    documents.Visitors,
+    VIEWS.columns,
+    _visitors,
+    lambda run: run.reports.visitors(run.snapshot, run.query)[1].to_batches,
+    "The visitors.",
 )
 
 
@@ -192,5 +216,5 @@ COVERAGE = Report(
     _sources,
     "The sources.",
 )
-REPORTS = (VIEWS, SERIES, BREAKDOWN, ERRORS, COVERAGE)
+REPORTS = (VIEWS, VISITORS, SERIES, BREAKDOWN, ERRORS, COVERAGE)
 """All reports, in the order of the reference."""

@@ -20,7 +20,7 @@ from warehouse.query.result_cache import ResultCache
 from warehouse.query.snapshot import Snapshot, SnapshotReader
 from warehouse.query.time_range import FIRST, TimeRange
 from warehouse.report import pages, series, source_coverage
-from warehouse.report.audience import activity, agents, errors, visits_sent
+from warehouse.report.audience import activity, agents, errors, visitors, visits_sent
 from warehouse.report.audience.activity import Sparkline
 from warehouse.report.audience.agents import Verdicts
 from warehouse.report.audience.errors import ErrorQuery, GroupBy
@@ -229,6 +229,15 @@ class Reports:
         snapshot = self._reader.take(moment, DAILY_ERRORS_TABLE)
         return errors.groups(self._statements.fast, snapshot, query, by, offset, limit)
 
+    def visitors(self, snapshot: Snapshot, query: Query) -> tuple[dict[str, int], pa.Table]:
+        """Return the totals of `visitors.COUNTS`, and the paths, most visitors first. It may raise TooManyViews."""
+        return visitors.by_path(self._statements, snapshot, self._scope(snapshot, query))
+
+    def visitors_known(self, snapshot: Snapshot, query: Query) -> Measured:
+        """Return when the visitors of each kind of readers were known, for the sources that a query selects."""
+        policy = self._policy_of(query.project)
+        return visitors.known(self._statements, snapshot, query.project, self.measured(snapshot, query), policy)
+
     def source_coverage(self, snapshot: Snapshot, project: str) -> Coverage:
         """Return the first and last hit of each source of a project, its days without a hit, and warnings."""
         result = source_coverage.coverage(self._statements, snapshot, project, self._policy_of(project))
@@ -265,29 +274,26 @@ class Reports:
         start: datetime | None = query.start
         if start == FIRST:
             start = source_coverage.first_hit(self._statements, snapshot, query.project)
-        end = query.now + _MICROSECOND if query.end is None else query.end
-        return buckets(TimeRange(start, end), interval, zone) if start else []
+        return buckets(TimeRange(start, query.end or query.now + _MICROSECOND), interval, zone) if start else []
 
     def _scope(self, snapshot: Snapshot, query: Query) -> Scope:
         return scope_of(self._statements, snapshot, query, self._policy_of(query.project))
 
     def _under_policy(self, snapshot: Snapshot, project: str, line: Sparkline) -> Sparkline:
         """Return the sparkline of a project, counted again if a source policy leaves out some hits."""
-        policy = self._policy_of(project)
-        if not policy:
+        if not (policy := self._policy_of(project)):
             return line
         scope = Scope(project, activity.time_range(line.days), Filters(policy))
         return activity.of_days(line.days, self._statements.counts(snapshot, scope, "day"))
 
     def _last_days(self, snapshot: Snapshot, query: Query, days: int) -> Scope:
-        """Return the scope of a query in the last UTC days of its range."""
         return last_days(self._scope(snapshot, query), query.now, days)
 
     def _chosen_rollups(self, snapshot: Snapshot) -> ChosenRollups:
         """Return the rollups that cover the files of a snapshot. They are read again after each change of theirs."""
         written = catalog.written_key(self._root)
-        key = "rollups", snapshot.files_key, written
-        return self._cached(key, lambda: catalog.match(self._rollups(written), snapshot.files))
+        rollups = "rollups", snapshot.files_key, written
+        return self._cached(rollups, lambda: catalog.match(self._rollups(written), snapshot.files))
 
     def _ranking(self) -> Ranking | None:
         """Return the newest ranking of paths, read again after each change of the rollups."""

@@ -1,21 +1,26 @@
 """Visitors and visits of a scope: from days of rollups, and from all rows of other days."""
 
 from collections.abc import Collection, Iterator, Mapping
-from datetime import UTC, datetime, time, timedelta
+from dataclasses import replace
+from datetime import UTC, date, datetime, time, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from warehouse.columns import visits
 from warehouse.columns.dimensions import AGENT_KEY, VISITOR_MEASURES, VISITORS, each_measure
-from warehouse.columns.filters import Bound
-from warehouse.columns.sources import SOURCES, TRAFFIC, of_source
+from warehouse.columns.filters import Bound, Filters
+from warehouse.columns.sources import NAME, SOURCES, TRAFFIC, of_source
 from warehouse.columns.visits import DEVICE_KEY, VALUES
+from warehouse.control.policy import Periods
 from warehouse.errors import TooManyViews
 from warehouse.lake.delta_table import File
 from warehouse.query import engine
 from warehouse.query.snapshot import HOT_COLUMNS, Snapshot
+from warehouse.query.time_range import TimeRange
+from warehouse.report import cells
 from warehouse.report.cells import Cells, Scope, files_of, has_waiting
+from warehouse.report.measured import Measured, Span, clipped, midnight, of_kinds
 from warehouse.report.statements import Statements
 from warehouse.rollups.catalog import ChosenRollups
 from warehouse.tables import HITS_TABLE
@@ -34,7 +39,7 @@ _BY_SOURCE = ", ".join(f"('{name}', {of_source(name) * 0b1_000_001_000_001})" fo
 _DAY = timedelta(days=1)
 
 
-def counts(statements: Statements, snapshot: Snapshot, scope: Scope, *by: str, where: str = "true") -> pa.Table:
+def counts(statements: Statements, snapshot: Snapshot, scope: Scope, *by: str) -> pa.Table:
     """Return the visitors and visits by some dimensions: these columns, COUNTS, and `timed`, without rows of zeros.
 
     `timed` is the number of visits that `bounces` and `visit_seconds` count.
@@ -45,9 +50,12 @@ def counts(statements: Statements, snapshot: Snapshot, scope: Scope, *by: str, w
 
     def read() -> pa.Table:
         chosen = select(snapshot, statements.rollups(snapshot), scope, [name for name in by if name != "source"])
-        seen, cells = "sources", chosen.sql
+        seen, relation = "sources", chosen.sql
         if "source" in by:
-            seen, cells = "(sources & of_source)", f"{cells} CROSS JOIN (VALUES {_BY_SOURCE}) AS s (source, of_source)"
+            seen, relation = (
+                "(sources & of_source)",
+                f"{relation} CROSS JOIN (VALUES {_BY_SOURCE}) AS s (source, of_source)",
+            )
         bound = chosen.bound
         sums = ", ".join(
             f"coalesce(sum({measure}) FILTER ({seen} & {scope.filters.visitor_mask(kinds, bound)}{of} <> 0), 0)::BIGINT"
@@ -56,10 +64,42 @@ def counts(statements: Statements, snapshot: Snapshot, scope: Scope, *by: str, w
             for of in (f" & {of_source(SOURCES[0])}" if name in (*_IN_BEACONS, "timed") else "",)
         )
         names = "".join(f"{name}, " for name in by)
-        sql = f"SELECT {names}{sums} FROM {cells} WHERE {where} GROUP BY ALL"
+        sql = f"SELECT {names}{sums} FROM {relation} GROUP BY ALL"
         return statements.fetch(snapshot, scope, chosen, f"FROM ({sql}) WHERE human + ai + bot + visits > 0")
 
-    return statements.cached(("visitors", scope, by, where, snapshot.rows_key), read)
+    return statements.cached(("visitors", scope, by, snapshot.rows_key), read)
+
+
+def by_path(statements: Statements, snapshot: Snapshot, scope: Scope) -> tuple[dict[str, int], pa.Table]:
+    """Return the totals of COUNTS, and the paths that people or AI visited: most visitors first, then in byte order."""
+    totals: list[dict[str, int]] = counts(statements, snapshot, scope).to_pylist()
+    rows = counts(statements, snapshot, scope, "path").filter(pc.field("total") > 0)
+    in_order = rows.sort_by([("total", "descending"), ("path", "ascending")])
+    return totals[0] if totals else dict.fromkeys(COUNTS, 0), in_order
+
+
+def first_days(statements: Statements, snapshot: Snapshot, project: str) -> dict[str, date]:
+    """Return the first UTC day on which the visitor of a view of each source is known; other sources are left out."""
+    scope = Scope(project, TimeRange(), Filters())
+
+    def read() -> pa.Table:
+        chosen = cells.select(snapshot, statements.rollups(snapshot), scope, ["sources", "day"])
+        sql = f"SELECT {NAME} AS source, min(day) FROM {chosen.sql} WHERE identified > 0 GROUP BY 1"
+        return statements.fetch(snapshot, scope, chosen, sql)
+
+    rows = statements.cached(("first visitors", project, snapshot.rows_key), read)
+    return dict(zip(*rows.to_pydict().values(), strict=True))
+
+
+def known(statements: Statements, snapshot: Snapshot, project: str, measured: Measured, policy: Periods) -> Measured:
+    """Return when the visitors of each kind of readers were known, among the times in which these were measured."""
+    days = first_days(statements, snapshot, project)
+    of_sources = {
+        source: clipped(spans, Span(midnight(days[source].toordinal()), None))
+        for source, spans in measured.of_sources.items()
+        if source in days
+    }
+    return replace(measured, spans=of_kinds(of_sources, policy), of_sources=of_sources)
 
 
 def select(snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, by: Collection[str]) -> Cells:
