@@ -42,7 +42,7 @@ from ingest.hotlog.beacon_shares import BeaconShares
 from ingest.hotlog.new_values import NewValues
 from ingest.hotlog.writer import HotLog
 from ingest.verification import verifier as verifiers
-from ingest.visitors.salts import open_salts
+from ingest.visitors.salts import Salts, open_salts
 from warehouse.control import database, source_policies, store_secret
 from warehouse.control.policy import Periods
 from warehouse.database.pool import Pool
@@ -125,12 +125,13 @@ def _policies(control: Pool) -> Callable[[str], Periods]:
 
 
 def _warnings(stack: ExitStack, settings: Settings) -> Callable[[str], tuple[SourceWarning, ...]]:
-    """Return a function that reads the warnings about new values of a project; the stack closes its connection."""
+    """Return a function that reads warnings about values and addresses of a project; the stack closes its stores."""
     hot, lock = stack.enter_context(closing(batches.connect(settings.hot_log))), Lock()
+    salts = stack.enter_context(closing(_open_salts(settings)))
 
     def read(project: str) -> tuple[SourceWarning, ...]:
         with lock:
-            return tuple(new_values.warnings(hot, project))
+            return (*new_values.warnings(hot, project), *salts.warnings(project))
 
     return read
 
@@ -176,9 +177,12 @@ def _open_intake(stack: ExitStack, settings: Settings, control: Pool, limits_key
     secret = store_secret.read(control)
     limit = NewValues(settings.new_values_per_day, secret)
     hotlog = HotLog(settings.hot_log, settings.backlog_rows_max, settings.lake.local, limit)
-    salts = open_salts(settings.database_url, settings.data, is_on=settings.visitors)
-    stack.callback(salts.close)
+    salts = stack.enter_context(closing(_open_salts(settings)))
     return Intake(stack.enter_context(closing(hotlog)), verifier, rate_limit, refused_origins, salts, secret)
+
+
+def _open_salts(settings: Settings) -> Salts:
+    return open_salts(settings.database_url, settings.data, is_on=settings.visitors)
 
 
 async def _open(stack: ExitStack, settings: Settings) -> State:

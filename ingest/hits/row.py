@@ -46,7 +46,7 @@ def row(
 
     A beacon has neither an Accept header nor a format of its page: it is a request of a script on an HTML page.
     """
-    [visitor] = _visitors(project, [hit], salt_of)
+    [visitor] = _visitors(project, [hit], source, salt_of)
     return _row(project, hit, USER_AGENTS.columns(hit.user_agent), source, received_us, verifier, visitor)
 
 
@@ -56,15 +56,15 @@ def rows(
     """Return the rows of the hits of a server's post, each as `row` does. Each user agent is looked up once."""
     columns: dict[str, Columns] = {}
     stored = []
-    for hit, visitor in zip(hits, _visitors(project, hits, salt_of), strict=True):
+    for hit, visitor in zip(hits, _visitors(project, hits, "server", salt_of), strict=True):
         if (known := columns.get(hit.user_agent)) is None:
             known = columns[hit.user_agent] = USER_AGENTS.columns(hit.user_agent)
         stored.append(_row(project, hit, known, "server", received_us, verifier, visitor))
     return stored
 
 
-def _visitors(project: str, hits: Sequence[Hit], salt_of: SaltOf) -> list[int | None]:
-    return of_views(project, ((hit.evidence.address, hit.user_agent, hit.ts_us) for hit in hits), salt_of)
+def _visitors(project: str, hits: Sequence[Hit], source: str, salt_of: SaltOf) -> list[int | None]:
+    return of_views(project, ((hit.evidence.address, hit.user_agent, hit.ts_us) for hit in hits), source, salt_of)
 
 
 def _row(

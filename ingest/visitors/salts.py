@@ -8,29 +8,33 @@ last use, such as by an import of an old log.
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from threading import Lock
 
-from cachetools import TTLCache
+from cachetools import LRUCache, TTLCache
 
+from ingest.visitors.majority import Majority
 from ingest.visitors.visitor import Salt, SaltUnread
 from warehouse.control import database
 from warehouse.database.pool import Pool
 from warehouse.database.postgresql import PostgresqlConnection
-from warehouse.database.statements import Statements
+from warehouse.database.statements import Connection, Statements
 from warehouse.database.transaction import BUSY_TIMEOUT_S, transaction
 from warehouse.database.url import libpq_url
 from warehouse.folder import SALTS
+from warehouse.report.source_warnings import SourceWarning
 
 LIFE_S = 48 * 3600
 """Time from the end of a day, and from the last use of its salt, to the deletion of the salt, in seconds."""
 CACHED_S, CACHED_MAX = 3600, 4_096
 """Time for which a process has a salt in memory, in seconds, and the maximum number of these salts."""
-SALT_BYTES = 32
+SALT_BYTES, DAY_S = 32, 86_400
+WARNED_DAYS = 7
+"""Number of days for which a warning about a source is shown."""
 STATEMENTS = Statements(Path(__file__).with_suffix(".sql"))
 
 
@@ -40,6 +44,9 @@ class Salts:
     def __init__(self, pool: Pool | None, now: Callable[[], float] = time.time) -> None:
         self._pool, self._now, self._lock = pool, now, Lock()
         self._cache: TTLCache[tuple[str, int], Salt] = TTLCache(CACHED_MAX, CACHED_S, now)
+        self._votes: LRUCache[tuple[str, int, str], Majority] = LRUCache(CACHED_MAX)
+        self._majorities = set[tuple[str, int, str]]()
+        """Projects, days and sources that the next `read`, or `close`, stores: both may wait for the database."""
 
     def __bool__(self) -> bool:
         return self._pool is not None
@@ -48,7 +55,7 @@ class Salts:
         """Return the salt of a day, created if missing; None without a pool. May wait for the database."""
         with suppress(SaltUnread):
             return self.cached(project, day)
-        salt = Salt(self.read(project, [day])[day])
+        salt = Salt(self.read(project, [day])[day], partial(self._vote, project, day))
         with self._lock:
             self._cache[project, day] = salt
         return salt
@@ -77,19 +84,51 @@ class Salts:
                 values = {"project": project, "day": day, "salt": secrets.token_bytes(SALT_BYTES), "now_s": now_s}
                 [(salt,)] = STATEMENTS.run(connection, "SALT", values).fetchall()
                 salts[day] = bytes(salt)
+            self._store_majorities(connection)
         return salts
+
+    def warnings(self, project: str) -> Iterator[SourceWarning]:
+        """Yield a warning for each source most of whose views had one network on one of the last WARNED_DAYS."""
+        if self._pool is None:
+            return
+        with self._pool.connect() as connection:
+            values = {"project": project, "since": self._first_warned()}
+            rows = STATEMENTS.run(connection, "MAJORITIES", values).fetchall()
+        for source, days, last in rows:
+            yield SourceWarning("one_address", (source,), days, date(1970, 1, 1) + timedelta(last))
 
     def delete_expired(self) -> None:
         """Destroy the salts whose day and last use are LIFE_S ago."""
         self._delete("DELETE_EXPIRED", until_s=int(self._now()) - LIFE_S)
+        self._delete("DELETE_OLD_MAJORITIES", since=self._first_warned())
 
     def delete_project(self, project: str) -> None:
         """Destroy the salts of a project."""
         self._delete("DELETE_OF_PROJECT", project=project)
+        self._delete("DELETE_MAJORITIES_OF_PROJECT", project=project)
 
     def close(self) -> None:
         if self._pool is not None:
+            with self._pool.transaction() as connection:
+                self._store_majorities(connection)
             self._pool.close()
+
+    def _vote(self, project: str, day: int, source: str, blocks: bytes) -> None:
+        key = project, day, source
+        with self._lock:
+            if (majority := self._votes.get(key)) is None:
+                majority = self._votes[key] = Majority()
+            if majority.add(blocks):
+                self._majorities.add(key)
+
+    def _store_majorities(self, connection: Connection) -> None:
+        with self._lock:
+            majorities, self._majorities = self._majorities, set()
+        for project, day, source in majorities:
+            STATEMENTS.run(connection, "ADD_MAJORITY", {"project": project, "day": day, "source": source})
+
+    def _first_warned(self) -> int:
+        return int(self._now()) // DAY_S - WARNED_DAYS
 
     def _delete(self, statement: str, **values: object) -> None:
         assert self._pool is not None

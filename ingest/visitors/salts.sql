@@ -5,6 +5,13 @@ CREATE TABLE IF NOT EXISTS visitor_salts (
     salt BYTEA NOT NULL,
     used_s BIGINT NOT NULL,
     PRIMARY KEY (project_id, day)
+) WITHOUT ROWID;
+-- Days on which most views of a source had one network.
+CREATE TABLE IF NOT EXISTS visitor_majorities (
+    project_id VARCHAR(63) NOT NULL,
+    day BIGINT NOT NULL,
+    source VARCHAR(10) NOT NULL,
+    PRIMARY KEY (project_id, day, source)
 ) WITHOUT ROWID
 
 -- UNLOG postgresql
@@ -18,6 +25,19 @@ SELECT 1
 INSERT INTO visitor_salts (project_id, day, salt, used_s) VALUES (:project, :day, :salt, :now_s)
 ON CONFLICT (project_id, day) DO UPDATE SET used_s = excluded.used_s
 RETURNING salt
+
+-- ADD_MAJORITY
+INSERT INTO visitor_majorities (project_id, day, source) VALUES (:project, :day, :source) ON CONFLICT DO NOTHING
+
+-- MAJORITIES
+SELECT source, count(*), max(day) FROM visitor_majorities WHERE project_id = :project AND day >= :since
+GROUP BY source ORDER BY source
+
+-- DELETE_OLD_MAJORITIES
+DELETE FROM visitor_majorities WHERE day < :since
+
+-- DELETE_MAJORITIES_OF_PROJECT
+DELETE FROM visitor_majorities WHERE project_id = :project
 
 -- DELETE_EXPIRED
 DELETE FROM visitor_salts WHERE (day + 1) * 86400 <= :until_s AND used_s <= :until_s

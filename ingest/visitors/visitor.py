@@ -30,19 +30,21 @@ class SaltUnread(Exception):
 
 
 class Salt:
-    """The salt of a project and UTC day."""
+    """The salt of a project and UTC day. `on_views` gets the source and the blocks of views."""
 
-    __slots__ = ("_cipher",)
+    __slots__ = ("_cipher", "_on_views")
 
-    def __init__(self, salt: bytes) -> None:
+    def __init__(self, salt: bytes, on_views: Callable[[str, bytes], None] = lambda source, blocks: None) -> None:
         from cryptography.hazmat.primitives.ciphers import Cipher  # noqa: PLC0415  # it takes 30 ms to import
         from cryptography.hazmat.primitives.ciphers.algorithms import AES  # noqa: PLC0415  # the same
         from cryptography.hazmat.primitives.ciphers.modes import ECB  # noqa: PLC0415  # the same
 
         self._cipher = Cipher(AES(salt), ECB())  # noqa: S305  # each block is a message of its own
+        self._on_views = on_views
 
-    def visitors(self, blocks: bytes) -> npt.NDArray[np.int64]:
+    def visitors(self, blocks: bytes, source: str) -> npt.NDArray[np.int64]:
         """Return the visitors of blocks, each a network and the digest of a user agent."""
+        self._on_views(source, blocks)
         return np.frombuffer(self._cipher.encryptor().update(blocks), np.int64)[::2]
 
 
@@ -65,7 +67,9 @@ def digest(user_agent: str) -> bytes:
     return hashlib.blake2b(user_agent.encode(errors="surrogatepass"), digest_size=8).digest()
 
 
-def of_views(project: str, views: Iterable[tuple[str | None, str, int]], salt_of: SaltOf) -> list[int | None]:
+def of_views(
+    project: str, views: Iterable[tuple[str | None, str, int]], source: str, salt_of: SaltOf
+) -> list[int | None]:
     """Return the visitor of each view: its address, user agent and time in µs. None without an address, or a salt."""
     visitors, blocks = list[int | None](), dict[int, dict[int, bytes]]()
     for place, (address, user_agent, ts_us) in enumerate(views):
@@ -74,7 +78,7 @@ def of_views(project: str, views: Iterable[tuple[str | None, str, int]], salt_of
             blocks.setdefault(ts_us // DAY_US, {})[place] = of + digest(user_agent)
     for day, by_place in blocks.items():
         if (salt := salt_of(project, day)) is not None:
-            ids = salt.visitors(b"".join(by_place.values())).tolist()
+            ids = salt.visitors(b"".join(by_place.values()), source).tolist()
             for place, id in zip(by_place, ids, strict=True):
                 visitors[place] = id
     return visitors
@@ -83,7 +87,7 @@ def of_views(project: str, views: Iterable[tuple[str | None, str, int]], salt_of
 def of_columns(
     project: str, address: pa.DictionaryArray, user_agent: pa.DictionaryArray, ts_us: pa.Array, salt_of: SaltOf
 ) -> pa.Array:
-    """Return the visitor of each row as `of_views` does. Each distinct text is parsed once."""
+    """Return the visitor of each row of a log as `of_views` does. Each distinct text is parsed once."""
     addresses = [*address.dictionary.to_pylist(), None]
     first, second = np.frombuffer(b"".join(map(packed, addresses)), "<u8").reshape(-1, 2).T
     networks = np.where((first == 0) & (second & 0xFFFF_FFFF == _MAPPED), second, first)
@@ -94,5 +98,5 @@ def of_columns(
     for day in np.unique(days[of_rows != 0]).tolist():
         if (salt := salt_of(project, day)) is not None:
             rows = (days == day) & (of_rows != 0)
-            visitors[rows], is_known[rows] = salt.visitors(blocks[rows].tobytes()), True
+            visitors[rows], is_known[rows] = salt.visitors(blocks[rows].tobytes(), "log"), True
     return pa.array(visitors, mask=~is_known)

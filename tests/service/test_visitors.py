@@ -66,9 +66,9 @@ def attack(folder: Path, stored: set[int]) -> set[str]:
     suspect, found = network(ADDRESS) + digest(FIREFOX), set[str]()
     for key in windows(folder):
         salt = Salt(key)
-        if salt.visitors(suspect)[0] in stored:
+        if salt.visitors(suspect, "log")[0] in stored:
             addresses = [f"9.9.{number >> 8}.{number & 255}" for number in range(1 << 16)]
-            tried = salt.visitors(b"".join(network(each) + digest(FIREFOX) for each in addresses))
+            tried = salt.visitors(b"".join(network(each) + digest(FIREFOX) for each in addresses), "log")
             found |= {addresses[place] for place in np.flatnonzero(np.isin(tried, [*stored]))}
     return found
 

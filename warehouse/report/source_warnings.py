@@ -15,7 +15,7 @@ from warehouse.plural import counted
 
 MISSING_DAYS_MAX = 1_000
 """Maximum number of missing days that are listed for a source."""
-Kind = Literal["counted_twice", "silent", "unlisted", "capped"]
+Kind = Literal["counted_twice", "silent", "unlisted", "capped", "one_address"]
 _TEXTS: Mapping[Kind, str] = {
     "counted_twice": "{sources} both have views of people on {days}, the last of them {day}: a view that both sources "
     "sent is counted twice",
@@ -24,6 +24,8 @@ _TEXTS: Mapping[Kind, str] = {
     "these days are listed",
     "capped": "{senders} reached the limit of new {values} (READERSHIP_NEW_VALUES_PER_DAY) on {days}, the last of them "
     "{day}: {views} counted under {other}",
+    "one_address": "most of the views that {sources} had on {days}, the last of them {day}, came from one address with "
+    "several user agents: if it is a proxy, list it in READERSHIP_TRUSTED_PROXIES, or log the address of the reader",
 }
 _API_NAMES: Mapping[str, str] = MappingProxyType({})
 

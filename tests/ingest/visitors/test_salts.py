@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
-from ingest.visitors.salts import CACHED_S, LIFE_S, NO_SALTS, Salts, open_salts
+from ingest.visitors.majority import VIEWS_MIN
+from ingest.visitors.salts import CACHED_S, LIFE_S, NO_SALTS, WARNED_DAYS, Salts, open_salts
 from ingest.visitors.visitor import SaltUnread
 from warehouse.database.postgresql import PostgresqlConnection
 from warehouse.database.url import libpq_url
@@ -101,6 +103,26 @@ def test_postgresql_writes_salts_to_no_log_and_replaces_the_file_of_the_table(
         (kind, file) = connection.execute(facts).fetchone()
         salts.delete_project("site")
         assert (kind, connection.execute(facts).fetchone()[1] != file) == ("u", True)
+
+
+def test_source_most_of_whose_views_have_one_network_has_a_warning_for_a_week(opened: Callable[[], Salts]) -> None:
+    salts, proxy = opened(), b"proxied."
+    salt, other = salts.of("site", DAY), salts.of("other", DAY)
+    assert salt is not None
+    assert other is not None
+    for number in range(VIEWS_MIN // 2):
+        block, reader = proxy + b"agent%03d" % (number % 7), b"net%05d" % number
+        salt.visitors(block, "beacon")
+        salt.visitors(reader + b"agent...", "beacon")
+        salt.visitors(block, "log")
+        other.visitors(block * 2 + reader + b"agent...", "log")
+    assert [*opened().warnings("other")] == []  # stored with the next salt, or at the end
+    salts.read("site", [DAY - 1])
+    assert [*opened().warnings("site")] == []  # half of the beacons, and too few lines
+    [warning] = opened().warnings("other")
+    assert (warning.sources, warning.days, warning.day) == (("log",), 1, date(1970, 1, 1) + timedelta(DAY))
+    Clock.now_s += (WARNED_DAYS + 1) * DAY_S
+    assert [*opened().warnings("other")] == []
 
 
 def test_service_that_counts_no_visitors_has_no_salts(tmp_path: Path) -> None:

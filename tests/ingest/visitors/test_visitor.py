@@ -23,7 +23,7 @@ def test_block_is_encrypted_by_aes_256() -> None:
     """The vector of FIPS 197, appendix C.3."""
     block = bytes.fromhex("00112233445566778899aabbccddeeff")
     expected = int.from_bytes(bytes.fromhex("8ea2b7ca516745bf"), "little", signed=True)
-    assert Salt(bytes(range(32))).visitors(block * 2).tolist() == [expected] * 2
+    assert Salt(bytes(range(32))).visitors(block * 2, "log").tolist() == [expected] * 2
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_views_of_one_network_and_user_agent_on_one_day_have_one_visitor() -> No
     first = ("2001:db8::1", "a", DAY_US)
     others = [("2001:db8:0:1::1", "a", DAY_US), ("2001:db8::1", "b", DAY_US), ("2001:db8::1", "a", 0)]
     same = [("2001:db8::9", "a", 2 * DAY_US - 1)]
-    visitor, *rest = of_views("site", [first, *same, *others, ("2001:db8::1", "a", 2 * DAY_US)], salt_of)
+    visitor, *rest = of_views("site", [first, *same, *others, ("2001:db8::1", "a", 2 * DAY_US)], "log", salt_of)
     assert rest[0] == visitor
     assert len({visitor, *rest[1:4]}) == 4
     assert rest[4] is None
@@ -66,4 +66,4 @@ def test_views_of_one_network_and_user_agent_on_one_day_have_one_visitor() -> No
 def test_columns_of_a_log_have_the_visitors_of_its_views(views: list[tuple[str | None, str, int]]) -> None:
     addresses, user_agents, times = zip(*views, strict=True) if views else ((), (), ())
     columns = pa.array(addresses, TEXTS), pa.array(user_agents, TEXTS), pa.array(times, pa.int64())
-    assert of_columns("site", *columns, salt_of).to_pylist() == of_views("site", views, salt_of)
+    assert of_columns("site", *columns, salt_of).to_pylist() == of_views("site", views, "log", salt_of)
