@@ -1,7 +1,8 @@
 """Addresses of clients: their networks, and the keyed hashes by which limits count them."""
 
 import hashlib
-import ipaddress
+
+from ingest.verification.addresses import NO_ADDRESS, PACKED_MAPPED, packed, text_of
 
 
 def hashed_address(address: str, secret: bytes, bits: int = 64) -> bytes:
@@ -19,12 +20,8 @@ def unmapped(address: str) -> str:
 
     A socket that listens on `::` also accepts IPv4 connections, and has their addresses in this form.
     """
-    if not address.lower().startswith("::ffff:"):
-        return address
-    try:
-        return str(ipaddress.IPv6Address(address).ipv4_mapped or address)
-    except ValueError:
-        return address
+    number = packed(address)
+    return text_of(number) if number.startswith(PACKED_MAPPED) else address
 
 
 def network(address: str, bits: int) -> str:
@@ -32,10 +29,7 @@ def network(address: str, bits: int) -> str:
 
     One machine can use all addresses of its /64 network, and one customer often a whole /56 network.
     """
-    address = unmapped(address)
-    if ":" not in address:
-        return address
-    try:
-        return str(ipaddress.ip_network((address, bits), strict=False))
-    except ValueError:
-        return address
+    number = packed(address)
+    if number == NO_ADDRESS or number.startswith(PACKED_MAPPED):
+        return unmapped(address)
+    return f"{text_of(number[: bits // 8].ljust(16, bytes(1)))}/{bits}"

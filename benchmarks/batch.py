@@ -18,7 +18,7 @@ from ingest.hits.hit import ServerHit
 HITS_A_REQUEST = 1_000
 REQUESTS = 300
 CLIENTS = 4
-ROW = b'{"path":"/docs/%d","userAgent":"%s","referrer":"https://example.com/","status":200}'
+ROW = b'{"path":"/docs/%d","userAgent":"%s","referrer":"https://example.com/","status":200,"address":"9.%d.%d.%d"}'
 TIMESTAMP = pa.timestamp("us", "UTC")
 
 
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def body(number: int) -> bytes:
-    return b"\n".join(ROW % (i % 500, AGENT.encode()) for i in range(HITS_A_REQUEST))
+    return b"\n".join(ROW % (i % 500, AGENT.encode(), number % 256, i // 256, i % 256) for i in range(HITS_A_REQUEST))
 
 
 def _decode_and_write(bodies: list[bytes]) -> float:

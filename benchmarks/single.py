@@ -9,7 +9,7 @@ AGENT = (
     "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) "
     "Version/17.6 Safari/605.1.15"
 )
-BODY = b'{"path":"/docs/%d","userAgent":"%s","referrer":"https://example.com/"}'
+BODY = b'{"path":"/docs/%d","userAgent":"%s","referrer":"https://example.com/","address":"9.9.9.%d"}'
 
 
 def main() -> None:
@@ -20,7 +20,7 @@ def main() -> None:
         for _ in range(RUNS + 1):
             for target, rates in ((server.EMPTY, empties), (server.HITS, hits)):
                 requests = [
-                    client.request("POST", target, headers, BODY % (number % 500, AGENT.encode()))
+                    client.request("POST", target, headers, BODY % (number % 500, AGENT.encode(), number % 256))
                     for number in range(REQUESTS)
                 ]
                 outcome = client.drive(running.host, running.port, requests, CLIENTS, 202)

@@ -79,7 +79,7 @@ def _measure(name: str, nodes: Sequence[Server], runs: int) -> list[Measured]:
     latencies_ms: list[float] = []
     batches: list[float] = []
     commits: list[float] = []
-    bodies = [BODY % (n % 500, AGENT.encode()) for n in range(SINGLE)]
+    bodies = [BODY % (n % 500, AGENT.encode(), n % 256) for n in range(SINGLE)]
     for _ in range(runs + 1):
         seconds, latencies = _post(nodes, "application/json", bodies, CLIENTS // len(nodes))
         single.append(SINGLE / seconds)

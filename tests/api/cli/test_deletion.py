@@ -19,6 +19,7 @@ from api.accounts import keys
 from api.cli import deletion
 from api.settings import Settings
 from ingest.hotlog import deduplication
+from ingest.visitors.salts import open_salts
 from tests.processes.running import readership
 from tests.warehouse.site import DAY, NOON, view
 from warehouse.control import database, projects
@@ -73,6 +74,11 @@ class Folder:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
+    def salts(self) -> dict[int, bytes]:
+        """Return the salt of a day, created if missing."""
+        with closing(open_salts(self.settings.database_url, self.settings.data)) as salts:
+            return salts.read("site", [20_000])
+
     def content(self) -> Content:
         with closing(batches.connect(self.settings.hot_log)) as hot, batches.transaction(hot):
             event = tuple(view(event_id="event").values())
@@ -100,10 +106,12 @@ def folder(database_url: str, tmp_path: Path) -> Iterator[Folder]:
 
 
 def test_deletion_leaves_nothing_of_its_project(folder: Folder) -> None:
-    internal_id = folder.create()
+    internal_id, salts = folder.create(), folder.salts()
+    assert folder.salts() == salts
     assert deletion.delete_project(folder.settings, folder.control, "site", internal_id, cached_s=0) == WHOLE.hits
     projects.create(folder.control, "site", (), 0)
     assert folder.content() == Content(0, 0, 0, 0, 0)
+    assert folder.salts() != salts
 
 
 @pytest.mark.long

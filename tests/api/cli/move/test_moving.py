@@ -15,12 +15,13 @@ import pytest
 
 import warehouse
 from api.accounts import passwords, users
+from ingest.visitors.salts import open_salts
 from tests.processes import forked
 from tests.processes.running import PROJECT, Running, new_key, readership
 from tests.stores.postgresql import new_database
 from warehouse.control import database
 from warehouse.errors import DataMoved
-from warehouse.folder import MOVED, read_moved, sqlite_url
+from warehouse.folder import MOVED, SALTS, read_moved, sqlite_url
 from warehouse.hotlog import batches
 from warehouse.lake import roots
 from warehouse.lake.remote.object_path import ObjectPath
@@ -176,7 +177,9 @@ def test_moved_databases_are_used_and_the_folder_is_refused_without_them(folder:
     url = new_database(postgresql)
     environ = {"READERSHIP_DATABASE_URL": url}
     before = {name: (folder.data / name).read_bytes() for name in ("hot.sqlite", "control.sqlite")}
+    open_salts("sqlite:///", folder.data).close()
     done = folder.run("move", **environ)
+    assert not (folder.data / SALTS).exists()
     assert (done["rows"]["batches"], done["rows"]["projects"], done["files"]) == (3, 1, 0)
     assert not any(finding["fault"] for finding in done["findings"])
     for command in ("flush", "doctor", "recover"):
