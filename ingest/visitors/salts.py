@@ -20,7 +20,7 @@ from cachetools import LRUCache, TTLCache
 from ingest.visitors.majority import Majority
 from ingest.visitors.visitor import Salt, SaltUnread
 from warehouse.control import database
-from warehouse.database.pool import Pool
+from warehouse.database.pool import Pool, PoolError
 from warehouse.database.postgresql import PostgresqlConnection
 from warehouse.database.statements import Connection, Statements
 from warehouse.database.transaction import BUSY_TIMEOUT_S, transaction
@@ -108,9 +108,11 @@ class Salts:
         self._delete("DELETE_MAJORITIES_OF_PROJECT", project=project)
 
     def close(self) -> None:
+        """Store what was seen for the warnings, unless the database does not answer, and close the connections."""
         if self._pool is not None:
-            with self._pool.transaction() as connection:
-                self._store_majorities(connection)
+            if self._majorities:
+                with suppress(PoolError), self._pool.transaction() as connection:
+                    self._store_majorities(connection)
             self._pool.close()
 
     def _vote(self, project: str, day: int, source: str, blocks: bytes) -> None:

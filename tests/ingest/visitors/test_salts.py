@@ -105,7 +105,10 @@ def test_postgresql_writes_salts_to_no_log_and_replaces_the_file_of_the_table(
         assert (kind, connection.execute(facts).fetchone()[1] != file) == ("u", True)
 
 
-def test_source_most_of_whose_views_have_one_network_has_a_warning_for_a_week(opened: Callable[[], Salts]) -> None:
+@pytest.mark.parametrize("store", [lambda salts: salts.read("site", [DAY - 1]), Salts.close])
+def test_source_most_of_whose_views_have_one_network_has_a_warning_for_a_week(
+    opened: Callable[[], Salts], store: Callable[[Salts], object]
+) -> None:
     salts, proxy = opened(), b"proxied."
     salt, other = salts.of("site", DAY), salts.of("other", DAY)
     assert salt is not None
@@ -117,7 +120,7 @@ def test_source_most_of_whose_views_have_one_network_has_a_warning_for_a_week(op
         salt.visitors(block, "log")
         other.visitors(block * 2 + reader + b"agent...", "log")
     assert [*opened().warnings("other")] == []  # stored with the next salt, or at the end
-    salts.read("site", [DAY - 1])
+    store(salts)
     assert [*opened().warnings("site")] == []  # half of the beacons, and too few lines
     [warning] = opened().warnings("other")
     assert (warning.sources, warning.days, warning.day) == (("log",), 1, date(1970, 1, 1) + timedelta(DAY))
