@@ -25,8 +25,8 @@ from warehouse.report.statements import Statements
 from warehouse.rollups.catalog import ChosenRollups
 from warehouse.tables import HITS_TABLE
 
-VIEWS_MAX = 4_000_000
-"""Maximum number of rows of `hits` of a report by dimensions that no rollup counts together: about 10 s."""
+VIEWS_MAX = 1_000_000
+"""Maximum number of rows of `hits` of a report by dimensions that no rollup counts together, within 256 MB."""
 COUNTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     **{kind: ("visitors", (kind,)) for kind in TRAFFIC},
     "total": ("visitors", ("human", "ai")),
