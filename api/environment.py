@@ -69,6 +69,13 @@ def switch(text: str) -> bool:
     return text == "on"
 
 
+def header_name(text: str) -> str:
+    """Return the name of a header in lower case; empty for none."""
+    if not re.fullmatch(r"[A-Za-z0-9-]*", text):
+        raise InvalidSetting(f"must be the name of a header, such as CF-IPCountry, not {text!r}")
+    return text.lower()
+
+
 def number(least: int = 1, most: int = NUMBER_MAX) -> Callable[[str], int]:
     """Return the parser of a whole number."""
 

@@ -97,6 +97,12 @@ class Settings:
     log_level: str = _setting(
         "info", environment.log_level, f"lowest level that is logged: {', '.join(environment.LOG_LEVELS)}"
     )
+    country_header: str = _setting(
+        "",
+        environment.header_name,
+        "header in which your edge network names the visitor's country, such as `CF-IPCountry`; set it only if nobody"
+        " can reach the service past that network",
+    )
     trusted_proxies: str = _setting(
         "127.0.0.1", environment.trusted_proxies, "addresses and networks whose X-Forwarded-For is trusted; `*` for all"
     )

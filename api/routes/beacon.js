@@ -12,7 +12,7 @@
   const explain = async response => response.ok || warn(response.status + ' ' + (await response.text()));
   const withoutHash = href => href.split('#')[0];
 
-  // The canonical link, with the utm_ parameters that it lacks.
+  // The canonical link, with missing utm_ parameters.
   const canonical = () => {
     const link = document.querySelector('link[rel=canonical]');
     if (!link || !link.href.startsWith(location.origin + '/')) return url;
@@ -23,7 +23,7 @@
     return page.href;
   };
 
-  // After a navigation in the page the canonical link may be that of the page before.
+  // After a navigation the canonical link may be stale.
   const current = () => (url === firstUrl ? firstPage : url);
 
   const count = (page, referrer) => {
@@ -32,13 +32,14 @@
       const eventId = crypto.randomUUID // not on plain http
         ? crypto.randomUUID()
         : crypto.getRandomValues(new Uint32Array(4)).join('-');
-      const body = JSON.stringify({ url: counted, referrer: referrer || undefined, eventId });
+      const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+      const body = JSON.stringify({ url: counted, referrer: referrer || undefined, eventId, timeZone });
       const hits = new URL(`v1/analytics/${encodeURIComponent(project)}/hits`, script.src).href;
       if ('keepalive' in Request.prototype)
         fetch(hits, { method: 'POST', body, keepalive: true, credentials: 'omit' }).then(explain).catch(warn);
       else navigator.sendBeacon(hits, body); // gives no response
     } catch (error) {
-      warn(error); // an error must not reach the page
+      warn(error); // not to the page
     }
   };
 
@@ -64,13 +65,13 @@
     addEventListener('popstate', () => moved());
     addEventListener('pageshow', event => event.persisted && count(current(), document.referrer));
     watch('pushState');
-    watch('replaceState', '?'); // on the same path it only stores a filter or a scroll position
+    watch('replaceState', '?'); // not for a filter or a scroll position
   };
 
   if (!project) warn('add data-project="<project id>" to the script tag');
   else if (navigator.webdriver) return;
   else if (local == null && /^(|localhost|127(\.\d+){3}|\[::1])$/.test(location.hostname))
-    warn('add data-local to the script tag to count local pages'); // file: has no hostname
+    warn('add data-local to the script tag to count local pages');
   else if (document.prerendering) document.addEventListener('prerenderingchange', start, { once: true });
   else start();
 })();

@@ -27,12 +27,16 @@ from ingest.hits.hit import BeaconHit, Hit
 from ingest.hits.row import row
 from ingest.hits.url import UNSTORABLE
 from ingest.hotlog.deduplication import Post, Receipt
+from ingest.places import country
+from ingest.places.language import language
 from ingest.visitors.visitor import SaltUnread
 from warehouse.control.projects import Project
 from warehouse.errors import ProjectNotFound
 
 PIXEL = bytes.fromhex("47494638396101000100800000ffffff00000021f90401000000002c00000000010001000002024401003b")
 """A transparent GIF of 1 x 1 pixel."""
+FIELDS = ("url", "path", "referrer", "eventId", "timeZone")
+"""Parameters of the pixel, in the order of the fields of BeaconHit."""
 
 
 async def preflight(request: Request) -> Response:
@@ -66,9 +70,9 @@ async def pixel(request: Request) -> Response:
     with _recorded(state, project):
         request.state.headers = headers = cors.allowed(request, project)
         cors.require_own_page(request, project)
-    query = parameters.single(request, ("path", "url", "referrer", "eventId"))
+    query = parameters.single(request, FIELDS)
     if request.method == "GET":
-        sent = BeaconHit(query.get("url"), query.get("path"), query.get("referrer"), query.get("eventId"))
+        sent = BeaconHit(*map(query.get, FIELDS))
         try:
             await count(request, project, sent)
         except InvalidField as error:
@@ -119,7 +123,7 @@ async def _require_unchanged(state: State, project: Project) -> None:
 
 async def _store(state: State, project: Project, view: Hit) -> Receipt:
     """Wait until the row of a beacon is on disk."""
-    to_row = partial(row, project.id, view, "beacon", time.time_ns() // 1_000, state.intake.verifier)
+    to_row = partial(row, project.id, view, "beacon", time.time_ns() // 1_000, state.intake.verifier, own=project.hosts)
     try:
         stored = to_row(state.intake.salts.cached)
     except SaltUnread:
@@ -153,14 +157,17 @@ def _address(request: Request) -> str | None:
 
 
 def evidence_of(request: Request) -> Evidence:
-    """Return the evidence of a beacon: the client's address, and the headers of a signed request.
+    """Return the evidence of a beacon: the client's address, country and language, and the headers of a signed request.
 
     The headers of any other beacon are no evidence: `Accept` and the others belong to a fetch by the page, not to the
     request for the page.
     """
-    if header(request, b"signature-input") is None:
-        return Evidence(_address(request))
-    return signed_evidence(_address(request), request.scope["headers"], _public_url(request), request.method)
+    evidence = Evidence(_address(request))
+    if header(request, b"signature-input") is not None:
+        evidence = signed_evidence(evidence.address, request.scope["headers"], _public_url(request), request.method)
+    name = state_of(request).settings.country_header
+    code = header(request, name.encode()) if name else None
+    return evidence._replace(country=country.known(code), language=language(header(request, b"accept-language")))
 
 
 def _public_url(request: Request) -> str | None:

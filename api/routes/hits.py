@@ -61,7 +61,8 @@ async def _server_post(request: Request, state: State) -> Response:
     content = await body.read(request, post.BODY_BYTES_MAX)
     if time.monotonic() - began_s > body.RECHECK_AFTER_S:
         bearer = await auth.key_for(request, state.keyring, bearer.project, "ingest")
-    parse = partial(_parse, state, bearer, content, is_ndjson, key, time.time_ns() // 1_000)
+    own = (await state.project(bearer.project)).hosts
+    parse = partial(_parse, state, bearer, own, content, is_ndjson, key)
     parsed = None
     if not _is_large(content, is_ndjson):
         with suppress(SaltUnread):
@@ -83,11 +84,18 @@ def _is_large(content: bytes, is_ndjson: bool) -> bool:
 
 
 def _parse(
-    state: State, bearer: BearerKey, content: bytes, is_ndjson: bool, key: str | None, now_us: int, salt_of: SaltOf
+    state: State,
+    bearer: BearerKey,
+    own: frozenset[str],
+    content: bytes,
+    is_ndjson: bool,
+    key: str | None,
+    salt_of: SaltOf,
 ) -> Post:
-    """Parse a server's post, and classify and verify its hits."""
+    """Parse a server's post, and classify and verify its hits. `own` are the hosts of the project's site."""
+    now_us = time.time_ns() // 1_000
     parsed = post.parse_post(content, is_ndjson, now_us)
-    stored = rows(bearer.project, parsed.hits, now_us, state.intake.verifier, salt_of)
+    stored = rows(bearer.project, parsed.hits, now_us, state.intake.verifier, salt_of, own)
     cut = metrics.count_cut(parsed.hits)
     unkeyed = b"" if key is None else hashlib.blake2b(content, digest_size=16).digest()
     fingerprint = unkeyed and _fingerprint(unkeyed, state.intake.secret)

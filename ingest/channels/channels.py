@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -76,6 +76,10 @@ def _with_parents(host: str) -> Iterator[str]:
         host = host.partition(".")[2]
 
 
-def is_within(host: str | None, own: Collection[str]) -> bool:
-    """Return whether a referrer's host is one of the site's own hosts, with or without `www.`."""
-    return host is not None and host.removeprefix("www.") in {each.removeprefix("www.") for each in own}
+def of_referrers(hosts: Iterable[str | None], own: Collection[str]) -> list[str | None]:
+    """Return the channel of each referrer's host; None for a view within the site, which has the hosts `own`."""
+    sites = {each.removeprefix("www.") for each in own}
+    return [
+        None if host is not None and host.removeprefix("www.") in sites else channel(host, None, None, None)
+        for host in hosts
+    ]

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from ingest.errors import InvalidField
 from ingest.hits.url import UNSTORABLE
+from ingest.places import country
+from ingest.places.language import language
 from ingest.verification.addresses import NO_ADDRESS, packed, text_of
 
 ADDRESS_CHARACTERS_MAX = 64
@@ -26,7 +28,7 @@ class Evidence(NamedTuple):
     """Data of the request beside the user agent. None is unknown.
 
     `address` is the client's IP address as text, without a port. `headers` have lower-case names. `url` is the absolute
-    URL that was requested.
+    URL that was requested. `country` and `language` are stored for people: see `ingest.places`.
     """
 
     address: str | None = None
@@ -34,6 +36,8 @@ class Evidence(NamedTuple):
     headers: Mapping[str, str] | None = None
     url: str | None = None
     method: str = "GET"
+    country: str | None = None
+    language: str | None = None
 
 
 NO_EVIDENCE = Evidence()
@@ -83,7 +87,14 @@ def server_evidence(
     checked = _headers(headers) if headers is not None else None
     if accept is None and checked is not None:
         accept = checked.get("accept")
-    return Evidence(_address(address) if address else None, _accept(accept) if accept else None, checked, url)
+    return Evidence(
+        _address(address) if address else None,
+        _accept(accept) if accept else None,
+        checked,
+        url,
+        country=country.of_headers(checked) if checked else None,
+        language=language(checked.get("accept-language")) if checked else None,
+    )
 
 
 def _address(text: str) -> str:

@@ -1,14 +1,17 @@
 """Rows of the lake (`warehouse.schema.HOT`): a hit, with the columns derived from its user agent and referrer."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from operator import itemgetter
+from typing import NamedTuple
 
 import pyarrow as pa
 
+from ingest.channels.channels import channel, of_referrers
 from ingest.classification.user_agent_cache import Columns, UserAgentCache
 from ingest.hits.classes import agent_of, as_signed, as_spoofed, by_accept, rule_of_accept
 from ingest.hits.evidence import hints
 from ingest.hits.hit import Hit
+from ingest.hits.parameters import Parameters
 from ingest.hits.path_format import path_format
 from ingest.hits.url import host
 from ingest.verification.signature_agents import signed_agent
@@ -26,8 +29,8 @@ _SHIPPED_LISTS = Verifier()
 _NAMES = [name for name in HOT.names if name not in PARAMETERS]
 _in_order = itemgetter(*map([*_NAMES, *PARAMETERS].index, HOT.names))
 """Function that puts the parameters of a row, which are the last ones, in their places."""
-_LATER = (None,) * len(_NAMES[_NAMES.index("visitor") + 1 :])
-"""Columns after `visitor` that no source fills yet."""
+TAGS = ("utm_source", "utm_medium", "click")
+"""Parameters that decide the channel."""
 
 
 def no_salt(project: str, day: int) -> None:
@@ -41,25 +44,35 @@ def row(
     received_us: int,
     verifier: Verifier = _SHIPPED_LISTS,
     salt_of: SaltOf = no_salt,
+    own: Collection[str] = (),
 ) -> Row:
     """Return the row of one hit. The same hit gives the same row under one ruleset, salt and the same address lists.
+
+    `own` are the hosts of the project's site.
 
     A beacon has neither an Accept header nor a format of its page: it is a request of a script on an HTML page.
     """
     [visitor] = _visitors(project, [hit], source, salt_of)
-    return _row(project, hit, USER_AGENTS.columns(hit.user_agent), source, received_us, verifier, visitor)
+    post = _Post(project, source, received_us, verifier, own)
+    return _row(post, hit, USER_AGENTS.columns(hit.user_agent), visitor)
 
 
 def rows(
-    project: str, hits: Sequence[Hit], received_us: int, verifier: Verifier, salt_of: SaltOf = no_salt
+    project: str,
+    hits: Sequence[Hit],
+    received_us: int,
+    verifier: Verifier,
+    salt_of: SaltOf = no_salt,
+    own: Collection[str] = (),
 ) -> list[Row]:
     """Return the rows of the hits of a server's post, each as `row` does. Each user agent is looked up once."""
+    post = _Post(project, "server", received_us, verifier, own)
     columns: dict[str, Columns] = {}
     stored = []
     for hit, visitor in zip(hits, _visitors(project, hits, "server", salt_of), strict=True):
         if (known := columns.get(hit.user_agent)) is None:
             known = columns[hit.user_agent] = USER_AGENTS.columns(hit.user_agent)
-        stored.append(_row(project, hit, known, "server", received_us, verifier, visitor))
+        stored.append(_row(post, hit, known, visitor))
     return stored
 
 
@@ -67,40 +80,55 @@ def _visitors(project: str, hits: Sequence[Hit], source: str, salt_of: SaltOf) -
     return of_views(project, ((hit.evidence.address, hit.user_agent, hit.ts_us) for hit in hits), source, salt_of)
 
 
-def _row(
-    project: str,
-    hit: Hit,
-    columns: Columns,
-    source: str,
-    received_us: int,
-    verifier: Verifier,
-    visitor: int | None,
-) -> Row:
+class _Post(NamedTuple):
+    """What the rows of a post have in common."""
+
+    project: str
+    source: str
+    received_us: int
+    verifier: Verifier
+    own: Collection[str]
+
+
+def _row(post: _Post, hit: Hit, columns: Columns, visitor: int | None) -> Row:
+    source, verifier = post.source, post.verifier
     if hit.evidence.accept is not None and source != "beacon" and (rule := rule_of_accept(hit.evidence.accept)):
         columns = by_accept(columns, rule)
     verdict = _verdict(agent_of(columns), hit, verifier)
     if verdict is not None:
         columns = _by_verdict(columns, verdict)
+    referrer_host = host(hit.referrer) if hit.referrer else None
+    is_person = columns[0] == "human"
     fields: Row = (
-        project,
+        post.project,
         hit.ts_us,
         hit.path,
         *columns,
         hit.referrer,
-        host(hit.referrer) if hit.referrer else None,
+        referrer_host,
         hit.format if source == "beacon" else hit.format or path_format(hit.path),
         hit.status,
         source,
         hit.event_id,
-        received_us,
+        post.received_us,
         *(verdict or (None, None)),
         hints(hit.evidence) if source == "server" else None,
         visitor,
-        *_LATER,
+        hit.evidence.country if is_person else None,
+        hit.evidence.language if is_person else None,
+        None,  # engaged_ms
+        _channel(referrer_host, hit.parameters, post.own) if is_person else None,
         *map(hit.parameters.get, PARAMETERS),
     )
     stored: Row = _in_order(fields)
     return stored
+
+
+def _channel(referrer_host: str | None, parameters: Parameters, own: Collection[str]) -> str | None:
+    if parameters:
+        return channel(referrer_host, *map(parameters.get, TAGS))
+    [of_referrer] = of_referrers([referrer_host], own)
+    return of_referrer
 
 
 def _verdict(agent: str | None, hit: Hit, verifier: Verifier) -> Verdict | None:

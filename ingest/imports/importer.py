@@ -36,14 +36,12 @@ from warehouse.lake.staging import Staged, finish, require_fresh
 from warehouse.maintenance.load import load
 from warehouse.plural import counted
 
-LOAD_CHUNKS = 8
-"""Number of chunks after which the hot log is loaded into the lake during an import."""
-LOAD_WAIT_S = 300.0
-"""Timeout for the lock of the lake, in seconds."""
+LOAD_CHUNKS, LOAD_WAIT_S = 8, 300.0
+"""Number of chunks after which an import loads the hot log, and the timeout for the lock of the lake, in seconds."""
 JUDGED_LINES_MIN = 100
 """Minimum number of new lines of a known log whose share of malformed lines is judged; fewer may all be unusual."""
 MALFORMED_IN_ERROR = 3
-"""Number of malformed lines that the error message of a wrong format shows, in one or two lines of a terminal."""
+"""Number of malformed lines that the error message of a wrong format shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +55,7 @@ class Options:
     """A last line without a line end is left until the line is complete."""
     ledger_from_us: int = 0
     """Time since which the ledger is complete, in microseconds since 1970. Older page views are refused."""
+    own_hosts: frozenset[str] = frozenset()  # of the project's site
 
 
 DEFAULTS = Options()
@@ -86,7 +85,8 @@ class Import:
 
     @property
     def target(self) -> Target:
-        return Target(self.root, self.project, self.options.is_dry_run, self.options.ledger_from_us)
+        of = self.options
+        return Target(self.root, self.project, of.is_dry_run, of.ledger_from_us, of.own_hosts)
 
     def now_us(self) -> int:
         return int(self.now() * 1_000_000)

@@ -4,20 +4,22 @@ A hit is a page view, or a request for a page that was answered with an error. T
 stored (see `warehouse.daily_errors`), those of people are not.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ingest.channels.channels import channel, of_referrers
 from ingest.classification.user_agent_cache import Columns, UserAgentCache
 from ingest.formats.page_filter import ERRORS
 from ingest.hits.claims import check
 from ingest.hits.classes import by_accept, rule_of_accept
 from ingest.hits.hit import Hit
 from ingest.hits.path_format import path_formats
-from ingest.hits.row import no_salt
+from ingest.hits.row import TAGS, no_salt
 from ingest.hits.url import host
 from ingest.imports.dictionary import TEXTS, compact
 from ingest.verification.verifier import Verifier
@@ -94,6 +96,7 @@ def lake_rows(
     user_agents: UserAgentCache,
     verifier: Verifier,
     salt_of: SaltOf = no_salt,
+    own: Collection[str] = (),
 ) -> LakeRows:
     """Return hits (PARSED_HITS) of a log as rows of the lake.
 
@@ -111,7 +114,7 @@ def lake_rows(
     stored, counts = _without_people(hits["status"], hits["class"], classes)
     if stored is not None:  # before `_rows`, because the lake has three times as many columns
         hits = {name: column.take(stored) for name, column in hits.items()}
-    return LakeRows(_rows(project, hits, classes, checked.verdicts, received_us), *counts)
+    return LakeRows(_rows(project, hits, classes, checked.verdicts, received_us, own), *counts)
 
 
 def _rows(
@@ -120,10 +123,12 @@ def _rows(
     classes: Sequence[Columns],
     verdicts: Sequence[tuple[str | None, str | None]],
     received_us: int,
+    own: Collection[str],
 ) -> pa.Table:
     """Return rows of the lake. `hits` has columns of PARSED_HITS, `visitor`, and indices: `class` and `verdict`."""
     path, user_agent, referrer, count = hits["path"], hits["user_agent"], hits["referrer"], len(hits["class"])
     hosts = [host(text) for text in referrer.dictionary.to_pylist()]
+    is_person = pa.array([each[_TRAFFIC] == "human" for each in classes], pa.bool_()).take(hits["class"])
     columns = {
         "project_id": _constant(project, count),
         "ts": hits["ts_us"].cast(HOT.field("ts").type),
@@ -144,9 +149,28 @@ def _rows(
         "verification": _take([state for state, _ in verdicts], hits["verdict"]),
         "verified_by": _take([verified_by for _, verified_by in verdicts], hits["verdict"]),
         "visitor": hits["visitor"],
+        "channel": _channels(hits, hosts, is_person, own),
     }
     nulls = {name: pa.nulls(count, HOT.field(name).type) for name in HOT.names if name not in columns}
     return pa.table({name: {**columns, **nulls}[name] for name in HOT.names})
+
+
+def _channels(
+    hits: Mapping[str, pa.Array], hosts: Sequence[str | None], is_person: pa.Array, own: Collection[str]
+) -> pa.DictionaryArray:
+    """Return the channel of each view by a person, from the referrer's host or parameters, which few views have."""
+    referrers = pc.fill_null(hits["referrer"].indices.cast(pa.int32()), len(hosts))
+    of_referrer = pa.array(of_referrers([*hosts, None], own), pa.string()).dictionary_encode()
+    names = [*of_referrer.dictionary.to_pylist()]
+    indices = of_referrer.indices.take(referrers)
+    is_tagged = pc.and_(is_person, reduce(pc.or_, (hits[name].is_valid() for name in TAGS)))
+    if pc.any(is_tagged).as_py():
+        tagged = {name: hits[name].filter(is_tagged).to_pylist() for name in TAGS}
+        places = [hosts[place] if place < len(hosts) else None for place in referrers.filter(is_tagged).to_pylist()]
+        found = [channel(*each) for each in zip(places, *tagged.values(), strict=True)]
+        names += [name for name in dict.fromkeys(found) if name not in names]
+        indices = pc.replace_with_mask(indices, is_tagged, pa.array([names.index(name) for name in found], pa.int32()))
+    return pa.DictionaryArray.from_arrays(pc.if_else(is_person, indices, None), pa.array(names, pa.string()))
 
 
 def _by_accept(

@@ -85,6 +85,7 @@ COLUMNS = (
     _text("country", "country of the reader, two letters", since=5),
     _text("language", "first language of the reader, as en or pt-BR", since=5),
     Column("engaged_ms", "int32", "time for which the page was visible, ms", since=5),
+    _text("channel", "how a person came: Search, Referral, Direct ...; null within the site", since=5),
 )
 """Columns in the order of a row. A new one is the last, because a waiting row of an older release has the first ones.
 Only the first version has required columns."""

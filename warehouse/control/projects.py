@@ -30,11 +30,16 @@ class Project:
     created_s: int
     internal_id: str = field(default="", compare=False)
 
+    @property
+    def hosts(self) -> frozenset[str]:
+        """Return the hosts of the site's pages; none for any origin."""
+        return frozenset(host for origin in self.origins if (host := urlsplit(origin).hostname))
+
     def allows(self, origin: str) -> bool:
         return ANY_ORIGIN in self.origins or origin in self.origins
 
     def allows_host(self, host: str | None) -> bool:
-        return ANY_ORIGIN in self.origins or any(urlsplit(origin).hostname == host for origin in self.origins)
+        return ANY_ORIGIN in self.origins or host in self.hosts
 
 
 def create(control: Pool, id: str, origins: tuple[str, ...], now_s: int) -> Project:

@@ -25,7 +25,7 @@ from ingest.imports.tail import follow
 from ingest.verification import verifier as verifiers
 from ingest.visitors.salts import Salts, open_salts
 from warehouse.batch.driver import OpenExecutor
-from warehouse.control import project_check
+from warehouse.control import database, project_check, projects
 from warehouse.control.project_check import Check
 from warehouse.hotlog import batches
 from warehouse.integrity import completeness
@@ -66,7 +66,9 @@ def run(reading: Reading) -> None:
         reading = replace(reading, secret=data_folder.secret(settings))
         if not reading.despite_loss:
             options = replace(options, ledger_from_us=ledger_from_us(settings, project_id, reading.secret))
-            reading = replace(reading, options=options)
+        with closing(database.connect(settings.database_url)) as control:
+            options = replace(options, own_hosts=projects.find(control, project_id).hosts)
+        reading = replace(reading, options=options)
         summary = _follow(reading, check) if options.is_growing else _import(reading, check)
     seconds = time.monotonic() - began
     if sys.stdout.isatty():

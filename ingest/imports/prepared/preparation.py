@@ -31,12 +31,13 @@ hits."""
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Project and lake into which the rows of an import are stored. `ledger_from_us`: see `importer.Options`."""
+    """Project and lake into which the rows of an import are stored. Other fields: see `importer.Options`."""
 
     root: Root
     project: str
     is_dry_run: bool
     ledger_from_us: int
+    own_hosts: frozenset[str] = frozenset()
 
 
 class Prepared(NamedTuple):
@@ -65,7 +66,7 @@ def prepare(
     accepted = accepted_us(received_us)
     parsed = _with_accepted_times(pages, accepted)
     result.skipped += Counter(not_a_page=assets.num_rows, time=pages.num_rows - parsed.num_rows)
-    hits = lake_rows(target.project, parsed, received_us, user_agents, verifier, salt_of)
+    hits = lake_rows(target.project, parsed, received_us, user_agents, verifier, salt_of, target.own_hosts)
     result.skipped += Counter(status=hits.skipped)
     _require_covered(hits.rows, target.ledger_from_us)
     loads = asset_loads.asset_loads(target.project, _with_accepted_times(assets, accepted), user_agents, salt_of)

@@ -300,7 +300,7 @@ def test_page_of_an_allowed_origin_may_read_the_response_of_the_pixel(shop: Page
     response = shop.client.get(f"pixel.gif?{query}", headers={"Origin": ORIGIN})
     assert response.status_code == (200 if query == "path=/pixel" else 400)
     assert response.headers["access-control-allow-origin"] == ORIGIN
-    assert response.headers["vary"] == "Origin"
+    assert response.headers["vary"] == "Origin, Accept-Encoding"
 
 
 @pytest.mark.parametrize(
@@ -310,7 +310,7 @@ def test_page_of_an_allowed_origin_may_read_the_response_of_the_pixel(shop: Page
 def test_signature_is_checked_for_the_url_of_the_service_and_not_for_the_host_that_the_client_sends(
     base_url: str, url: str | None
 ) -> None:
-    state = SimpleNamespace(settings=SimpleNamespace(base_url=base_url))
+    state = SimpleNamespace(settings=SimpleNamespace(base_url=base_url, country_header=""))
     scope = {
         "type": "http",
         "method": "GET",
@@ -324,6 +324,23 @@ def test_signature_is_checked_for_the_url_of_the_service_and_not_for_the_host_th
     assert (evidence.address, evidence.url, evidence.method) == ("192.0.2.7", url, "GET")
     assert evidence.headers is not None
     assert evidence.headers["signature-input"] == 'g=("@authority")'
+
+
+@pytest.mark.parametrize(
+    ("name", "headers", "expected"),
+    [
+        ("cf-ipcountry", {"cf-ipcountry": "de", "accept-language": "de-AT,en"}, ("DE", "de-AT")),
+        ("cf-ipcountry", {"cf-ipcountry": "T1"}, (None, None)),
+        ("", {"cf-ipcountry": "DE", "accept-language": "en"}, (None, "en")),
+    ],
+)
+def test_country_is_read_from_the_header_that_the_owner_named(
+    name: str, headers: dict[str, str], expected: tuple[str | None, str | None]
+) -> None:
+    state = SimpleNamespace(settings=SimpleNamespace(base_url="", country_header=name))
+    pairs = [(key.encode(), value.encode()) for key, value in headers.items()]
+    evidence = evidence_of(Request({"type": "http", "headers": pairs, "client": None, "state": {"running": state}}))
+    assert (evidence.country, evidence.language) == expected
 
 
 def test_head_of_the_pixel_counts_nothing(page: Page) -> None:

@@ -191,7 +191,7 @@ def test_first_load_sends_one_hit_as_text_plain(page: Page, site: Site, service:
 
     assert hit.path == "/v1/analytics/docs/hits"
     assert hit.content_type.startswith("text/plain")
-    assert hit.body.keys() == {"url", "referrer", "eventId"}
+    assert hit.body.keys() == {"url", "referrer", "eventId", "timeZone"}
     assert hit.url == f"{site.origin}/guide?utm_source=news"
     assert hit.body["referrer"].startswith("https://search.example/")
     sentinel = _send_sentinel(page, service)
@@ -200,7 +200,7 @@ def test_first_load_sends_one_hit_as_text_plain(page: Page, site: Site, service:
 
 def test_hit_without_a_referrer_lacks_the_field(page: Page, site: Site, service: Service) -> None:
     page.goto(site.origin)
-    assert service.next_hit().body.keys() == {"url", "eventId"}
+    assert service.next_hit().body.keys() == {"url", "eventId", "timeZone"}
 
 
 def test_hits_go_below_the_mount_path_of_the_script(page: Page, site: Site, service: Service) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ingest.channels.channels import CHANNELS, CLICKS, NAMES, channel, is_within
+from ingest.channels.channels import CHANNELS, CLICKS, NAMES, channel, of_referrers
 
 OF_HOSTS = {
     # Referrers of the Apache sample log of sample_data's source, and of the tests of other tools' parsers.
@@ -101,8 +101,7 @@ def test_table_has_each_value_once() -> None:
     assert len({*CLICKS}) == len(CLICKS)
 
 
-def test_own_hosts_are_within_the_site() -> None:
-    assert is_within("www.shop.example", {"shop.example"})
-    assert is_within("shop.example", {"www.shop.example"})
-    assert not is_within("blog.shop.example", {"shop.example"})
-    assert not is_within(None, {"shop.example"})
+def test_referrer_within_the_site_has_no_channel() -> None:
+    hosts = ["www.shop.example", "shop.example", "blog.shop.example", "google.com", None]
+    for own in ("shop.example", "www.shop.example"):
+        assert of_referrers(hosts, {own}) == [None, None, "Referral", "Search", "Direct"]

@@ -125,7 +125,11 @@ def parse_beacon(body: bytes, user_agent: str, now: datetime) -> Hit:
         ({"path": "/", "timestamp": "yesterday"}, "timestamp", "2026-09-01T12:00:00Z"),
         ({"path": "/", "timestamp": "2026-02-30T00:00:00Z"}, "timestamp", ""),
         ({"path": "/", "timestamp": NOW_US}, "timestamp", ""),
-        ({"path": "/", "project": "other"}, "project", "unknown field; known fields: url, path, referrer, eventId"),
+        (
+            {"path": "/", "project": "other"},
+            "project",
+            "known fields: url, path, referrer, eventId, timeZone",
+        ),
         ({"path": "/", "a" * 500: None}, "a" * 100, "unknown field"),
         ([], None, ""),
         ("/", None, ""),
@@ -283,7 +287,7 @@ def test_beacon_has_the_user_agent_and_the_time_of_its_request() -> None:
 
 @pytest.mark.parametrize("field", ["userAgent", "timestamp", "status", "format", "project"])
 def test_beacon_with_a_field_of_servers_is_refused(field: str) -> None:
-    with pytest.raises(InvalidField, match=r"unknown field; known fields: url, path, referrer, eventId$") as raised:
+    with pytest.raises(InvalidField, match=r"known fields: url, path, referrer, eventId, timeZone$") as raised:
         parse_beacon(json.dumps({"path": "/", field: None}).encode(), "", NOW)
     assert raised.value.field == field
 

@@ -128,3 +128,15 @@ def test_path_of_a_beacon_is_cut_earlier() -> None:
 def test_microseconds_are_those_of_the_same_instant_in_any_zone(instant: datetime) -> None:
     seconds, micros = divmod(microseconds(instant), 1_000_000)
     assert datetime.fromtimestamp(0, UTC) + timedelta(seconds=seconds, microseconds=micros) == instant.astimezone(UTC)
+
+
+@pytest.mark.parametrize(
+    ("zone", "country", "expected"), [("Europe/Berlin", None, "DE"), ("Asia/Tokyo", "US", "US"), ("x", None, None)]
+)
+def test_time_zone_decides_the_country_without_another_one(
+    zone: str, country: str | None, expected: str | None
+) -> None:
+    hit = beacon_hit(BeaconHit(path="/", time_zone=zone), "", NOW, Evidence(country=country))
+    assert hit.evidence.country == expected
+    with pytest.raises(InvalidField, match="timeZone"):
+        beacon_hit(BeaconHit(path="/", time_zone="a" * 65), "", NOW)

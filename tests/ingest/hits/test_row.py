@@ -77,7 +77,31 @@ def test_row_of_an_ai_agent_has_the_agent_and_the_rule() -> None:
         "country": None,
         "language": None,
         "engaged_ms": None,
+        "channel": None,
     }
+
+
+@pytest.mark.parametrize(
+    ("referrer", "parameters", "expected"),
+    [
+        (None, {}, "Direct"),
+        ("https://www.google.com/", {}, "Search"),
+        ("https://www.shop.example/a", {}, None),
+        ("https://www.shop.example/a", {"utm_source": "chatgpt.com"}, "AI assistants"),
+        ("https://www.google.com/", {"click": "gclid"}, "Paid"),
+    ],
+)
+def test_person_has_a_channel_country_and_language(
+    referrer: str | None, parameters: dict[str, str], expected: str | None
+) -> None:
+    def read(user_agent: str) -> list[Any]:
+        evidence = Evidence(country="DE", language="de")
+        hit = Hit("/a", TS_US, user_agent, referrer, parameters, None, None, None, evidence)
+        stored = dict(zip(HOT.names, row("site", hit, "server", RECEIVED_US, own={"shop.example"}), strict=True))
+        return [stored[name] for name in ("country", "language", "channel")]
+
+    assert read(IPHONE) == ["DE", "de", expected]
+    assert read(GPTBOT) == [None, None, None]
 
 
 def test_row_of_a_person_has_the_browser_and_the_device() -> None:
@@ -113,9 +137,9 @@ def test_request_for_markdown_is_ai_and_a_beacon_is_not(source: str) -> None:
         return dict(zip(HOT.names, row("site", hit, source, RECEIVED_US), strict=True))
 
     person, markdown = read(IPHONE, "text/html"), read(IPHONE, "text/markdown, */*")
-    assert markdown == (
-        person if source == "beacon" else {**person, "traffic": "ai", "rule": "ai:accept-markdown", "browser": None}
-    )
+    as_ai = {"traffic": "ai", "rule": "ai:accept-markdown", "browser": None, "channel": None}
+    assert person["channel"] == "Direct"
+    assert markdown == (person if source == "beacon" else {**person, **as_ai})
     assert read(GPTBOT, "text/markdown")["rule"] == "ai:GPTBot"
 
 

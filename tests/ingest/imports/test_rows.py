@@ -13,6 +13,7 @@ from ingest.hits.hit import Hit
 from ingest.hits.row import row
 from ingest.imports.rows import ViewCounts, hits_table, lake_rows
 from ingest.verification.verifier import Verifier
+from warehouse.columns.hits import PARAMETERS
 from warehouse.schema import HOT, Row
 
 RECEIVED_US = 1_800_000_000_000_000
@@ -41,16 +42,19 @@ def hit(number: int) -> Hit:
     )
 
 
+OWN = {"own.example"}
+
+
 def by_columns(hits: list[Hit]) -> tuple[list[Row], ViewCounts]:
     """Return the rows of hits that were converted together, with times in microseconds, and their counts."""
-    rows, counts, *_ = lake_rows("site", hits_table(hits), RECEIVED_US, USER_AGENTS, VERIFIER)
+    rows, counts, *_ = lake_rows("site", hits_table(hits), RECEIVED_US, USER_AGENTS, VERIFIER, own=OWN)
     numbers = [pa.field(each.name, pa.int64() if pa.types.is_timestamp(each.type) else each.type) for each in HOT]
     return [tuple(each.values()) for each in rows.cast(HOT).cast(pa.schema(numbers)).to_pylist()], counts
 
 
 def by_hits(hits: list[Hit]) -> tuple[list[Row], ViewCounts]:
     """Return the rows of hits that were converted one by one, and their counts."""
-    rows = [row("site", each, "log", RECEIVED_US) for each in hits]
+    rows = [row("site", each, "log", RECEIVED_US, own=OWN) for each in hits]
     traffic, agent = HOT.names.index("traffic"), HOT.names.index("agent")
     return rows, dict(Counter((str(each[traffic]), each[agent]) for each in rows))  # type: ignore[misc]
 
@@ -70,13 +74,15 @@ accepts = st.none() | st.sampled_from(
 paths = st.sampled_from(["/", "/a", "/a.md", "/A.MD", "/llms.txt", "/docs/llms-full.txt", "/a.mdx", "/b.markdown"])
 addresses = st.sampled_from([None, "9.9.9.9", "20.171.206.7", "10.0.0.1"])
 hits_of_a_log = st.builds(
-    lambda path, user_agent, accept, address: Hit(
-        path, SPOOFED_US, user_agent, None, {}, None, 200, None, Evidence(address, accept or None)
+    lambda path, user_agent, accept, address, referrer, parameters: Hit(
+        path, SPOOFED_US, user_agent, referrer, parameters, None, 200, None, Evidence(address, accept or None)
     ),
     paths,
     st.sampled_from([*AGENTS, "Claude-User/1.0", "Mozilla/5.0 HeadlessChrome/120"]),
     accepts,
     addresses,
+    st.sampled_from([None, "https://www.google.com/", "https://own.example/a", "https://t.co/x", "no URL"]),
+    st.dictionaries(st.sampled_from(PARAMETERS), st.sampled_from(["gclid", "chatgpt.com", "email", "x"]), max_size=2),
 )
 
 
