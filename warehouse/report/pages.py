@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from warehouse.columns.filters import Filters
 from warehouse.query.snapshot import Snapshot
@@ -19,8 +20,11 @@ SKIPPED_MAX = 250
 """Maximum number of paths by which a statement skips row groups."""
 _PATHS = f"(SELECT *, human + ai AS total FROM (SELECT path, {VIEWS} FROM {{cells}} GROUP BY path))"
 _DISTINCT = """
-SELECT {by}, count(*)::BIGINT AS pages
-FROM (SELECT {by}, path FROM {cells} WHERE traffic = 'ai' AND {by} IS NOT NULL GROUP BY ALL HAVING sum(views) > 0)
+SELECT agent, operator, count(*)::BIGINT AS pages
+FROM (
+    SELECT agent, operator, path FROM {cells} WHERE traffic = 'ai'
+    GROUP BY GROUPING SETS ((agent, path), (operator, path)) HAVING sum(views) > 0
+)
 GROUP BY ALL ORDER BY ALL
 """
 _IS_LISTED: Mapping[Audience, str] = {
@@ -66,14 +70,14 @@ def some(statements: Statements, snapshot: Snapshot, scope: Scope, paths: Collec
 
 
 def agent_pages(statements: Statements, snapshot: Snapshot, scope: Scope, by: str) -> dict[str, int]:
-    """Return the number of distinct paths that each agent, operator or purpose read. Unknown ones are left out."""
+    """Return the number of distinct paths that each agent or operator read. Unknown ones are left out."""
 
     def read() -> pa.Table:
-        chosen = _cells(statements, snapshot, scope, by)
-        return statements.fetch(snapshot, scope, chosen, _DISTINCT.format(by=by, cells=chosen.sql))
+        chosen = _cells(statements, snapshot, scope, "agent", "operator")
+        return statements.fetch(snapshot, scope, chosen, _DISTINCT.format(cells=chosen.sql))
 
-    rows = statements.cached(("agent pages", scope, by, snapshot.rows_key), read)
-    return dict(zip(*rows.to_pydict().values(), strict=True))
+    rows = statements.cached(("agent pages", scope, snapshot.rows_key), read).filter(pc.field(by).is_valid())
+    return dict(zip(rows[by].to_pylist(), rows["pages"].to_pylist(), strict=True))
 
 
 def first_ai_days(statements: Statements, snapshot: Snapshot, project: str, paths: Collection[str]) -> dict[str, date]:

@@ -175,7 +175,7 @@ class Reports:
         return agents.verdicts(states, self._statements.counts(snapshot, last, *agents.EVIDENCE))
 
     def agent_pages(self, snapshot: Snapshot, query: Query, by: str = "agent") -> dict[str, int]:
-        """Return the number of distinct paths that each AI agent (or operator, or purpose) read.
+        """Return the number of distinct paths that each AI agent or operator read.
 
         They are those of the last 32 UTC days of the range, in which a month of any time zone lies.
         """

@@ -1,4 +1,4 @@
-"""Paths are counted once for each AI agent, operator or purpose that read them in the last days of a range."""
+"""Paths are counted once for each AI agent, or operator that read them in the last days of a range."""
 
 from collections import defaultdict
 from dataclasses import replace
@@ -50,7 +50,6 @@ def test_path_that_two_agents_of_an_operator_read_is_one_page_of_the_operator(si
     snapshot = reports.take()
     assert reports.agent_pages(snapshot, WITHOUT_FILTER) == {"GPTBot": 3, "ChatGPT-User": 1}
     assert reports.agent_pages(snapshot, WITHOUT_FILTER, "operator") == {"OpenAI": 3}
-    assert reports.agent_pages(snapshot, WITHOUT_FILTER, "purpose") == {"training": 3, "assistant": 1}
     of_assistants = replace(WITHOUT_FILTER, filters=Filters(purpose="assistant"))
     assert reports.agent_pages(snapshot, of_assistants, "operator") == {"OpenAI": 1}
     reports.close()
@@ -76,7 +75,7 @@ def test_pages_are_those_of_a_plain_count(lake: Lake, chance: Random) -> None:
     query = lake.query(chance)
     last = min((query.end or NOW) - MICROSECOND, NOW).date()
     rows = [row for row in model.matching(lake.rows, query) if (last - row["ts"].date()).days < DAYS]
-    for by in ("agent", "operator", "purpose"):
+    for by in ("agent", "operator"):
         paths = defaultdict(set)
         for row in rows:
             if row["traffic"] == "ai" and row[by] is not None:

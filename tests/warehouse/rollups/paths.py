@@ -70,7 +70,7 @@ def calls(reports: Reports) -> CALLS:
         **{f"series, {name}, {interval}, {zone}": lambda each=each, i=interval, z=zone:
            reports.series(snapshot, query(**each), i, z)
            for name, each in filters.items() for interval, zone in (("day", ZoneInfo("UTC")), ("hour", ZONE))},
-        **{f"pages by {by}": lambda by=by: reports.agent_pages(snapshot, whole, by) for by in ("agent", "purpose")},
+        **{f"pages by {by}": lambda by=by: reports.agent_pages(snapshot, whole, by) for by in ("agent", "operator")},
         "first days": lambda: reports.first_ai_days(snapshot, whole, paths),
         "views of": lambda: reports.views_of(snapshot, whole, paths),
         "user agents": lambda: reports.user_agents(snapshot, whole, None, 50),
