@@ -24,7 +24,7 @@ class Aspect(Enum):
     PATH = "path"
     TIME = "time"
     EVIDENCE = "evidence"
-    """Columns that only `hits` has, for reports of few days."""
+    """Columns of the evidence for a classification. The user agent is in no cube: it is for reports of few days."""
     VISIT = "visit"
     """Values of a visit, which only reports of visits have."""
 
@@ -173,9 +173,9 @@ class Cube:
 
 CUBES = (
     Cube("totals", ("traffic", "sources"), base="page_views"),
-    Cube("readers", READER, base="page_views"),
+    Cube("readers", (*READER, "verifiedBy"), base="reader_quarters"),
     Cube("quarters", ("traffic", "sources", "quarter"), has_months=False, base="reader_quarters"),
-    Cube("reader_quarters", (*READER, "quarter"), has_months=False),
+    Cube("reader_quarters", (*READER, "verifiedBy", "quarter"), has_months=False),
     Cube("devices", (*READER, *_names(Aspect.DEVICE)), base="page_views"),
     Cube("origins", (*READER, *_names(Aspect.ORIGIN)), base="page_views"),
     Cube("page_views", (*READER, *_names(Aspect.DEVICE), *_names(Aspect.ORIGIN))),

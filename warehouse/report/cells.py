@@ -180,7 +180,7 @@ def _is_shared(
     files: Sequence[File], within: TimeRange, scope: Scope, columns: Collection[str], cube: Cube | None
 ) -> bool:
     """Return whether several reports read the same rows, which are probably few."""
-    if not isinstance(scope.project, str) or any(BY_NAME[name].aspect is Aspect.EVIDENCE for name in columns):
+    if not isinstance(scope.project, str) or "userAgent" in columns:
         return False
     path = _one_path(scope.filters)
     if cube is None and path is not None:

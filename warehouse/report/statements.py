@@ -39,7 +39,7 @@ SELECT {{by}}, grouping_id({{by}}) AS absent, {VIEWS} FROM {{cells}} GROUP BY GR
 HAVING human > 0 OR ai > 0 OR bot > 0
 """
 _SHARED = f"""
-SELECT {", ".join(name for name in HOT_COLUMNS if name not in {"user_agent", "verified_by"})}, date FROM {{rows}}
+SELECT {", ".join(name for name in HOT_COLUMNS if name != "user_agent")}, date FROM {{rows}}
 WHERE project_id = $project AND ts >= $start AND ts < $end {{of_path}} LIMIT {SHARED_ROWS_MAX + 1}
 """
 METADATA_BYTES_MAX = 64 * 1024 * 1024

@@ -18,6 +18,7 @@ READER = ["traffic", "agent", "operator", "purpose", "verification", "sources"]
         (["quarter", "traffic", "sources", "day"], "quarters"),
         (["quarter", "agent"], "reader_quarters"),
         (["browser", *READER], "devices"),
+        (["verifiedBy", "agent"], "readers"),
         (["referrerHost", "utmSource", *READER], "origins"),
         (["referrerHost", "status", *READER], "page_views"),
         (["path", *READER, "day"], "paths"),

@@ -14,9 +14,9 @@ READER = ("traffic", "agent", "operator", "purpose", "verification", "sources")
 DEVICE = ("browser", "os", "device", "format", "status", "rule")
 ORIGIN = ("referrerHost", "utmSource", "utmMedium")
 CUBES = {
-    "readers": READER,
+    "readers": (*READER, "verifiedBy"),
     "quarters": ("traffic", "sources", "quarter"),
-    "reader_quarters": (*READER, "quarter"),
+    "reader_quarters": (*READER, "verifiedBy", "quarter"),
     "devices": (*READER, *DEVICE),
     "origins": (*READER, *ORIGIN),
     "page_views": (*READER, *DEVICE, *ORIGIN),
@@ -69,6 +69,7 @@ def values_of(row: Row) -> Row:
         "referrerHost": row["referrer_host"],
         "utmSource": row["utm_source"],
         "utmMedium": row["utm_medium"],
+        "verifiedBy": row["verified_by"],
         "quarter": ts.hour * 4 + ts.minute // 15,
     }
 

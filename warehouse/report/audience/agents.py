@@ -14,7 +14,7 @@ STATES = (*COLUMNS, "verification")
 EVIDENCE = (*STATES, "verifiedBy")
 USER_AGENTS = ("userAgent", "rule", "agent")
 EVIDENCE_DAYS = 7
-"""Maximum number of UTC days of user agents and of evidence: `hits` is the only table that has them."""
+"""Maximum number of UTC days of user agents and of evidence: `hits` is the only table that has user agents."""
 
 
 @dataclass(frozen=True, slots=True)
