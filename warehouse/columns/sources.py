@@ -4,6 +4,8 @@ A cell has a set of six bits: one for each source, and another one for each sour
 policy are masks: a cell counts if its set meets the mask.
 """
 
+from functools import cache
+
 from warehouse.control import policy
 from warehouse.control.policy import COUNTED, Policy
 
@@ -28,6 +30,7 @@ def of_source(name: str) -> int:
     return 0b001_001 << SOURCES.index(name)
 
 
+@cache
 def mask(policy: Policy, traffic: str) -> int:
     """Return the mask of the sources that a policy counts for a kind of traffic."""
     counted = COUNTED[policy]
