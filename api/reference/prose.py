@@ -37,7 +37,7 @@ VALUES = {
     "uses_max": quota.USES_MAX,
 }
 """Limits that the files name."""
-SHARED = ("_measured.md", "_filters.md", "_tables.md", "_moment.md")
+SHARED = ("_metrics.md", "_measured.md", "_filters.md", "_tables.md", "_moment.md")
 """Files with the texts that reports share."""
 _FILES = Environment(loader=FileSystemLoader(FOLDER), undefined=StrictUndefined, autoescape=False)  # noqa: S701
 _INCLUDE = re.compile(r"^{% include .+\n", re.MULTILINE)

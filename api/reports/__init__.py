@@ -1,8 +1,9 @@
 """The reports: one record each, from which routes, tables, downloads and the reference are derived.
 
-- `parameters`: the parameters, each with its JSON schema, by which it is parsed, and the selection that they make.
 - `documents`: the JSON of each report.
 - `measured`: counts that no source measured; a 0 that was not measured is null.
+- `metrics`: visitors and visits beside the views of a report: columns of its table, and fields of its JSON.
+- `parameters`: the parameters, each with its JSON schema, by which it is parsed, and the selection that they make.
 - `formats`: tables as CSV, Parquet and NDJSON.
 - `threads`: the threads in which reports are computed.
 - `responses`: the responses of all reports, with the headers for caching and for the moment.

@@ -22,7 +22,38 @@ AiViews = Annotated[int, msgspec.Meta(description="Views by AI agents.")]
 TotalViews = Annotated[int, msgspec.Meta(description="`human` plus `ai`.")]
 
 
-class Counts(msgspec.Struct, frozen=True):
+class VisitorCounts(msgspec.Struct, frozen=True):
+    """Visitors: distinct ones of each UTC day, added up. A count is null if no visitor was known."""
+
+    human: Annotated[int | None, msgspec.Meta(description="People.")]
+    ai: Annotated[int | None, msgspec.Meta(description="Sources of AI agents.")]
+    total: Annotated[int | None, msgspec.Meta(description="People or AI; a visitor that was both counts once.")]
+
+
+class Metrics(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Visitors and visits beside the views: those that the parameter `metrics` names."""
+
+    visitors: VisitorCounts | msgspec.UnsetType = msgspec.UNSET
+    visits: Annotated[
+        int | msgspec.UnsetType | None, msgspec.Meta(description="Visits of people; null if no visitor was known.")
+    ] = msgspec.UNSET
+    bounce_rate: Annotated[
+        float | msgspec.UnsetType | None,
+        msgspec.Meta(description="Visits of one view, in percent of those that the script saw; null without any."),
+    ] = msgspec.UNSET
+    visit_duration: Annotated[
+        int | msgspec.UnsetType | None,
+        msgspec.Meta(
+            description="Mean time from the first to the last view of the visits that the script saw, in seconds; null"
+            " without any."
+        ),
+    ] = msgspec.UNSET
+    views_per_visit: Annotated[
+        float | msgspec.UnsetType | None, msgspec.Meta(description="Mean number of views of a visit; null without any.")
+    ] = msgspec.UNSET
+
+
+class Counts(Metrics, frozen=True):
     """Views by people, AI agents and other bots. A count is null if nothing was measured."""
 
     human: Human
@@ -98,7 +129,7 @@ class Visitors(msgspec.Struct, frozen=True, rename="camel"):
     measured: Measured
 
 
-class IntervalViews(msgspec.Struct, frozen=True):
+class IntervalViews(Metrics, frozen=True):
     """Views in one interval."""
 
     start: Annotated[str, msgspec.Meta(description="First day of the interval; for an hour its time with the offset.")]
@@ -118,7 +149,7 @@ class Series(msgspec.Struct, frozen=True):
     measured: Measured
 
 
-class ValueViews(msgspec.Struct, frozen=True):
+class ValueViews(Metrics, frozen=True):
     """Views with one value of the dimension."""
 
     value: Annotated[str | None, msgspec.Meta(description="The value; null if it is unknown or does not apply.")]

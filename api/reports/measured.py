@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -42,10 +42,13 @@ def hidden(known: measured.Measured, query: Query, starts: Sequence[datetime] | 
     return columns
 
 
-def totals(counts: results.Counts, unmeasured: Hidden) -> Counts:
-    """Return the totals of a range, with null in place of a 0 that was not measured."""
-    values = {name: getattr(counts, name) for name in Counts.__struct_fields__}
-    return Counts(**{name: value or (None if any(unmeasured.get(name, ())) else 0) for name, value in values.items()})
+def totals(counts: results.Counts, unmeasured: Hidden, **more: Any) -> Counts:
+    """Return the totals of a range, with null in place of a 0 that was not measured, and with `more` fields."""
+    values = {name: getattr(counts, name) for name in (*TRAFFIC, "total")}
+    shown: dict[str, Any] = {
+        name: value or (None if any(unmeasured.get(name, ())) else 0) for name, value in values.items()
+    }
+    return Counts(**shown, **more)
 
 
 def hide(rows: Rows, unmeasured: Hidden) -> Rows:
@@ -58,7 +61,7 @@ def hide(rows: Rows, unmeasured: Hidden) -> Rows:
     return rows
 
 
-def hide_intervals(rows: pa.Table, known: measured.Measured, query: Query, zone: ZoneInfo) -> pa.Table:
-    """Return the rows of a series with null in place of each 0 that was not measured."""
+def hidden_intervals(rows: pa.Table, known: measured.Measured, query: Query, zone: ZoneInfo) -> Hidden:
+    """Return what was not measured in each row of a series."""
     starts = [instant(start, zone) for start in rows["start"].to_pylist()]
-    return hide(rows, hidden(known, query, starts)) if starts else rows
+    return hidden(known, query, starts) if starts else {}

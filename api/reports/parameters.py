@@ -12,12 +12,14 @@ from starlette.requests import Request
 from api.http.cors import AS_OF
 from api.http.operation import IF_NONE_MATCH, LIMIT_DEFAULT, Json, Parameter, paging
 from api.http.parameters import Values, shown
+from api.reports.metrics import METRICS
 from ingest.classification import agents
 from ingest.errors import InvalidField
 from ingest.hits.url import PATH_CHARACTERS_MAX, UNSTORABLE, normalize_filter
 from warehouse.columns import dimensions
 from warehouse.columns.dimensions import BREAKDOWNS, dimension
 from warehouse.columns.filters import Filters
+from warehouse.columns.visits import OF_VISITS
 from warehouse.errors import InvalidMoment
 from warehouse.query.moment import Moment
 from warehouse.query.time_range import FIRST
@@ -60,7 +62,14 @@ COUNTED = (
     *MOMENT,
 )
 """Parameters of the reports of page views."""
-DIMENSION = Parameter("by", "The dimension.", {"enum": list(BREAKDOWNS)}, example="agent", is_required=True)
+DIMENSION = Parameter("by", "The dimension.", {"enum": [*BREAKDOWNS, *OF_VISITS]}, example="agent", is_required=True)
+METRICS_PARAMETER = Parameter(
+    "metrics",
+    f"What a row has, separated by commas: {', '.join(f'`{each}`' for each in METRICS)}. Views are always in it. The"
+    " default is `views`; for entry and exit pages it is every metric.",
+    {"pattern": f"^({'|'.join(METRICS)})(,({'|'.join(METRICS)}))*$"},
+    example="views,visitors,visits",
+)
 BUCKETS = (
     Parameter("interval", "Length of an interval.", {"enum": list(INTERVALS), "default": "day"}),
     Parameter("timezone", "IANA time zone of the intervals.", {"default": "UTC"}, example="Europe/Berlin"),
@@ -97,6 +106,7 @@ class Selection:
     offset: int = 0
     order: Order = "total"
     by: str = ""
+    metrics: tuple[str, ...] | None = None
     interval: str = "day"
     zone: ZoneInfo = UTC_ZONE
 
@@ -106,6 +116,12 @@ class Selection:
         A range without an end ends at the time of the moment, so that all pages have the same range.
         """
         return Query(self.project, self.start, self.end, self.filters, _EPOCH + moment.taken_us * _MICROSECOND)
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Return the metrics beside the views."""
+        chosen = (tuple(METRICS) if self.by in OF_VISITS else ()) if self.metrics is None else self.metrics
+        return tuple(each for each in chosen if METRICS[each])
 
     @property
     def errors(self) -> ErrorQuery:
@@ -161,7 +177,7 @@ def _value(values: Values, parameter: Parameter) -> Any:
         return str(value) if name in FILTERS and isinstance(value, int) else value
     if schema in (_TIME, _DAY):
         return _instant(values, name, is_day=schema is _DAY)
-    return {"path": _path, "asOf": _moment}.get(name, _text)(values, name, text)
+    return {"path": _path, "asOf": _moment, "metrics": _metrics}.get(name, _text)(values, name, text)
 
 
 def _instant(values: Values, name: str, *, is_day: bool) -> datetime | None:
@@ -179,6 +195,13 @@ def _path(values: Values, name: str, text: str) -> str | None:
         forms = "a path (/docs/start), a prefix (/docs/*) or a part (*install*)"
         values.add_fault(name, f"must be {forms} of at most {PATH_CHARACTERS_MAX} characters, not {shown(text)}")
         return None
+
+
+def _metrics(values: Values, name: str, text: str) -> tuple[str, ...]:
+    chosen = tuple(text.split(","))
+    if unknown := next((each for each in chosen if each not in METRICS), None):
+        values.add_fault(name, f"must be of {', '.join(METRICS)}, with a comma between two, not {shown(unknown)}")
+    return chosen
 
 
 def _text(values: Values, name: str, text: str) -> str | None:

@@ -1,11 +1,13 @@
 """The reports, one record each: parameters, JSON, columns, and the report of the warehouse that it calls."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from api.http.operation import paging
-from api.reports import documents, measured, parameters
+from api.reports import documents, measured, metrics, parameters
 from api.reports.documents import (
     Breakdown,
     Coverage,
@@ -26,6 +28,7 @@ from api.reports.documents import (
 from api.reports.report import Report, Run
 from warehouse.report.results import Counts, ReportPage
 
+Item = TypeVar("Item", bound=documents.Metrics)
 Batches = Callable[[], Iterable[pa.RecordBatch]]
 ALL_ROWS = 1 << 40
 _TEXT, _COUNT, _TIME = pa.string(), pa.int64(), pa.timestamp("us", tz="UTC")
@@ -56,13 +59,18 @@ VIEWS = Report(
 
 
 def _visitors(run: Run) -> documents.Visitors:
-    totals, rows = run.reports.visitors(run.snapshot, run.query)
+    rows, totals = _visited(run), metrics.whole(run.reports.visitor_counts(run.snapshot, run.query))
     start, names = run.selection.offset, VISITORS.columns.names
     end = start + run.selection.limit
     shown = [PathVisitors(**row) for row in rows.select(names).slice(start, end - start).to_pylist()]
-    known = run.reports.visitors_known(run.snapshot, run.query)
-    of_totals = VisitorTotals(totals["human"], totals["ai"], totals["total"])
-    return documents.Visitors(of_totals, shown, end < rows.num_rows, measured.of(known, run.query))
+    of_totals = VisitorTotals(**totals.select(names[1:]).to_pylist()[0])
+    return documents.Visitors(of_totals, shown, end < rows.num_rows, measured.of(run.visitors_known, run.query))
+
+
+def _visited(run: Run) -> pa.Table:
+    """Return the paths that people or AI visited: most visitors first, then in byte order."""
+    rows = run.reports.visitor_counts(run.snapshot, run.query, "path").filter(pc.field("total") > 0)
+    return rows.sort_by([("total", "descending"), ("path", "ascending")])
 
 
 VISITORS = Report(
@@ -72,28 +80,31 @@ VISITORS = Report(
     documents.Visitors,
     VIEWS.columns,
     _visitors,
-    lambda run: run.reports.visitors(run.snapshot, run.query)[1].to_batches,
+    lambda run: _visited(run).to_batches,
     "The visitors.",
 )
 
 
 def _series(run: Run) -> Series:
     totals, rows = _intervals(run)
-    counts = measured.totals(totals, measured.hidden(run.measured, run.query))
-    intervals = [IntervalViews(**row) for row in rows.select(SERIES.columns.names).to_pylist()]
-    return Series(intervals, counts, measured.of(run.measured, run.query))
+    counts = measured.totals(totals, measured.hidden(run.measured, run.query), **_totals(run))
+    return Series(_items(run, SERIES.columns, rows, IntervalViews), counts, measured.of(run.measured, run.query))
 
 
 def _intervals(run: Run) -> tuple[Counts, pa.Table]:
     zone = run.selection.zone
     totals, rows = run.reports.series(run.snapshot, run.query, run.selection.interval, zone)
-    return totals, measured.hide_intervals(rows, run.measured, run.query, zone)
+    shown = measured.hide(rows, measured.hidden_intervals(rows, run.measured, run.query, zone))
+    if run.selection.shown:
+        counts = run.reports.visitor_series(run.snapshot, run.query, run.selection.interval, zone)
+        shown = metrics.append(shown, counts, measured.hidden_intervals(rows, run.visitors_known, run.query, zone))
+    return totals, shown
 
 
 SERIES = Report(
     "series",
     "getSeries",
-    (*parameters.BUCKETS, *parameters.COUNTED),
+    (*parameters.BUCKETS, parameters.METRICS_PARAMETER, *parameters.COUNTED),
     Series,
     pa.schema({"start": _TEXT, **_COUNTS}),
     _series,
@@ -105,21 +116,52 @@ def _breakdown(run: Run) -> Breakdown:
     selection = run.selection
     hidden = measured.hidden(run.measured, run.query)
     page = run.reports.breakdown(run.snapshot, run.query, selection.by, selection.offset, selection.limit)
-    rows = measured.hide(page.rows, hidden).select(BREAKDOWN.columns.names).to_pylist()
-    totals = measured.totals(page.totals, hidden)
-    return Breakdown(totals, [ValueViews(**row) for row in rows], page.has_more, measured.of(run.measured, run.query))
+    rows = _items(run, BREAKDOWN.columns, _beside(run)(measured.hide(page.rows, hidden)), ValueViews)
+    totals = measured.totals(page.totals, hidden, **_totals(run))
+    return Breakdown(totals, rows, page.has_more, measured.of(run.measured, run.query))
 
 
 def _values(run: Run) -> Batches:
-    hidden = measured.hidden(run.measured, run.query)
-    values = run.reports.all_breakdown
-    return lambda: (measured.hide(each, hidden) for each in values(run.snapshot, run.query, run.selection.by)[1])
+    hidden, beside = measured.hidden(run.measured, run.query), _beside(run)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in run.reports.all_breakdown(run.snapshot, run.query, run.selection.by)[1]:
+            rows = pa.Table.from_batches([measured.hide(batch, hidden)])
+            yield from beside(rows).combine_chunks().to_batches()
+
+    return batches
+
+
+def _beside(run: Run) -> Callable[[pa.Table], pa.Table]:
+    """Return a function that returns rows of a breakdown with the metrics."""
+    if not run.selection.shown:
+        return lambda rows: rows
+    by, hidden = run.selection.by, measured.hidden(run.visitors_known, run.query)
+    counts = run.reports.visitor_counts(run.snapshot, run.query, by)
+    return lambda rows: metrics.beside(rows, by, counts, hidden)
+
+
+def _totals(run: Run) -> dict[str, Any]:
+    """Return the fields of the metrics of the whole range."""
+    if not run.selection.shown:
+        return {}
+    counts, hidden = run.reports.visitor_counts(run.snapshot, run.query), measured.hidden(run.visitors_known, run.query)
+    return metrics.fields(metrics.columns(metrics.whole(counts), hidden).to_pylist()[0], run.selection.shown)
+
+
+def _items(run: Run, columns: pa.Schema, rows: pa.Table, item: type[Item]) -> list[Item]:
+    """Return rows of views, with the metrics, as JSON."""
+    chosen = run.selection.shown
+    return [
+        item(**{name: row[name] for name in columns.names}, **(metrics.fields(row, chosen) if chosen else {}))
+        for row in rows.to_pylist()
+    ]
 
 
 BREAKDOWN = Report(
     "breakdown",
     "getBreakdown",
-    (parameters.DIMENSION, *paging("Values"), *parameters.COUNTED),
+    (parameters.DIMENSION, parameters.METRICS_PARAMETER, *paging("Values"), *parameters.COUNTED),
     Breakdown,
     pa.schema({"value": _TEXT, **_COUNTS}),
     _breakdown,

@@ -14,7 +14,7 @@ from api.http import auth
 from api.http.cors import AS_OF
 from api.http.negotiation import accepted
 from api.http.operation import CSV, JSON, NDJSON, PARQUET, Operation, Parameter, Success
-from api.reports import parameters, responses, threads
+from api.reports import metrics, parameters, responses, threads
 from api.reports.formats import file_stem_of
 from api.reports.parameters import Selection
 from api.state import state_of
@@ -45,6 +45,10 @@ class Run:
     def measured(self) -> Measured:
         return self.reports.measured(self.snapshot, self.query)
 
+    @cached_property
+    def visitors_known(self) -> Measured:
+        return self.reports.visitors_known(self.snapshot, self.query)
+
 
 class Table(NamedTuple):
     """Columns of a table, and a function that returns its rows in batches with at least these columns."""
@@ -73,7 +77,7 @@ class Report:
 
     def table(self, run: Run, media_type: str) -> Table:
         """Return all rows as a table."""
-        columns, batches, by = self.columns, self.rows(run), run.selection.by
+        columns, batches, by = metrics.schema(self.columns, run.selection.shown), self.rows(run), run.selection.by
         if by and self.grouped:
             return Table(self.grouped, batches)
         if not by or media_type == NDJSON:

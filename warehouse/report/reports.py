@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warehouse.columns.filters import Filters
+from warehouse.columns.visits import OF_VISITS
 from warehouse.control.policy import Periods
 from warehouse.errors import BatchDamaged, DataIncomplete
 from warehouse.lake.roots import Root
@@ -108,8 +108,8 @@ class Reports:
     ) -> ReportPage:
         """Return some values of a dimension, those of bots included: most views first, then by value in byte order.
 
-        `by` is one of `dimensions.BREAKDOWNS`. The unknown value, null, is after those with the same total. `listing`
-        is used by `path` only.
+        `by` is one of `dimensions.BREAKDOWNS`, or of OF_VISITS: see `visitors.pages_of_visits`. The unknown value,
+        null, is after those with the same total. `listing` is used by `path` only.
         """
         scope = self._scope(snapshot, query)
         if by == PATH:
@@ -208,8 +208,7 @@ class Reports:
 
     def sparklines(self, snapshot: Snapshot, projects: Collection[str], now: datetime) -> dict[str, Sparkline]:
         """Return the views by people and by AI of each project on the last 30 UTC days, today included."""
-        drawn = activity.sparklines(self._statements, snapshot, projects, now)
-        return {project: self._under_policy(snapshot, project, line) for project, line in drawn.items()}
+        return activity.sparklines(self._statements, snapshot, projects, now, self._policy_of)
 
     def last_hits(self, snapshot: Snapshot, projects: Collection[str]) -> dict[str, datetime | None]:
         """Return the time of the last hit of each project; None without a hit."""
@@ -229,9 +228,15 @@ class Reports:
         snapshot = self._reader.take(moment, DAILY_ERRORS_TABLE)
         return errors.groups(self._statements.fast, snapshot, query, by, offset, limit)
 
-    def visitors(self, snapshot: Snapshot, query: Query) -> tuple[dict[str, int], pa.Table]:
-        """Return the totals of `visitors.COUNTS`, and the paths, most visitors first. It may raise TooManyViews."""
-        return visitors.by_path(self._statements, snapshot, self._scope(snapshot, query))
+    def visitor_counts(self, snapshot: Snapshot, query: Query, *by: str) -> pa.Table:
+        """Return the visitors and visits by some dimensions: see `visitors.counts`. It may raise TooManyViews."""
+        return visitors.counts(self._statements, snapshot, self._scope(snapshot, query), *by)
+
+    def visitor_series(self, snapshot: Snapshot, query: Query, interval: str, zone: ZoneInfo) -> pa.Table:
+        """Return the visitors and visits in the intervals of `series`. It may raise TooManyViews."""
+        parts = self._buckets(snapshot, query, interval, zone)
+        counts = self.visitor_counts(snapshot, query, *series.unit(parts))
+        return series.series(parts, counts, visitors.COLUMNS)
 
     def visitors_known(self, snapshot: Snapshot, query: Query) -> Measured:
         """Return when the visitors of each kind of readers were known, for the sources that a query selects."""
@@ -266,6 +271,8 @@ class Reports:
 
     def _ranked(self, snapshot: Snapshot, scope: Scope, by: str) -> pa.Table:
         """Return the rows of a breakdown: value, human, ai, bot and total."""
+        if by in OF_VISITS:
+            return visitors.pages_of_visits(self._statements, snapshot, scope, by)
         counts = self._statements.counts(snapshot, scope, by).rename_columns({by: "value"})
         rows = counts.append_column("total", pc.add(counts["human"], counts["ai"]))
         return rows.sort_by([("total", "descending"), ("value", "ascending")])
@@ -278,13 +285,6 @@ class Reports:
 
     def _scope(self, snapshot: Snapshot, query: Query) -> Scope:
         return scope_of(self._statements, snapshot, query, self._policy_of(query.project))
-
-    def _under_policy(self, snapshot: Snapshot, project: str, line: Sparkline) -> Sparkline:
-        """Return the sparkline of a project, counted again if a source policy leaves out some hits."""
-        if not (policy := self._policy_of(project)):
-            return line
-        scope = Scope(project, activity.time_range(line.days), Filters(policy))
-        return activity.of_days(line.days, self._statements.counts(snapshot, scope, "day"))
 
     def _last_days(self, snapshot: Snapshot, query: Query, days: int) -> Scope:
         return last_days(self._scope(snapshot, query), query.now, days)

@@ -1,6 +1,6 @@
 """Series: page views by time buckets, with a row of zeros for each bucket without a view."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -21,17 +21,18 @@ def unit(buckets: Sequence[Bucket]) -> tuple[str, ...]:
     return next(names for unit_s, names in UNITS.items() if all(bucket.start_s % unit_s == 0 for bucket in buckets))
 
 
-def series(buckets: Sequence[Bucket], counts: pa.Table) -> pa.Table:
-    """Return one row for each bucket: start, human, ai, bot and total.
+def series(buckets: Sequence[Bucket], counts: pa.Table, measures: Iterable[str] = _COUNTS) -> pa.Table:
+    """Return one row for each bucket: start, the sums of measures, and `total` of people and AI if it is none of them.
 
     `counts` are counts by the `unit` of the buckets. Every time is within a bucket.
     """
     # Without the start of the first bucket: a local day of the year 1 may begin before the first instant.
     starts_s = np.array([bucket.start_s for bucket in buckets[1:]])
     index = np.searchsorted(starts_s, _seconds(counts), side="right")
-    columns = {name: _add_up(index, counts[name].to_numpy(), len(buckets)) for name in _COUNTS}
+    columns = {name: _add_up(index, counts[name].to_numpy(), len(buckets)) for name in measures}
     starts = pa.array([bucket.label for bucket in buckets], pa.string())
-    return pa.table({"start": starts, **columns, "total": columns["human"] + columns["ai"]})
+    columns.setdefault("total", columns["human"] + columns["ai"])
+    return pa.table({"start": starts, **columns})
 
 
 def _seconds(counts: pa.Table) -> npt.NDArray[np.int64]:

@@ -15,6 +15,7 @@ from api.reports.parameters import TEXT_CHARACTERS_MAX, Selection, select
 from api.reports.records import REPORTS
 from warehouse.columns.dimensions import BREAKDOWNS, FILTERS
 from warehouse.columns.filters import Filters
+from warehouse.columns.visits import OF_VISITS
 from warehouse.query.moment import Moment
 from warehouse.query.time_range import FIRST
 
@@ -120,14 +121,14 @@ def test_value_outside_a_closed_set_is_named_with_the_allowed_values(operation: 
 def test_interval_and_dimension_are_closed_sets() -> None:
     assert faults("series", interval="year") == {"interval": "must be one of hour, day, week, month, not 'year'"}
     detail = faults("breakdown", by="country")["by"]
-    assert detail == f"must be one of {', '.join(BREAKDOWNS)}, not 'country'"
+    assert detail == f"must be one of {', '.join((*BREAKDOWNS, *OF_VISITS))}, not 'country'"
 
 
 def test_breakdown_requires_its_dimension() -> None:
     with pytest.raises(Problem) as raised:
         selected("breakdown", "")
     assert [(fault.parameter, fault.detail) for fault in raised.value.faults] == [
-        ("by", f"is required: one of {', '.join(BREAKDOWNS)}")
+        ("by", f"is required: one of {', '.join((*BREAKDOWNS, *OF_VISITS))}")
     ]
     query = selected("breakdown", "by=referrerHost&offset=7")
     assert (query.by, query.limit, query.offset) == ("referrerHost", LIMIT_DEFAULT, 7)

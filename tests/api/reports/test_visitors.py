@@ -3,9 +3,12 @@
 from datetime import UTC, datetime, timedelta
 
 import httpx
+import pyarrow as pa
 import pytest
 
-from tests.api.reports.client import CSV, FIREFOX, GOOGLEBOT, GPTBOT, NDJSON, PARQUET, table
+from api.reports.metrics import columns
+from tests.api.reports.client import COUNTS, CSV, FIREFOX, GOOGLEBOT, GPTBOT, NDJSON, PARQUET, problem, table
+from warehouse.report.audience.visitors import COLUMNS
 
 TODAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 ONE, TWO = "203.0.113.1", "203.0.113.2"
@@ -65,6 +68,87 @@ def test_visitor_counts_once_a_day_and_once_for_people_and_ai(visited: httpx.Cli
 def test_table_has_every_path(visited: httpx.Client, kind: str) -> None:
     response = visited.get("visitors?limit=1", headers={"Accept": kind})
     assert table(response) == [row("/b", 1, 2, 3), row("/a", 2, 1, 2)]
+
+
+PEOPLE = {"human": 2, "ai": 3, "total": 4}
+EVERY = "metrics=views,visitors,visits,bounceRate,visitDuration,viewsPerVisit"
+
+
+def metrics(
+    human: int, ai: int, total: int, visits: int, views: float | None, bounce: float | None = None
+) -> dict[str, object]:
+    return {
+        "visitors": {"human": human, "ai": ai, "total": total},
+        "visits": visits,
+        "bounceRate": bounce,
+        "visitDuration": None if bounce is None else 0,
+        "viewsPerVisit": views,
+    }
+
+
+def of_metrics(row: dict[str, object], *names: str) -> dict[str, object]:
+    return {name: value for name, value in row.items() if name not in {*COUNTS, "bot", *names}}
+
+
+def test_metrics_are_beside_the_views(visited: httpx.Client) -> None:
+    plain = visited.get("breakdown?by=path").json()
+    report = visited.get(f"breakdown?by=path&{EVERY}").json()
+    assert of_metrics(report["totals"]) == metrics(2, 3, 4, 2, 2)
+    assert [of_metrics(row) for row in report["rows"]] == [
+        {"value": "/a", **metrics(2, 1, 2, 2, 2)},
+        {"value": "/b", **metrics(1, 2, 3, 0, None)},
+        {"value": "/bots", **metrics(0, 0, 0, 0, None)},
+    ]
+    for each, row in zip((report["totals"], *report["rows"]), (plain["totals"], *plain["rows"]), strict=True):
+        assert {name: each[name] for name in row} == row
+    one = visited.get("breakdown?by=path&metrics=visitors&limit=1").json()
+    assert one["rows"] == [{**plain["rows"][0], "visitors": {"human": 2, "ai": 1, "total": 2}}]
+    assert visited.get("breakdown?by=path&metrics=views").json() == plain
+
+
+def test_entry_and_exit_pages_have_every_metric(visited: httpx.Client) -> None:
+    for by, expected in {
+        "entryPage": [{"value": "/a", **metrics(2, 0, 2, 2, 2)}],
+        "exitPage": [{"value": "/a", **metrics(1, 0, 1, 1, 1)}, {"value": "/b", **metrics(1, 0, 1, 1, 3)}],
+    }.items():
+        report = visited.get(f"breakdown?by={by}").json()
+        assert [of_metrics(row) for row in report["rows"]] == expected
+        assert report["totals"]["visits"] == sum(row["visits"] for row in report["rows"])
+        assert table(visited.get(f"breakdown?by={by}&metrics=views", headers={"Accept": NDJSON}))[0]["value"] == "/a"
+
+
+@pytest.mark.parametrize("kind", [CSV, PARQUET, NDJSON])
+def test_table_has_the_columns_of_metrics(visited: httpx.Client, kind: str) -> None:
+    asked = "metrics=viewsPerVisit,visitors,bounceRate"
+    (row, *_) = table(visited.get(f"breakdown?by=agent&{asked}", headers={"Accept": kind}))
+    names = [*COUNTS, "visitorsHuman", "visitorsAi", "visitorsTotal", "bounceRate", "viewsPerVisit"]
+    assert [*row][1:] == names
+
+
+def test_series_has_the_metrics_of_each_interval(visited: httpx.Client) -> None:
+    report = visited.get(f"series?{EVERY}&dateTo={(TODAY + timedelta(days=1)).date()}").json()
+    assert [of_metrics(row, "start") for row in report["series"]] == [metrics(1, 0, 1, 1, 1), metrics(1, 3, 3, 1, 3)]
+    assert of_metrics(report["totals"]) == metrics(2, 3, 4, 2, 2)
+    hours = visited.get("series?interval=hour&metrics=visitors,visits&timezone=Asia/Kathmandu").json()
+    for kind, number in PEOPLE.items():
+        assert sum(row["visitors"][kind] for row in hours["series"] if row["visitors"][kind]) == number
+
+
+def test_bounce_rate_and_duration_are_means_of_the_visits_that_the_script_saw() -> None:
+    counts = pa.table({**{name: [5, 0, 0] for name in COLUMNS}, "bounces": [1, 0, 0], "visit_seconds": [100, 0, 0],
+        "visits": [7, 2, 0], "visit_views": [11, 2, 0], "timed": [3, 0, 0]})  # fmt: skip
+    shown = columns(counts, {"human": [False, True, True], "ai": [True] * 3, "bot": [True] * 3})
+    assert shown.drop_columns(["visitorsAi", "visitorsTotal"]).to_pylist() == [
+        {"visitorsHuman": 5, "visits": 7, "bounceRate": 33.3, "visitDuration": 33, "viewsPerVisit": 1.57},
+        {"visitorsHuman": None, "visits": 2, "bounceRate": None, "visitDuration": None, "viewsPerVisit": 1},
+        {"visitorsHuman": None, "visits": None, "bounceRate": None, "visitDuration": None, "viewsPerVisit": None},
+    ]
+    assert shown["visitorsAi"].to_pylist() == [5, None, None]
+
+
+def test_unknown_metric_is_refused_with_those_that_are_possible(site: httpx.Client) -> None:
+    body = problem(site.get("series?metrics=views,people"), 400)
+    assert "metrics must be of views, visitors, visits, bounceRate, visitDuration, viewsPerVisit" in body["detail"]
 
 
 def test_visitors_without_an_address_are_not_measured(site: httpx.Client) -> None:

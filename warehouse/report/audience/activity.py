@@ -3,13 +3,14 @@
 All projects are read by the same few statements: a list of 1,000 projects does not take 1,000.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
 import pyarrow as pa
 
 from warehouse.columns.filters import Filters
+from warehouse.control.policy import Periods
 from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot
 from warehouse.query.time_range import TimeRange
@@ -36,9 +37,16 @@ class Sparkline:
 
 
 def sparklines(
-    statements: Statements, snapshot: Snapshot, projects: Collection[str], now: datetime
+    statements: Statements,
+    snapshot: Snapshot,
+    projects: Collection[str],
+    now: datetime,
+    policy_of: Callable[[str], Periods],
 ) -> dict[str, Sparkline]:
-    """Return the views of each project on the last DAYS days, of which the last is the UTC day of `now`."""
+    """Return the views of each project on the last DAYS days, of which the last is the UTC day of `now`.
+
+    A project whose source policy leaves out some hits is counted alone.
+    """
     last = now.astimezone(UTC).date()
     days = tuple(last - number * _DAY for number in reversed(range(DAYS)))
     listed = tuple(sorted(projects))
@@ -53,7 +61,16 @@ def sparklines(
     rows = statements.cached(("sparklines", scope, snapshot.rows_key), read)
     for project, day, human, ai, _ in zip(*(column.to_pylist() for column in rows.columns), strict=True):
         views[project, day] = human, ai
-    return {project: _sparkline(days, [views[project, day] for day in days]) for project in listed}
+    for project in listed:
+        if policy := policy_of(project):
+            counts = statements.counts(snapshot, Scope(project, scope.time_range, Filters(policy)), "day")
+            views |= dict.fromkeys(((project, day) for day in days), (0, 0))
+            for day, human, ai in zip(*(counts[name].to_pylist() for name in ("day", "human", "ai")), strict=True):
+                views[project, day] = human, ai
+    return {
+        project: Sparkline(days, *(tuple(views[project, day][number] for day in days) for number in (0, 1)))
+        for project in listed
+    }
 
 
 def last_hits(statements: Statements, snapshot: Snapshot, projects: Collection[str]) -> dict[str, datetime | None]:
@@ -85,18 +102,6 @@ def _in_files(statements: Statements, snapshot: Snapshot, scope: Scope) -> pa.Ta
 def time_range(days: Sequence[date]) -> TimeRange:
     """Return the time range of days in order and without gaps."""
     return TimeRange(_midnight(days[0]), _midnight(days[-1] + _DAY))
-
-
-def of_days(days: tuple[date, ...], counts: pa.Table) -> Sparkline:
-    """Return the sparkline of counts by day."""
-    views = dict.fromkeys(days, (0, 0))
-    for day, human, ai in zip(*(counts[name].to_pylist() for name in ("day", "human", "ai")), strict=True):
-        views[day] = human, ai
-    return _sparkline(days, [*views.values()])
-
-
-def _sparkline(days: tuple[date, ...], views: Sequence[tuple[int, int]]) -> Sparkline:
-    return Sparkline(days, tuple(human for human, _ in views), tuple(ai for _, ai in views))
 
 
 def _midnight(day: date) -> datetime:

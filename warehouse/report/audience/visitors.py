@@ -33,6 +33,8 @@ COUNTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     **{each.name: (each.name, ("human",)) for each in VISITOR_MEASURES[1:]},
 }
 """Columns of `counts`, each with its measure and the readers that it counts. `total` is a union of people and AI."""
+COLUMNS = (*COUNTS, "timed")
+"""Columns of `counts` that are numbers."""
 _IN_BEACONS = ("bounces", "visit_seconds")
 """Measures of visits that only the script of a page can know: it also sends views that a browser's cache answers."""
 _BY_SOURCE = ", ".join(f"('{name}', {of_source(name) * 0b1_000_001_000_001})" for name in SOURCES)
@@ -40,7 +42,7 @@ _DAY = timedelta(days=1)
 
 
 def counts(statements: Statements, snapshot: Snapshot, scope: Scope, *by: str) -> pa.Table:
-    """Return the visitors and visits by some dimensions: these columns, COUNTS, and `timed`, without rows of zeros.
+    """Return the visitors and visits by some dimensions: these columns and COLUMNS, without rows of zeros.
 
     `timed` is the number of visits that `bounces` and `visit_seconds` count.
 
@@ -70,12 +72,15 @@ def counts(statements: Statements, snapshot: Snapshot, scope: Scope, *by: str) -
     return statements.cached(("visitors", scope, by, snapshot.rows_key), read)
 
 
-def by_path(statements: Statements, snapshot: Snapshot, scope: Scope) -> tuple[dict[str, int], pa.Table]:
-    """Return the totals of COUNTS, and the paths that people or AI visited: most visitors first, then in byte order."""
-    totals: list[dict[str, int]] = counts(statements, snapshot, scope).to_pylist()
-    rows = counts(statements, snapshot, scope, "path").filter(pc.field("total") > 0)
-    in_order = rows.sort_by([("total", "descending"), ("path", "ascending")])
-    return totals[0] if totals else dict.fromkeys(COUNTS, 0), in_order
+def pages_of_visits(statements: Statements, snapshot: Snapshot, scope: Scope, by: str) -> pa.Table:
+    """Return the entry or exit pages of visits, with the views of these visits: value, human, ai, bot and total.
+
+    The order is most visits first, then the byte order of the pages.
+    """
+    rows = counts(statements, snapshot, scope, by).sort_by([("visits", "descending"), (by, "ascending")])
+    none = pa.repeat(0, len(rows)).cast(pa.int64())
+    views = rows["visit_views"]
+    return pa.table({"value": rows[by], "human": views, "ai": none, "bot": none, "total": views})
 
 
 def first_days(statements: Statements, snapshot: Snapshot, project: str) -> dict[str, date]:
