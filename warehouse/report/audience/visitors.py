@@ -27,6 +27,8 @@ from warehouse.tables import HITS_TABLE
 
 VIEWS_MAX = 1_000_000
 """Maximum number of rows of `hits` of a report by dimensions that no rollup counts together, within 256 MB."""
+PART_ROWS = 400_000
+"""Number of rows of `hits` whose visitors one statement counts, or fewer: 836,000 need more than 256 MB."""
 COUNTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     **{kind: ("visitors", (kind,)) for kind in TRAFFIC},
     "total": ("visitors", ("human", "ai")),
@@ -51,7 +53,14 @@ def counts(statements: Statements, snapshot: Snapshot, scope: Scope, *by: str) -
     """
 
     def read() -> pa.Table:
-        chosen = select(snapshot, statements.rollups(snapshot), scope, [name for name in by if name != "source"])
+        columns = [name for name in by if name != "source"]
+        parts = [count(part) for part in select(snapshot, statements.rollups(snapshot), scope, columns)]
+        if len(parts) == 1:
+            return parts[0]
+        sums = pa.concat_tables(parts).group_by([*by]).aggregate([(name, "sum") for name in COLUMNS])
+        return sums.select([*by, *(f"{name}_sum" for name in COLUMNS)]).rename_columns([*by, *COLUMNS])
+
+    def count(chosen: Cells) -> pa.Table:
         seen, relation = "sources", chosen.sql
         if "source" in by:
             seen, relation = (
@@ -107,8 +116,8 @@ def known(statements: Statements, snapshot: Snapshot, project: str, measured: Me
     return replace(measured, spans=of_kinds(of_sources, policy), of_sources=of_sources)
 
 
-def select(snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, by: Collection[str]) -> Cells:
-    """Return the cells of the visitors and visits of a scope with some columns.
+def select(snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, by: Collection[str]) -> Iterator[Cells]:
+    """Yield the cells of the visitors and visits of a scope with some columns, in parts of different visitors.
 
     A day of a rollup counts if the range has all of it, and if it has no other file and no waiting row: the visitors
     of the parts of a day cannot be added.
@@ -127,12 +136,16 @@ def select(snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, by: Collect
     rows = sum(file.rows for file in files)
     if dimension is None and rows > VIEWS_MAX:
         raise TooManyViews(rows, VIEWS_MAX)
-    if relation := _rows(snapshot, scope, files, is_required=not selects):
-        bound |= {"start": scope.time_range.start, "end": scope.time_range.end}
-        within = "project_id = $project AND ts >= $start AND ts < $end"
-        selects.append(f"({visits.cells(relation, within, [*names], filtered, condition)})")
     matches = " AND ".join(scope.filters.conditions(keys, bound)) or "true"
-    return Cells(f"(FROM ({' UNION ALL '.join(selects)}) WHERE {matches})", bound, rows)
+    relation = _rows(snapshot, scope, files, is_required=not selects)
+    bound |= {"start": scope.time_range.start, "end": scope.time_range.end}
+    parts = 1 + rows // PART_ROWS
+    for part in range(parts):
+        if relation:
+            within = f"project_id = $project AND ts >= $start AND ts < $end AND visitor % {parts} IN ({part}, {-part})"
+            selects.append(f"({visits.cells(relation, within, [*names], filtered, condition)})")
+        yield Cells(f"(FROM ({' UNION ALL '.join(selects)}) WHERE {matches})", dict(bound), rows)
+        selects = []
 
 
 def _rows(snapshot: Snapshot, scope: Scope, files: list[File], *, is_required: bool) -> str | None:

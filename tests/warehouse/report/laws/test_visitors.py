@@ -122,6 +122,29 @@ def test_visit_and_visitor_end_at_midnight(small_lake: SmallLake) -> None:
     assert (row["human"], row["visits"], row["bounces"]) == (2, 2, 0)  # a log does not know of bounces
 
 
+@pytest.mark.parametrize("by", BY)
+def test_parts_of_the_visitors_add_up(
+    small_lake: SmallLake, monkeypatch: pytest.MonkeyPatch, by: tuple[str, ...]
+) -> None:
+    chance = seeded(2)
+
+    def some(first: datetime) -> list[Row]:
+        return [
+            view(ts=first + chance.randrange(3000) * timedelta(minutes=1, microseconds=1), source=source,
+                 path=chance.choice(["/", "/a"]), **{**chance.choice([*READERS, *MIXED]), "visitor": number})
+            for source in ("beacon", "log") for number in [*range(-9, 9), -(2**63), 2**63 - 1] for _ in range(3)
+        ]  # fmt: skip
+
+    small_lake.add(some(NOON - 9 * DAY), "one")
+    small_lake.write_rollups()
+    small_lake.add(some(NOON), "two")
+    small_lake.waiting = reference.hot(some(NOON))
+    whole = counted(small_lake, EVERYTHING, by)
+    monkeypatch.setattr(visitors, "PART_ROWS", 20)
+    assert whole
+    assert counted(small_lake, EVERYTHING, by) == whole
+
+
 IS_COUNTED = {
     "all": "true",
     "beacon_only": "source = 'beacon'",
