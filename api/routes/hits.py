@@ -28,7 +28,7 @@ from ingest.hits.body import Rejection
 from ingest.hits.hit import BeaconHit, ServerHit
 from ingest.hits.row import rows
 from ingest.hotlog.deduplication import Post, Receipt
-from ingest.visitors.visitor import SaltOf, SaltUnread
+from ingest.visitors.visitor import DAY_US, SaltOf, SaltUnread
 
 ON_LOOP_BYTES_MAX, ON_LOOP_HITS_MAX = 64 * 1024, 50
 """Maximum size and number of hits of a body that is parsed on the event loop. A larger body is parsed in a thread. The
@@ -95,6 +95,8 @@ def _parse(
     """Parse a server's post, and classify and verify its hits. `own` are the hosts of the project's site."""
     now_us = time.time_ns() // 1_000
     parsed = post.parse_post(content, is_ndjson, now_us)
+    if salt_of == state.intake.salts.of:
+        state.intake.salts.load(bearer.project, {each.ts_us // DAY_US for each in parsed.hits})
     stored = rows(bearer.project, parsed.hits, now_us, state.intake.verifier, salt_of, own)
     cut = metrics.count_cut(parsed.hits)
     unkeyed = b"" if key is None else hashlib.blake2b(content, digest_size=16).digest()

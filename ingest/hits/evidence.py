@@ -1,4 +1,4 @@
-"""Evidence of a hit: data of the request by which an agent is verified, used in memory and never stored.
+"""Evidence of a hit: data of the request by which an agent is verified. Only the country and language are stored.
 
 The fields `address`, `accept` and `headers` of a server's row are checked here, once.
 """

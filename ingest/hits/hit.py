@@ -130,14 +130,15 @@ class ServerHit(BeaconHit, frozen=True, forbid_unknown_fields=True, rename="came
             description="Headers of the visitor's request, by name in any case: `signature`, `signature-input` and"
             " `signature-agent` for signed agents, and `accept-language` and `sec-fetch-mode` for hints. At most"
             f" {HEADERS_MAX} headers with {HEADERS_CHARACTERS_MAX:,} characters in all. A header with an empty"
-            " value counts as absent. They are never stored.",
+            " value counts as absent. Of them, the country and the first language of people are stored.",
             extra_json_schema={"maxProperties": HEADERS_MAX},
         ),
     ] = None
 
 
 class Hit(NamedTuple):
-    """A page view whose fields are valid. `ts_us` is microseconds since 1970, UTC. `evidence` is never stored.
+    """A page view whose fields are valid. `ts_us` is microseconds since 1970, UTC. Of `evidence`, the country and the
+    language are stored.
 
     `cut` has the names of the fields that were longer than the texts that are stored.
     """

@@ -125,7 +125,7 @@ def _row(post: _Post, hit: Hit, columns: Columns, visitor: int | None) -> Row:
 
 
 def _channel(referrer_host: str | None, parameters: Parameters, own: Collection[str]) -> str | None:
-    if parameters:
+    if any(map(parameters.get, TAGS)):
         return channel(referrer_host, *map(parameters.get, TAGS))
     [of_referrer] = of_referrers([referrer_host], own)
     return of_referrer

@@ -145,4 +145,5 @@ def host(url: str) -> str | None:
         name = urlsplit(url).hostname
     except ValueError:
         return None
-    return name if name is None or len(name) <= HOST_CHARACTERS_MAX else None
+    name = (name or "").removesuffix(".")
+    return name if 0 < len(name) <= HOST_CHARACTERS_MAX else None

@@ -23,13 +23,17 @@ def codes() -> frozenset[str]:
     return frozenset(code for code, _ in _table("iso3166.tab"))
 
 
+_MERGED = {"Africa/Asmera": "ER", "Africa/Timbuktu": "ML"}
+"""Countries of older names that tzdata links to a zone of another country."""
+
+
 @lru_cache(1)
 def _zones() -> Mapping[str, str]:
     """Return the country of each time zone, also of older names that browsers send, such as Asia/Calcutta."""
     countries = {zone: code for code, _, zone, *_ in _table("zone.tab")}
     links = (line[0].split() for line in _table("tzdata.zi") if line[0].startswith("L "))
-    older = {name: countries[zone] for _, zone, name in links if zone in countries}
-    return MappingProxyType(older | countries)
+    older = {name: countries[zone] for _, zone, name in links if zone in countries and "/" in name}
+    return MappingProxyType(older | _MERGED | countries)
 
 
 def of_time_zone(zone: str | None) -> str | None:

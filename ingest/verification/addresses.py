@@ -50,6 +50,10 @@ class RangeTable:
         return index >= 0 and number <= self._ends[index]
 
 
+CHARACTERS_MAX, CACHED = 45, 4_096
+"""Length of the longest address, and the number of addresses that a process has in memory after it parsed them."""
+
+
 def interval(prefix: str) -> tuple[int, int]:
     """Return the numbers of the first and the last address of a prefix.
 
@@ -73,15 +77,17 @@ def special_intervals() -> list[tuple[int, int]]:
     return [*outside, *map(interval, SPECIAL)]
 
 
-@lru_cache(65_536)
 def packed(address: str | None) -> bytes:
     """Return an address as 16 bytes, an IPv4 address as its IPv4-mapped IPv6 address; NO_ADDRESS for any other text.
 
     A text with a zone id is no address: only addresses of a local network have one.
     """
+    return _packed(address) if address and len(address) <= CHARACTERS_MAX else NO_ADDRESS
+
+
+@lru_cache(CACHED)
+def _packed(address: str) -> bytes:
     try:
-        if not address:
-            return NO_ADDRESS
         if ":" in address:
             return socket.inet_pton(socket.AF_INET6, address)
         return PACKED_MAPPED + socket.inet_pton(socket.AF_INET, address)

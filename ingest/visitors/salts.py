@@ -5,6 +5,7 @@ its own, so that backups of the control database have no salt. A salt is destroy
 last use, such as by an import of an old log.
 """
 
+import logging
 import secrets
 import sqlite3
 import time
@@ -23,19 +24,23 @@ from warehouse.control import database
 from warehouse.database.pool import Pool, PoolError
 from warehouse.database.postgresql import PostgresqlConnection
 from warehouse.database.statements import Connection, Statements
-from warehouse.database.transaction import BUSY_TIMEOUT_S, transaction
+from warehouse.database.transaction import transaction
 from warehouse.database.url import libpq_url
 from warehouse.folder import SALTS
 from warehouse.report.source_warnings import SourceWarning
 
 LIFE_S = 48 * 3600
 """Time from the end of a day, and from the last use of its salt, to the deletion of the salt, in seconds."""
-CACHED_S, CACHED_MAX = 3600, 4_096
-"""Time for which a process has a salt in memory, in seconds, and the maximum number of these salts."""
+CACHED_S, CACHED_MAX = 3600, 10_240
+"""Time for which a process has a salt in memory, in seconds, and the maximum number of these salts: more than the days
+of a post."""
+RETRY_S, WAIT_S = 60, 2.0
+"""Time without visitors after the file did not answer, and the timeout for its lock, in seconds."""
 SALT_BYTES, DAY_S = 32, 86_400
 WARNED_DAYS = 7
 """Number of days for which a warning about a source is shown."""
 STATEMENTS = Statements(Path(__file__).with_suffix(".sql"))
+LOG = logging.getLogger("readership.visitors")
 
 
 class Salts:
@@ -46,7 +51,8 @@ class Salts:
         self._cache: TTLCache[tuple[str, int], Salt] = TTLCache(CACHED_MAX, CACHED_S, now)
         self._votes: LRUCache[tuple[str, int, str], Majority] = LRUCache(CACHED_MAX)
         self._majorities = set[tuple[str, int, str]]()
-        """Projects, days and sources that the next `read`, or `close`, stores: both may wait for the database."""
+        """Projects, days and sources that the next `read` or `close` stores. Both may wait for the database."""
+        self._retry_s = 0.0
 
     def __bool__(self) -> bool:
         return self._pool is not None
@@ -55,10 +61,30 @@ class Salts:
         """Return the salt of a day, created if missing; None without a pool. May wait for the database."""
         with suppress(SaltUnread):
             return self.cached(project, day)
-        salt = Salt(self.read(project, [day])[day], partial(self._vote, project, day))
+        self.load(project, [day])
+        try:
+            return self.cached(project, day)
+        except SaltUnread:
+            return None
+
+    def load(self, project: str, days: Iterable[int]) -> None:
+        """Read the salts of days that are not in memory, in one transaction.
+
+        If the database does not answer, views have no visitor for RETRY_S: they must be stored without waiting again.
+        """
         with self._lock:
-            self._cache[project, day] = salt
-        return salt
+            missing = [day for day in days if (project, day) not in self._cache]
+        if self._pool is None or not missing or self._now() < self._retry_s:
+            return
+        try:
+            salts = self.read(project, missing)
+        except PoolError as error:
+            self._retry_s = self._now() + RETRY_S
+            LOG.error("%s does not answer, and visitors are not counted for %s s: %s", SALTS, RETRY_S, error)  # noqa: TRY400  # the cause is in the message
+            return
+        with self._lock:
+            for day, salt in salts.items():
+                self._cache[project, day] = Salt(salt, partial(self._vote, project, day))
 
     def cached(self, project: str, day: int) -> Salt | None:
         """Return the salt of a day from memory; None without a pool.
@@ -69,8 +95,9 @@ class Salts:
         if self._pool is None:
             return None
         with self._lock:
+            self._cache.expire()
             salt = self._cache.get((project, day))
-        if salt is None:
+        if salt is None and self._now() >= self._retry_s:
             raise SaltUnread(day)
         return salt
 
@@ -119,6 +146,8 @@ class Salts:
         key = project, day, source
         with self._lock:
             if (majority := self._votes.get(key)) is None:
+                for old in [each for each in self._votes if each[1] < int(self._now()) // DAY_S - 1]:
+                    del self._votes[old]  # a vote has a network
                 majority = self._votes[key] = Majority()
             if majority.add(blocks):
                 self._majorities.add(key)
@@ -153,6 +182,8 @@ def open_salts(url: str, data: Path, *, is_on: bool = True, now: Callable[[], fl
     server = libpq_url(url)
     opened = partial(PostgresqlConnection, server) if server else partial(_open_file, data / SALTS)
     salts = Salts(pool := Pool(url, opened), now)
+    if server is None:
+        _replace_damaged(data / SALTS)
     with pool.connect() as connection:
         if not STATEMENTS.is_complete(connection):
             with transaction(connection):
@@ -169,9 +200,21 @@ def delete_expired(url: str, data: Path, now: datetime) -> bool:
     return True
 
 
+def _replace_damaged(file: Path) -> None:
+    """Delete a file that is no database: without its salts, readers of these days count again."""
+    try:
+        _open_file(file).close()
+    except sqlite3.OperationalError:
+        return  # it is locked
+    except sqlite3.DatabaseError as error:
+        LOG.warning("%s is damaged, and is created again: %s", file, error)
+        file.unlink()
+
+
 def _open_file(file: Path) -> sqlite3.Connection:
     """Open the file with a rollback journal: a write-ahead log would contain deleted salts."""
-    connection = sqlite3.connect(file, BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+    file.touch(0o600)  # before SQLite creates it for everybody
+    connection = sqlite3.connect(file, WAIT_S, isolation_level=None, check_same_thread=False)
     for pragma in ("journal_mode=DELETE", "synchronous=FULL", "secure_delete=ON", "temp_store=MEMORY"):
         connection.execute(f"PRAGMA {pragma}")
     return connection

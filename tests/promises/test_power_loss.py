@@ -70,6 +70,7 @@ load(site.hot, root, 60, step)
 """
 ROLLUP = """
 from warehouse.lake import delta_table
+from warehouse.tables import HITS_TABLE
 from tests.warehouse.rollups.writing import write_rollup
 
 files = delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE)

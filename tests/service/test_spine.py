@@ -91,7 +91,7 @@ def test_lake_restored_from_an_older_copy_gets_the_retained_batches_when_its_los
     assert refused.returncode == 1
     assert "readership recover" in refused.stderr
     listed = json.loads(running.run("recover").stdout)
-    assert {Path(loss["store"]).name for loss in listed} == {"hits", "daily_errors"}
+    assert {Path(loss["store"]).name for loss in listed} == {"hits", "daily_errors", "asset_loads"}
     assert all(loss["fault"].startswith("it is at version ") for loss in listed)
     assert running.run("serve").returncode == 1  # the list changed nothing
     assert running.run("recover", "--accept-loss").returncode == 0

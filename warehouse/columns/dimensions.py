@@ -105,8 +105,6 @@ def _names(*aspects: Aspect) -> tuple[str, ...]:
 
 READER = _names(Aspect.READER)
 AGENT_KEY = ("agent", "operator", "purpose", "verification")
-"""Dimensions of an agent."""
-AGENT_KEY = ("agent", "operator", "purpose", "verification")
 """Dimensions that say which AI agent or bot a reader was."""
 TOGETHER = (
     ("source", "agent", "operator"),

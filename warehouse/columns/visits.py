@@ -23,7 +23,9 @@ OF_VISITS = ("entryPage", "exitPage")
 """Dimensions of visits, which no view has."""
 _TIMES = ("quarter", "second")
 _SET = f"({BITS}::UINTEGER << (6 * enum_code(traffic::ENUM {TRAFFIC})))"
-AGENT = f"if(traffic = 'human', 0, hash({', '.join(BY_NAME[name].sql for name in AGENT_KEY)}) | 1)"
+AGENT = (
+    f"(hash({', '.join(BY_NAME[name].sql for name in AGENT_KEY)}) >> 1 | if(traffic = 'human', 0, 1::UBIGINT << 63))"
+)
 DEVICE = (
     f"(hash({', '.join(BY_NAME[name].sql for name in DEVICE_KEY)}) >> 1 | if(traffic = 'human', 1::UBIGINT << 63, 0))"
 )

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ingest.errors import InvalidLine
 from ingest.formats import clf
-from ingest.formats.page_filter import ERRORS, page_view
+from ingest.formats.page_filter import ASSET, ERRORS, page_view
 from ingest.hits.evidence import Evidence
 from ingest.hits.hit import Hit, ServerHit, microseconds, server_hit
 from ingest.hits.row import TRAFFIC, no_salt, row
@@ -120,7 +120,7 @@ def _beacon(line: bytes, project: str, moved: timedelta, now_us: int, salt_of: S
     if request is None or request.ts_us < microseconds(BEACONS_FROM):
         return None
     view = page_view(request)
-    if not isinstance(view, Hit) or view.status in ERRORS:
+    if not isinstance(view, Hit) or view.path == ASSET or view.status in ERRORS:
         return None
     moved_us = view.ts_us + moved // timedelta(microseconds=1)
     sent = view._replace(ts_us=moved_us, status=None, evidence=Evidence(view.evidence.address))

@@ -272,7 +272,7 @@ def test_upgraded_jobs_get_the_current_coding_agent_of_their_project(database_ur
     with engine.transaction() as connection:
         old = {name: getattr(job, name) for name in Job.__slots__ if name not in ("preset", "command")}
         sql.execute(connection, "UPDATE job_answers SET answer = :answer", answer=json.dumps(old))
-        for table, column in (("jobs", "preset"), ("jobs", "command"), ("keys", "start")):
+        for table, column in (("jobs", "preset"), ("jobs", "command"), ("keys", "start"), ("share_links", "pages")):
             connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
         connection.execute("UPDATE schema_version SET version = 3")
     engine.close()

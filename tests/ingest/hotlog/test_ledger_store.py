@@ -65,7 +65,11 @@ def unkey(hot: HotConnection, *projects: str) -> None:
     chunk = fingerprint(CONTENT)
     row = (0, chunk.first_line, chunk.bytes, chunk.digest, chunk.checkpoints, 0)
     is_file = isinstance(hot, sqlite3.Connection)
-    statements = (*UNKEYED, "PRAGMA user_version=7" if is_file else "UPDATE schema_version SET version = 1")
+    statements = (
+        *UNKEYED,
+        "ALTER TABLE batches DROP COLUMN kind",
+        "PRAGMA user_version=7" if is_file else "UPDATE schema_version SET version = 1",
+    )
     for statement in statements:
         types = statement.replace("INTEGER PRIMARY KEY AUTOINCREMENT", "BIGSERIAL PRIMARY KEY").replace("BLOB", "BYTEA")
         hot.execute(statement if is_file else types)

@@ -24,6 +24,7 @@ from ingest.places.language import language
         (None, None),
         ("de_DE", None),
         ("en\x00", None),
+        ("de" + ",en" * 100_000, "de"),
     ],
 )
 def test_language_is_the_first_one_of_the_header(header: str | None, expected: str | None) -> None:
@@ -42,6 +43,11 @@ def test_language_is_the_first_one_of_the_header(header: str | None, expected: s
         ("US/Pacific", "US"),
         ("America/Toronto", "CA"),
         ("Asia/Taipei", "TW"),
+        ("Atlantic/Reykjavik", "IS"),
+        ("Africa/Timbuktu", "ML"),
+        ("Africa/Asmera", "ER"),
+        ("CET", None),
+        ("EST", None),
         ("UTC", None),
         ("Etc/GMT+3", None),
         ("Mars/Olympus", None),

@@ -1,5 +1,6 @@
 """A salt is one for all processes and nodes, and is destroyed two days after its day and its last use."""
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ingest.visitors.majority import VIEWS_MIN
-from ingest.visitors.salts import CACHED_S, LIFE_S, NO_SALTS, WARNED_DAYS, Salts, open_salts
+from ingest.visitors.salts import CACHED_S, LIFE_S, NO_SALTS, RETRY_S, WARNED_DAYS, Salts, open_salts
 from ingest.visitors.visitor import SaltUnread
 from warehouse.database.postgresql import PostgresqlConnection
 from warehouse.database.url import libpq_url
@@ -132,3 +133,28 @@ def test_service_that_counts_no_visitors_has_no_salts(tmp_path: Path) -> None:
     assert open_salts("sqlite:///", tmp_path, is_on=False) is NO_SALTS
     assert (NO_SALTS.of("site", DAY), NO_SALTS.cached("site", DAY), NO_SALTS.read("site", [DAY])) == (None, None, {})
     assert not [*tmp_path.iterdir()]
+
+
+def test_damaged_file_is_created_again(tmp_path: Path) -> None:
+    (tmp_path / SALTS).write_bytes(b"no database" * 1_000)
+    with closing(open_salts("sqlite:///control.sqlite", tmp_path)) as salts:
+        assert salts.of("site", DAY) is not None
+    assert (tmp_path / SALTS).stat().st_mode & 0o077 == 0
+
+
+def test_locked_file_leaves_visitors_unknown_for_a_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ingest.visitors.salts.WAIT_S", 0.01)
+    Clock.now_s = NOON_S
+    with closing(open_salts("sqlite:///control.sqlite", tmp_path, now=lambda: Clock.now_s)) as salts:
+        with closing(sqlite3.connect(tmp_path / SALTS, isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            assert salts.of("site", DAY) is None
+        assert salts.cached("site", DAY) is None  # without another wait
+        Clock.now_s += RETRY_S
+        assert salts.of("site", DAY) is not None
+
+
+def test_days_of_a_post_are_read_together(tmp_path: Path) -> None:
+    with closing(open_salts("sqlite:///control.sqlite", tmp_path)) as salts:
+        salts.load("site", range(DAY, DAY + 3_000))
+        assert all(salts.cached("site", day) for day in range(DAY, DAY + 3_000))

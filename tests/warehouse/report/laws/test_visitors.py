@@ -22,13 +22,15 @@ from warehouse.rollups import check
 HALF_HOUR, MICROSECOND = timedelta(minutes=30), timedelta(microseconds=1)
 MIXED = [{**AGENTS[0], "visitor": -7}, {**AGENTS[2], "visitor": -7}]
 """A person and an AI agent with one address and user agent."""
+UNSIGNED = {**AGENTS[0], "verification": "invalid_signature", "visitor": 1_000}
+"""A person with the signature of an agent that did not sign."""
 READERS = [{**each, "visitor": 10 * number + kind} for kind, each in enumerate(AGENTS) for number in range(2)]
 MINUTES = [0, 1, 29, 30, 31, 61, 90, 700, 1439]
 VIEWS = st.builds(
     lambda reader, day, minute, **columns: view(
         ts=MIDNIGHT + timedelta(days=day, minutes=minute), **{**columns, **reader}
     ),
-    st.sampled_from([*READERS, *MIXED, *MIXED, {**AGENTS[0], "visitor": None}]),
+    st.sampled_from([*READERS, *MIXED, *MIXED, UNSIGNED, {**AGENTS[0], "visitor": None}]),
     st.sampled_from([-16, -15, -1, 0, 0, 1]),
     st.sampled_from(MINUTES),
     path=st.sampled_from(["/", "/a", "/a/b"]),
