@@ -199,7 +199,8 @@ def _path(values: Values, name: str, text: str) -> str | None:
 
 def _metrics(values: Values, name: str, text: str) -> tuple[str, ...]:
     chosen = tuple(text.split(","))
-    if unknown := next((each for each in chosen if each not in METRICS), None):
+    unknown = next((each for each in chosen if each not in METRICS), None)
+    if unknown is not None:
         values.add_fault(name, f"must be of {', '.join(METRICS)}, with a comma between two, not {shown(unknown)}")
     return chosen
 

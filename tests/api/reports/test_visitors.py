@@ -146,8 +146,9 @@ def test_bounce_rate_and_duration_are_means_of_the_visits_that_the_script_saw() 
     assert shown["visitorsAi"].to_pylist() == [5, None, None]
 
 
-def test_unknown_metric_is_refused_with_those_that_are_possible(site: httpx.Client) -> None:
-    body = problem(site.get("series?metrics=views,people"), 400)
+@pytest.mark.parametrize("metrics", ["views,people", "", "views,", "Views"])
+def test_unknown_metric_is_refused_with_those_that_are_possible(site: httpx.Client, metrics: str) -> None:
+    body = problem(site.get(f"series?metrics={metrics}"), 400)
     assert "metrics must be of views, visitors, visits, bounceRate, visitDuration, viewsPerVisit" in body["detail"]
 
 
