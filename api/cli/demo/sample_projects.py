@@ -4,6 +4,7 @@ from contextlib import closing
 from datetime import UTC, date, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
 
 from agent.jobs import store
 from api.accounts import keys, share_links
@@ -69,9 +70,10 @@ def _store_views(settings: Settings, now: datetime, secret: bytes) -> None:
         TemporaryDirectory() as folder,
     ):
         log = Path(folder) / sample_views.LOG.name
-        beacons = sample_views.write_log(log, DEMO, moved, now_us, salts.of)
+        own = frozenset({str(urlsplit(ORIGINS[DEMO]).hostname)})
+        beacons = sample_views.write_log(log, DEMO, moved, now_us, salts.of, own)
         sample_views.store(hot, [*beacons, *sample_views.posted(moved, now_us, salts.of)], now_us // 1_000_000)
-        options = Options(ledger_from_us=ledger_from_us(settings, DEMO, secret))
+        options = Options(ledger_from_us=ledger_from_us(settings, DEMO, secret), own_hosts=own)
         import_logs(hot, settings.lake, DEMO, [str(log)], secret, lambda: now_us / 1_000_000, options, salts=salts)
 
 

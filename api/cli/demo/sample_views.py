@@ -5,8 +5,9 @@ lines are not imported: the demo counts no view twice.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
@@ -57,11 +58,21 @@ def days_moved(today: date) -> timedelta:
     return today - timedelta(days=1) - LAST_DAY
 
 
-def write_log(target: Path, project: str, moved: timedelta, now_us: int, salt_of: SaltOf = no_salt) -> list[Row]:
-    """Write the sample log, moved, without the views by people since BEACONS_FROM; return these views as beacons."""
+def write_log(
+    target: Path,
+    project: str,
+    moved: timedelta,
+    now_us: int,
+    salt_of: SaltOf = no_salt,
+    own: Collection[str] = (),
+) -> list[Row]:
+    """Write the sample log, moved, without the views by people since BEACONS_FROM; return these views as beacons.
+
+    `own` are the hosts of the site.
+    """
     lines, beacons = [], list[Row]()
     for line in LOG.read_bytes().split(b"\n")[:-1]:
-        view = _beacon(line, project, moved, now_us, salt_of)
+        view = _beacon(line, project, moved, now_us, partial(row, salt_of=salt_of, own=own))
         if view is None:
             lines.append(line + b"\n")
         else:
@@ -111,7 +122,7 @@ def _project(values: Row) -> str:
     return str(values[0])
 
 
-def _beacon(line: bytes, project: str, moved: timedelta, now_us: int, salt_of: SaltOf) -> Row | None:
+def _beacon(line: bytes, project: str, moved: timedelta, now_us: int, to_row: Callable[..., Row]) -> Row | None:
     """Return the row of a line that is a view by a person since BEACONS_FROM, with the source `beacon`."""
     try:
         request = clf.parse(line)
@@ -124,7 +135,7 @@ def _beacon(line: bytes, project: str, moved: timedelta, now_us: int, salt_of: S
         return None
     moved_us = view.ts_us + moved // timedelta(microseconds=1)
     sent = view._replace(ts_us=moved_us, status=None, evidence=Evidence(view.evidence.address))
-    values = row(project, sent, "beacon", now_us, salt_of=salt_of)
+    values = to_row(project, sent, "beacon", now_us)
     return values if values[TRAFFIC] == "human" else None
 
 
