@@ -124,6 +124,14 @@ def test_visit_and_visitor_end_at_midnight(small_lake: SmallLake) -> None:
     assert (row["human"], row["visits"], row["bounces"]) == (2, 2, 0)  # a log does not know of bounces
 
 
+def test_person_with_an_invalid_signature_is_one_visitor_beside_another_one(small_lake: SmallLake) -> None:
+    small_lake.add([view(**{**AGENTS[0], "visitor": 1}), view(**UNSIGNED)], "one")
+    for _ in range(2):
+        (((), row),) = counted(small_lake, EVERYTHING, ()).items()
+        assert (row["human"], row["visits"]) == (2, 2)
+        small_lake.write_rollups()
+
+
 @pytest.mark.parametrize("by", BY)
 def test_parts_of_the_visitors_add_up(
     small_lake: SmallLake, monkeypatch: pytest.MonkeyPatch, by: tuple[str, ...]
