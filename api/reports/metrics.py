@@ -32,7 +32,7 @@ def schema(columns: pa.Schema, metrics: Collection[str]) -> pa.Schema:
 def beside(rows: pa.Table, by: str, counts: pa.Table, unmeasured: Hidden) -> pa.Table:
     """Return rows of a breakdown with the columns of METRICS. `counts` are visitors and visits by the dimension."""
     values = rows["value"].combine_chunks()
-    some = counts.filter(pc.is_in(counts[by], value_set=values))  # of all paths, those of a batch
+    some = counts.filter(pc.is_in(counts[by], value_set=values))
     return append(rows, taken(some, pc.index_in(values, value_set=some[by].combine_chunks())), unmeasured)
 
 

@@ -14,7 +14,7 @@ from ingest.channels import ai_referrers
 PAID, AI, SEARCH, REFERRAL, DIRECT = "Paid", "AI assistants", "Search", "Referral", "Direct"
 """Channels that the code names."""
 _GOOGLE = re.compile(r"(?:(?:www|m|images|news|cse)\.)?google\.(?:com|(?:com?\.)?[a-z]{2}|cat)")
-_CACHED = 16_384
+_CACHED = 4_096
 
 
 class Channel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,7 +51,7 @@ _MEDIA = MappingProxyType({value: each.name for each in reversed(CHANNELS) for v
 def channel(host: str | None, utm_source: str | None, utm_medium: str | None, click: str | None) -> str:
     """Return the channel of a person's view: the first of NAMES that a parameter has, or else the referrer's host.
 
-    `click` is one of CLICKS, or None. The referrer of a view within a site is not passed.
+    `click` is one of CLICKS, or None. Views within a site have no channel: see `of_referrers`.
     """
     campaign, medium = (utm_source or "").lower().strip(), (utm_medium or "").lower().strip()
     if click in CLICKS or medium.startswith("paid"):

@@ -68,8 +68,10 @@ def prepare(
     result.skipped += Counter(not_a_page=assets.num_rows, time=pages.num_rows - parsed.num_rows)
     hits = lake_rows(target.project, parsed, received_us, user_agents, verifier, salt_of, target.own_hosts)
     result.skipped += Counter(status=hits.skipped)
-    _require_covered(hits.rows, target.ledger_from_us)
-    loads = asset_loads.asset_loads(target.project, _with_accepted_times(assets, accepted), user_agents, salt_of)
+    assets = _with_accepted_times(assets, accepted)
+    for times in (hits.rows["ts"], assets["ts_us"]):
+        _require_covered(times, target.ledger_from_us)
+    loads = asset_loads.asset_loads(target.project, assets, user_agents, salt_of)
     rows = {HITS_TABLE: hits.rows, ASSET_LOADS_TABLE: loads}
     size = sum(each.num_rows for each in rows.values()), sum(each.nbytes for each in rows.values())
     is_staged = (size[0] >= STAGED_ROWS_MIN or size[1] >= STAGED_BYTES_MIN) and not target.is_dry_run
@@ -83,9 +85,9 @@ def _with_accepted_times(hits: pa.Table, accepted: range) -> pa.Table:
     return hits.filter((pc.field("ts_us") >= accepted.start) & (pc.field("ts_us") < accepted.stop))
 
 
-def _require_covered(rows: pa.Table, ledger_from_us: int) -> None:
-    """Raise LedgerIncomplete if a row is older than the ledger."""
-    if ledger_from_us and rows.num_rows and pc.min(rows["ts"]).cast(pa.int64()).as_py() < ledger_from_us:
+def _require_covered(times: pa.ChunkedArray, ledger_from_us: int) -> None:
+    """Raise LedgerIncomplete if a time is older than the ledger."""
+    if ledger_from_us and len(times) and pc.min(times).cast(pa.int64()).as_py() < ledger_from_us:
         since = datetime.fromtimestamp(ledger_from_us / 1_000_000, UTC).isoformat(" ", "seconds")
         raise LedgerIncomplete(
             f"the record of logs imported before {since} is lost, and these lines are older: if they were imported "
