@@ -1,5 +1,7 @@
 """Errors of the warehouse. Their messages are for the user of the command or the API."""
 
+from collections.abc import Sequence
+
 
 class WarehouseError(Exception):
     """Base class of the warehouse's errors."""
@@ -123,11 +125,10 @@ class TooManyBuckets(WarehouseError):
 class TooManyViews(WarehouseError):
     """Visitors by some dimensions are not in rollups, and the range has too many views to count them one by one."""
 
-    def __init__(self, views: int, limit: int) -> None:
+    def __init__(self, views: int, limit: int, dimensions: Sequence[str]) -> None:
         super().__init__(
             f"the range has {views:,} views, and the limit for visitors and visits by these dimensions is {limit:,}: "
-            "choose a shorter range, or only one of path, entryPage, exitPage, referrerHost, utmSource and utmMedium, "
-            "without browser, os and device"
+            f"choose a shorter range, or only one of {', '.join(dimensions)}, without browser, os and device"
         )
 
 

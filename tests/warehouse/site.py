@@ -3,6 +3,7 @@
 import atexit
 import json
 import os
+import re
 import shutil
 import signal
 import time
@@ -68,6 +69,11 @@ def view(path: str = "/a", ts: datetime = NOON, **columns: Any) -> Row:
 def loads(visitor: int | None = 1, day: date = TODAY, count: int = 1, project: str = "site") -> Row:
     """Return a row of `asset_loads`."""
     return {"project_id": project, "date": day, "visitor": visitor, "loads": count}
+
+
+def column(dimension: str) -> str:
+    """Return the column of `hits` of a dimension: utm_source of utmSource."""
+    return re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", dimension)
 
 
 def key(row: Row) -> tuple[Any, ...]:

@@ -21,6 +21,8 @@ class Aspect(Enum):
     READER = "reader"
     DEVICE = "device"
     ORIGIN = "origin"
+    ADVERTISEMENT = "advertisement"
+    PLACE = "place"
     PATH = "path"
     TIME = "time"
     EVIDENCE = "evidence"
@@ -35,7 +37,7 @@ class Dimension:
 
     `choices` are the values of a closed set. `readers` and `recorded_by` are the traffic and the sources that can have
     a value; it is unknown for all others. The dimensions of a reader are columns of each cube but `quarters`, so that
-    every report can filter by them.
+    every report can filter by them. `has_visitors`: rollups count visitors and visits by its values.
     """
 
     name: str
@@ -47,9 +49,10 @@ class Dimension:
     example: str | None = None
     readers: tuple[str, ...] = TRAFFIC
     recorded_by: tuple[str, ...] = SOURCES
+    has_visitors: bool = False
 
 
-DIMENSIONS = (
+DIMENSIONS: tuple[Dimension, ...] = (
     Dimension("traffic", "Readers", "traffic", "people, AI agents or other bots", Aspect.READER, TRAFFIC),
     Dimension(
         "agent", "Agent", "agent", "name of the AI agent or bot", Aspect.READER, example="GPTBot", readers=("ai", "bot")
@@ -68,9 +71,36 @@ DIMENSIONS = (
         readers=("ai", "bot"),
     ),
     Dimension("sources", "Source", BITS, "source that counted the page view", Aspect.READER, SOURCES),
-    Dimension("referrerHost", "Referrer", "referrer_host", "host of the referring URL", Aspect.ORIGIN, example="t.co"),
-    Dimension("utmSource", "Campaign", "utm_source", "utm_source of the page's address", Aspect.ORIGIN),
-    Dimension("utmMedium", "Medium", "utm_medium", "utm_medium of the page's address", Aspect.ORIGIN),
+    Dimension(
+        "channel", "Channel", "channel", "how a person came to the site", Aspect.ORIGIN,
+        example="Search", readers=("human",), has_visitors=True,
+    ),
+    Dimension(
+        "referrerHost", "Referrer", "referrer_host", "host of the referring URL", Aspect.ORIGIN,
+        example="t.co", has_visitors=True,
+    ),
+    *(
+        Dimension(
+            f"utm{name.capitalize()}", f"UTM {name}", f"utm_{name}", f"utm_{name} of the page's address", aspect,
+            has_visitors=aspect is Aspect.ORIGIN,
+        )
+        for name, aspect in (
+            ("source", Aspect.ORIGIN), ("medium", Aspect.ORIGIN), ("campaign", Aspect.ORIGIN),
+            ("term", Aspect.ADVERTISEMENT), ("content", Aspect.ADVERTISEMENT),
+        )
+    ),
+    Dimension(
+        "click", "Click id", "click", "name of the advertisement's parameter in the page's address",
+        Aspect.ADVERTISEMENT, example="gclid",
+    ),
+    Dimension(
+        "country", "Country", "country", "country of the reader, two letters", Aspect.PLACE,
+        example="DE", readers=("human",), has_visitors=True,
+    ),
+    Dimension(
+        "language", "Language", "language", "first language of the reader", Aspect.PLACE,
+        example="pt-BR", readers=("human",), has_visitors=True,
+    ),
     Dimension(
         "browser", "Browser", "browser", "family of the browser", Aspect.DEVICE, example="Firefox", readers=("human",)
     ),
@@ -81,7 +111,7 @@ DIMENSIONS = (
     ),
     Dimension("status", "Status", "status::VARCHAR", "HTTP status served", Aspect.DEVICE, recorded_by=SEND_STATUS),
     Dimension("rule", "Rule", "rule", "rule that classified the page view", Aspect.DEVICE),
-    Dimension("path", "Page", "path", "normalised path", Aspect.PATH),
+    Dimension("path", "Page", "path", "normalised path", Aspect.PATH, has_visitors=True),
     Dimension("day", "Day", "date", "UTC day", Aspect.TIME),
     Dimension(
         "quarter", "Quarter", f"((epoch_us(ts) - epoch_us(date::TIMESTAMP)) // {QUARTER_S * 1_000_000})::UTINYINT",
@@ -93,8 +123,12 @@ DIMENSIONS = (
     ),
     Dimension("userAgent", "User agent", "user_agent", "user agent as received", Aspect.EVIDENCE),
     Dimension("verifiedBy", "Verified by", "verified_by", "method of the check, and its list", Aspect.EVIDENCE),
-    Dimension("entryPage", "Entry page", "path", "first page of a visit", Aspect.VISIT, readers=("human",)),
-    Dimension("exitPage", "Exit page", "path", "last page of a visit", Aspect.VISIT, readers=("human",)),
+    Dimension(
+        "entryPage", "Entry page", "path", "first page of a visit", Aspect.VISIT, readers=("human",), has_visitors=True
+    ),
+    Dimension(
+        "exitPage", "Exit page", "path", "last page of a visit", Aspect.VISIT, readers=("human",), has_visitors=True
+    ),
 )  # fmt: skip
 BY_NAME = {each.name: each for each in DIMENSIONS}
 
@@ -177,10 +211,17 @@ CUBES = (
     Cube("devices", (*READER, *_names(Aspect.DEVICE)), base="page_views"),
     Cube("origins", (*READER, *_names(Aspect.ORIGIN)), base="page_views"),
     Cube("page_views", (*READER, *_names(Aspect.DEVICE), *_names(Aspect.ORIGIN))),
+    Cube("places", (*READER, *_names(Aspect.PLACE)), base="path_views"),
+    Cube("advertisements", (*READER, *_names(Aspect.ORIGIN, Aspect.ADVERTISEMENT)), base="path_views"),
     Cube("paths", ("path", *READER)),
     Cube(
         "path_views",
-        ("path", *READER, *_names(Aspect.DEVICE), *_names(Aspect.ORIGIN), "quarter"),
+        (
+            "path",
+            *READER,
+            *_names(Aspect.DEVICE, Aspect.ORIGIN, Aspect.ADVERTISEMENT, Aspect.PLACE),
+            "quarter",
+        ),
         has_months=False,
         is_large=True,
     ),

@@ -11,16 +11,17 @@ device a day: of several, that of an AI agent or bot, and the device of a person
 
 from collections.abc import Collection, Iterable, Sequence
 
-from warehouse.columns.dimensions import AGENT_KEY, BY_NAME, VISITOR_MEASURES, VISITORS, each_measure
+from warehouse.columns.dimensions import AGENT_KEY, BY_NAME, DIMENSIONS, VISITOR_MEASURES, VISITORS, each_measure
 from warehouse.columns.sources import BITS, TRAFFIC
 
 TIMEOUT_S = 1_800
 """Maximum time between two views of a visit, in seconds."""
 DEVICE_KEY = ("browser", "os", "device")
-VALUES = ("referrerHost", "utmSource", "utmMedium", "path", "entryPage", "exitPage")
+VALUES = tuple(each.name for each in DIMENSIONS if each.has_visitors)
 """Dimensions by whose values rollups count visitors and visits."""
 OF_VISITS = ("entryPage", "exitPage")
 """Dimensions of visits, which no view has."""
+_OF_VIEWS = tuple(name for name in VALUES if name not in OF_VISITS)
 _TIMES = ("quarter", "second")
 _SET = f"({BITS}::UINTEGER << (6 * enum_code(traffic::ENUM {TRAFFIC})))"
 AGENT = (
@@ -29,7 +30,7 @@ AGENT = (
 DEVICE = (
     f"(hash({', '.join(BY_NAME[name].sql for name in DEVICE_KEY)}) >> 1 | if(traffic = 'human', 1::UBIGINT << 63, 0))"
 )
-TIE = "hash(referrer_host, utm_source, utm_medium, format)"
+TIE = f"hash({', '.join(BY_NAME[name].sql for name in _OF_VIEWS if name != 'path')}, format)"
 """SQL expressions of the agent, of the device, and of the order of views of one instant and path. Of several agents and
 devices of a visitor, the largest is chosen."""
 _VIEWS = f"""
@@ -78,7 +79,6 @@ def cells(rows: str, within: str, names: Collection[str], filtered: Collection[s
 
 def of_rollup(rows: str, within: str) -> str:
     """Return the SELECT of the cells of the cube VISITORS: without a value, by quarter, and by each of VALUES."""
-    columns = ["path", "referrerHost", "utmSource", "utmMedium", "quarter"]
     branches = [
         _branch("", "NULL", _both((), ()), device="device_key"),
         _branch("quarter", "NULL", _both((), ("quarter",)), quarter="quarter"),
@@ -87,7 +87,8 @@ def of_rollup(rows: str, within: str) -> str:
     ]
     shown = ", ".join(VISITORS.columns)
     return (
-        f"WITH {_with(rows, within, columns)} SELECT project_id, day(day)::UTINYINT AS day_of_month, {shown},"
+        f"WITH {_with(rows, within, [*_OF_VIEWS, 'quarter'])}"
+        f" SELECT project_id, day(day)::UTINYINT AS day_of_month, {shown},"
         f" {each_measure('{name}::UINTEGER AS {name}', VISITOR_MEASURES)} FROM ({' UNION ALL '.join(branches)})"
         " LEFT JOIN agents USING (agent_key) LEFT JOIN devices USING (device_key)"
     )

@@ -34,7 +34,8 @@ from warehouse.query.result_cache import ResultCache
 from warehouse.schema import HOT
 from warehouse.tables import HITS_TABLE, TABLES, Spec
 
-_READ = {name for each in (*DIMENSIONS, *MEASURES) for name in re.findall(r"\w+", each.sql)}
+_SQL = " ".join([*(each.sql for each in DIMENSIONS), *(each.sql for each in MEASURES)])
+_READ = {*re.findall(r"\w+", _SQL)}
 HOT_COLUMNS = tuple(name for name in HOT.names if name in {"project_id", *_READ})
 """Columns of page views in the hot log that reports read."""
 _OTHERS = tuple(spec for spec in TABLES if spec is not HITS_TABLE)

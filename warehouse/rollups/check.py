@@ -98,10 +98,17 @@ def _hash(columns: Sequence[str]) -> str:
     return f"hash({', '.join(columns)})::HUGEINT"
 
 
-_DIMENSIONS = """[
-    {'name': '', 'value': NULL::VARCHAR}, {'name': 'quarter', 'value': NULL},
-    {'name': 'referrerHost', 'value': referrer_host}, {'name': 'utmSource', 'value': utm_source},
-    {'name': 'utmMedium', 'value': utm_medium}, {'name': 'path', 'value': path}
+_VALUES = {
+    "channel": "channel",
+    "referrerHost": "referrer_host",
+    **{f"utm{name.capitalize()}": f"utm_{name}" for name in ("source", "medium", "campaign")},
+    "country": "country",
+    "language": "language",
+}
+_OF_VALUES = [f"{{'name': '{name}', 'value': {column}}}" for name, column in _VALUES.items()]
+_DIMENSIONS = f"""[
+    {{'name': '', 'value': NULL::VARCHAR}}, {{'name': 'quarter', 'value': NULL}}, {", ".join(_OF_VALUES)},
+    {{'name': 'path', 'value': path}}
 ]"""
 _PAGES = "[{'name': 'entryPage', 'value': path}, {'name': 'exitPage', 'value': last}]"
 
@@ -124,8 +131,8 @@ WITH seen AS (
     FROM breaks
 ), visits AS (
     SELECT project_id, date, visitor, unnest(arg_min(
-            {{'path': path, 'referrer_host': referrer_host, 'utm_source': utm_source, 'utm_medium': utm_medium,
-              'quarter': quarter, 'agent_key': agent_key, 'device_key': device_key, 'set': set}}, (ts, path, tie))),
+            {{'path': path, {", ".join(f"'{each}': {each}" for each in _VALUES.values())}, 'quarter': quarter,
+               'agent_key': agent_key, 'device_key': device_key, 'set': set}}, (ts, path, tie))),
         arg_max(path, (ts, path, tie)) AS last, count(*) AS views,
         (epoch_us(max(ts)) - epoch_us(min(ts))) // 1_000_000 AS seconds
     FROM numbered GROUP BY project_id, date, visitor, source, number
@@ -139,7 +146,7 @@ WITH seen AS (
     FROM seen_by_value GROUP BY project_id, date, visitor, of
     UNION ALL
     SELECT project_id, date, of, quarter, agent_key, device_key, set, 0, 1, if(views = 1, 1, 0), seconds, views
-    FROM (SELECT *, unnest(({_DIMENSIONS}[:5] || {_PAGES})) AS of FROM visits)
+    FROM (SELECT *, unnest(({_DIMENSIONS}[:-2] || {_PAGES})) AS of FROM visits)
 ), agents AS (
     SELECT DISTINCT agent_key, agent, operator, purpose, {TRUTH["verification"]} AS verification FROM seen
 ), devices AS (SELECT DISTINCT device_key, browser, os, device FROM seen)

@@ -21,7 +21,7 @@ HITS = [
     {"path": "/docs/b", "userAgent": CLAUDE_USER, "timestamp": "2025-03-30T22:30:00Z", "status": 304},
     {"path": "/about", "userAgent": GOOGLEBOT, "timestamp": "2025-03-30T12:00:00Z"},
     {
-        "url": "https://example.com/about?utm_source=%3D1%2B1&utm_medium=email",
+        "url": "https://example.com/about?utm_source=%3D1%2B1&utm_medium=email&utm_campaign=spring&utm_term=a&gclid=1",
         "userAgent": FIREFOX,
         "timestamp": "2025-04-01T00:00:00Z",
     },

@@ -7,12 +7,13 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from tests.warehouse.site import Row
+from tests.warehouse.site import Row, column
 from warehouse.rollups.catalog import Rollup
 
 READER = ("traffic", "agent", "operator", "purpose", "verification", "sources")
 DEVICE = ("browser", "os", "device", "format", "status", "rule")
-ORIGIN = ("referrerHost", "utmSource", "utmMedium")
+ORIGIN = ("channel", "referrerHost", "utmSource", "utmMedium", "utmCampaign")
+ADVERTISEMENT = ("utmTerm", "utmContent", "click")
 CUBES = {
     "readers": (*READER, "verifiedBy"),
     "quarters": ("traffic", "sources", "quarter"),
@@ -20,6 +21,8 @@ CUBES = {
     "devices": (*READER, *DEVICE),
     "origins": (*READER, *ORIGIN),
     "page_views": (*READER, *DEVICE, *ORIGIN),
+    "places": (*READER, "country", "language"),
+    "advertisements": (*READER, *ORIGIN, *ADVERTISEMENT),
     "paths": ("path", *READER),
 }
 """Columns of each cube."""
@@ -66,9 +69,7 @@ def values_of(row: Row) -> Row:
         "sources": {"beacon": 1, "server": 2, "log": 4}[row["source"]]
         * (8 if row["format"] in {"md", "markdown", "text/markdown"} else 1),
         "status": None if row["status"] is None else str(row["status"]),
-        "referrerHost": row["referrer_host"],
-        "utmSource": row["utm_source"],
-        "utmMedium": row["utm_medium"],
+        **{name: row[column(name)] for name in (*ORIGIN, *ADVERTISEMENT)},
         "verifiedBy": row["verified_by"],
         "quarter": ts.hour * 4 + ts.minute // 15,
     }

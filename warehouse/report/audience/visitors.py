@@ -135,7 +135,7 @@ def select(snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, by: Collect
     files = [file for file in files_of(snapshot.files, scope.time_range) if file.partition not in days]
     rows = sum(file.rows for file in files)
     if dimension is None and rows > VIEWS_MAX:
-        raise TooManyViews(rows, VIEWS_MAX)
+        raise TooManyViews(rows, VIEWS_MAX, VALUES)
     matches = " AND ".join(scope.filters.conditions(keys, bound)) or "true"
     relation = _rows(snapshot, scope, files, is_required=not selects)
     bound |= {"start": scope.time_range.start, "end": scope.time_range.end}

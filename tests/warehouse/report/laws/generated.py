@@ -12,7 +12,8 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from hypothesis import strategies as st
 
-from tests.warehouse.site import Row, view
+from tests.warehouse.site import Row, column, view
+from warehouse.columns.dimensions import BREAKDOWNS
 from warehouse.columns.filters import Filters
 from warehouse.control.policy import POLICIES, Period, Periods
 from warehouse.query.time_range import FIRST, LAST
@@ -72,27 +73,20 @@ COLUMNS: dict[str, list[str | int | None]] = {
     "referrer_host": [None, "example.com", "日本.example", "t.co"],
     "utm_source": [None, "newsletter", "", "=1+1"],
     "utm_medium": [None, "email"],
+    "utm_campaign": [None, "spring"],
+    "utm_term": [None, "a b"],
+    "utm_content": [None, "top"],
+    "click": [None, "gclid"],
+    "channel": [None, "Search"],
+    "country": [None, "DE", "US"],
+    "language": [None, "de", "pt-BR"],
     "format": [None, "html", "markdown"],
     "status": [None, 99, 200, 304],
 }
 """Values of the columns that depend on nothing else. No status is one of an error, which is not stored in `hits`."""
 BY_COLUMNS = ["path", "source", *(name for name in READERS[0]), *COLUMNS]
 """Columns of `hits` that reports read, beside the project and the time."""
-BY = [
-    *(
-        "agent",
-        "operator",
-        "purpose",
-        "verification",
-        "referrerHost",
-        "utmSource",
-        "utmMedium",
-        "browser",
-        "os",
-        "device",
-    ),
-    *("format", "status", "source", "rule", "path"),
-]
+BY = [*BREAKDOWNS]
 INTERVALS = ["hour", "day", "week", "month"]
 ZONES = [
     "UTC",
@@ -140,11 +134,9 @@ FILTER_VALUES = {
         for name in ("agent", "operator", "purpose")
     },
     **{
-        {"referrer_host": "referrerHost", "utm_source": "utmSource", "utm_medium": "utmMedium"}.get(name, name): [
-            *(str(value) for value in values if value),
-            "none",
-        ]
-        for name, values in COLUMNS.items()
+        name: [*(str(value) for value in COLUMNS[column(name)] if value), "none"]
+        for name in BREAKDOWNS
+        if column(name) in COLUMNS
     },
     "rule": ["human", "ai:GPTBot", "none"],
 }

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from tests.warehouse.site import Row
+from tests.warehouse.site import Row, column
 from warehouse.columns.filters import Filters
 from warehouse.control.policy import Periods
 from warehouse.query.time_range import FIRST, LAST
@@ -22,8 +22,6 @@ ZERO: Views = (0, 0, 0)
 BUCKETS_MAX = 10_000
 """Maximum number of buckets in a series."""
 TRAFFIC = ("human", "ai", "bot")
-COLUMNS = {"referrerHost": "referrer_host", "utmSource": "utm_source", "utmMedium": "utm_medium"}
-"""Columns of `hits` by the name of the breakdown, where the two names differ."""
 MICROSECOND = timedelta(microseconds=1)
 STEP = timedelta(minutes=15)
 """Step of the search for the hours of a range. Each offset from UTC is a multiple of it since 1972."""
@@ -74,7 +72,7 @@ def value_of(row: Row, by: str) -> str | None:
     """Return the value of a row in a breakdown."""
     if by == "verification":
         return row["verification"] or (None if row["traffic"] == "human" else "not_checked")
-    value = row[COLUMNS.get(by, by)]
+    value = row[column(by)]
     return None if value is None else str(value)
 
 

@@ -38,6 +38,8 @@ VIEWS = st.builds(
     source=st.sampled_from(["beacon", "beacon", "server", "log"]),
     referrer_host=st.sampled_from([None, "example.org"]),
     utm_source=st.sampled_from([None, "", "letter"]),
+    channel=st.sampled_from([None, "Search"]),
+    country=st.sampled_from([None, "DE"]),
     format=st.sampled_from([None, "markdown"]),
     status=st.sampled_from([None, 200]),
 )
@@ -45,6 +47,7 @@ LISTS = st.lists(VIEWS, max_size=14)
 BY: list[tuple[str, ...]] = [
     (), ("day",), ("day", "quarter"), ("second",), ("agent",), ("purpose", "os"), ("browser",), ("path",), ("source",),
     ("referrerHost",), ("utmSource",), ("utmMedium", "source"), ("entryPage",), ("exitPage",), ("format",), ("status",),
+    ("channel",), ("country",), ("utmTerm",), ("language", "country"),
     ("path", "referrerHost"), ("entryPage", "browser"), ("path", "day"), ("agent", "quarter"),
     ("exitPage", "entryPage"),
 ]  # fmt: skip
