@@ -87,6 +87,7 @@ class ProjectNotFound(WarehouseError):
 
     def __init__(self, id: str) -> None:
         super().__init__(f"there is no project {id!r}")
+        self.id = id
 
 
 class ProjectGone(WarehouseError):

@@ -10,8 +10,6 @@ from warehouse.control import audit, projects
 from warehouse.control.database import statements
 from warehouse.database.pool import Pool
 
-NAME_CHARACTERS_MAX = 100
-
 STATEMENTS = statements(__file__)
 Pages = Literal["overview", "all"]
 

@@ -7,8 +7,6 @@ import hashlib
 import secrets
 
 TOKEN_BYTES = 32
-HASH_CHARACTERS = 64
-"""Length of a token's hash in the database."""
 
 
 def new() -> str:

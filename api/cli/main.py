@@ -19,7 +19,7 @@ from api.settings import DATA, DEMO_DATA, read
 from ingest.errors import IngestError
 from warehouse.database.pool import PoolError
 from warehouse.database_errors import Cause, cause_of, is_damage, reason_of
-from warehouse.errors import WarehouseError, engine_errors
+from warehouse.errors import ProjectNotFound, WarehouseError, engine_errors
 from warehouse.hotlog.connection import HOT_LOG_ERRORS
 
 COMMANDS: Mapping[str, str] = {
@@ -98,7 +98,9 @@ def _message(error: Exception) -> str | None:
     advice = ""
     if isinstance(error, EXPECTED_ERRORS):
         text = os_error_message(error) if isinstance(error, OSError) else str(error)
-        if is_damage(error):
+        if isinstance(error, ProjectNotFound):
+            text += f"; readership project list shows all, and readership project create {error.id} adds it"
+        elif is_damage(error):
             text += "; readership recover checks whether the hot log is damaged"
     elif isinstance(error, PoolError):
         if cause_of(error) is Cause.PROGRAM:

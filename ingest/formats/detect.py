@@ -90,11 +90,11 @@ def named(name: str, head: Sequence[bytes]) -> Format:
 def detect(head: Sequence[bytes], log: str = "the log") -> Format:
     """Return the format that parses most of a log's first lines as requests.
 
-    The format must match more than half of the lines that are not blank; a line that records no request, such as a
+    The format must match at least half of the lines that are not blank; a line that records no request, such as a
     header, counts as a match. The format of a log without lines is combined. `log` is the log's name in errors.
 
     Raises:
-        UnknownFormat: no format matches more than half of the lines.
+        UnknownFormat: no format matches half of the lines.
     """
     lines = [line for line in head if line.strip()]
     if not lines:
@@ -102,7 +102,7 @@ def detect(head: Sequence[bytes], log: str = "the log") -> Format:
     counts = {name: _counts(named(name, ()), lines) for name in NAMES}
     best = max(NAMES, key=counts.__getitem__)
     _, matches = counts[best]
-    if matches * 2 <= len(lines):
+    if matches * 2 < len(lines):
         first = _shortened(lines[0].decode("latin-1").strip())
         raise UnknownFormat(f"{log} is of no known format; it begins with {first}; give --format: {_choices()}")
     return named(best, head)

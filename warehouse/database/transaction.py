@@ -13,7 +13,7 @@ transaction. A ROLLBACK would then fail and hide the cause, and is therefore ski
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 
 from warehouse.database.postgresql import PostgresqlConnection
 
@@ -36,8 +36,3 @@ def transaction(connection: sqlite3.Connection | PostgresqlConnection) -> Iterat
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-
-
-def joined_transaction(connection: sqlite3.Connection | PostgresqlConnection) -> AbstractContextManager[None]:
-    """Run the block in the transaction of the caller, or in one of its own if the caller has none."""
-    return nullcontext() if connection.in_transaction else transaction(connection)

@@ -561,7 +561,7 @@ def test_command_ends_when_its_project_is_deleted_and_leaves_no_rows(tmp_path: P
             process.kill()
             process.communicate()
     assert process.returncode == 1
-    assert errors.decode().splitlines()[-1] == f"Error: there is no project '{PROJECT}'"
+    assert errors.decode().splitlines()[-1].startswith(f"Error: there is no project '{PROJECT}'; ")
     assert _rows(data / "hot.sqlite") == 0
     query = ["--data", str(data), "sql", "SELECT count(*) AS n FROM hits", "--format", "json"]
     assert json.loads(readership(*query).stdout) == [{"n": 0}]

@@ -11,7 +11,7 @@ from tests.stores.postgresql import LOCKS, new_database
 from warehouse.database import postgresql as module
 from warehouse.database.postgresql import PostgresqlConnection, ServerError
 from warehouse.database.psycopg_connection import COUNT_OTHERS, IDLE_IN_TRANSACTION_S
-from warehouse.database.transaction import joined_transaction, transaction
+from warehouse.database.transaction import transaction
 from warehouse.database_errors import Cause, cause_of
 
 LOCK = "SELECT 1 FROM locked FOR UPDATE"
@@ -52,7 +52,7 @@ def end(url: str, lost: PostgresqlConnection) -> None:
 
 
 def test_transaction_is_stored_as_a_whole_or_rolled_back(connection: PostgresqlConnection) -> None:
-    with transaction(connection), joined_transaction(connection):
+    with transaction(connection):
         add(connection, "a")
     for days_of_block in (["b", "a"], ["b", "c"]):
         with pytest.raises((ServerError, InterruptedError)):

@@ -86,6 +86,9 @@ def test_options_include_and_exclude_paths(data: Path, tmp_path: Path) -> None:
     log.write_text("".join(map(line.format, ["/a", "/feed.xml", "/other.xml", "/admin/a"])))
     summary = result(call(data, "import", PROJECT, str(log), "--include", "/feed.xml", "--exclude", "/admin*"))
     assert (summary["page_views"], summary["skipped"]) == (2, {"excluded": 1, "not_a_page": 1})
+    log.write_text(line.format("/half") + "broken\n")
+    summary = result(call(data, "import", PROJECT, str(log)))
+    assert (summary["page_views"], summary["skipped"]) == (1, {"malformed": 1})
 
 
 def test_import_looks_up_its_project_in_the_configured_control_database(tmp_path: Path) -> None:
@@ -94,7 +97,8 @@ def test_import_looks_up_its_project_in_the_configured_control_database(tmp_path
     assert call(data, "project", "create", "here").status == 0
     assert call(other, "project", "create", "there", **environ).status == 0
     assert result(call(other, "import", "there", file, "--dry-run", **environ))["page_views"] == EXPECTED["page_views"]
-    assert "there is no project 'there'" in complaint(call(data, "import", "there", file))
+    error = complaint(call(data, "import", "there", file))
+    assert "no project 'there'; readership project list shows all, and readership project create there adds it" in error
     assert "there is no project 'here'" in complaint(call(other, "import", "here", file, **environ))
 
 
