@@ -8,7 +8,6 @@
 - `server`: the processes of a running service.
 - `app`: the ASGI app: its routes and its lifespan.
 - `state`: the objects that all requests of one server process share.
-- `agent_worker`: the settings of a worker of agent jobs.
 - `http`: the stages of each request: key, parameters, body, media types, errors and the access log.
 - `accounts`: users, sessions, API keys, one-time links and share links.
 - `client_address`: networks and keyed hashes of client addresses.
@@ -17,7 +16,7 @@
 - `reports`: the reports, one record each.
 - `reference`: the OpenAPI document and its HTML page.
 - `dashboard`: the pages of the dashboard.
-- `maintenance`: the settings of the maintenance thread.
+- `background`: the settings of the maintenance thread and of the worker of agent jobs.
 - `metrics`: the metrics of the service.
 - `errors`: errors of this package.
 """

@@ -17,8 +17,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Lifespan
 
 from agent.worker.child_process import ChildProcess
-from api import agent_worker
 from api.accounts.keys import Keyring
+from api.background import open_scheduler, worker_config
 from api.cache import Cache
 from api.dashboard import pages_table
 from api.dashboard.web import assets, error_page
@@ -30,7 +30,6 @@ from api.http.middleware import CLIENT_CLOSED, RequestMiddleware
 from api.http.negotiation import Compression
 from api.http.operation import Operation
 from api.http.rate_limit import WINDOW_US, RateLimit
-from api.maintenance import open_scheduler
 from api.reference.reference import Reference
 from api.reports import records
 from api.routes import beacon, classify, health, hits, job_log, job_prompts, jobs, prompts, reference, script
@@ -195,7 +194,7 @@ async def _open(stack: ExitStack, settings: Settings) -> State:
         LOG.error("no report can be computed: %s", fault)
     maintenance = stack.enter_context(closing(open_scheduler(settings)))
     intake = _open_intake(stack, settings, control, limits_key)
-    agents = stack.enter_context(closing(ChildProcess(agent_worker.config(settings, control))))
+    agents = stack.enter_context(closing(ChildProcess(worker_config(settings, control))))
     maintenance.start()
     agents.start()
     reference, keyring = Reference(OPERATIONS, settings.base_url), Keyring(control)

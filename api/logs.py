@@ -38,13 +38,6 @@ class JsonLines(logging.Formatter):
         return _ENCODER.encode(line).decode()
 
 
-class ShortText(logging.Formatter):
-    """One line of text per record: time and message, followed by the traceback if any."""
-
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(message)s", "%H:%M:%S")
-
-
 class StandardError(logging.Handler):
     """Handler that writes to standard error without a buffer, and drops a record that a full disk does not accept.
 
@@ -70,7 +63,7 @@ def configure(level: str = "info") -> None:
     Records of libraries are logged from `warning` up. Python's warnings and uncaught errors become records, too.
     """
     handler = StandardError()
-    handler.setFormatter(ShortText() if IS_TERMINAL else JsonLines())
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S") if IS_TERMINAL else JsonLines())
     least = logging.getLevelNamesMapping()[level.upper()]
     logging.basicConfig(handlers=[handler], level=max(least, logging.WARNING), force=True)
     logging.getLogger("readership").setLevel(least)

@@ -17,7 +17,7 @@ from deltalake.exceptions import DeltaError
 from warehouse.errors import DataIncomplete, HotLogBehind, LakeUnreachable, RollupDamaged, UnsafeStore
 from warehouse.hotlog import batches, disk_space
 from warehouse.hotlog.connection import HotLogPlace
-from warehouse.integrity import hot_log_check, server_check
+from warehouse.integrity import hot_log_check
 from warehouse.integrity.durability import durable_writes
 from warehouse.lake import delta_table, roots
 from warehouse.lake.delta_table import File
@@ -70,7 +70,7 @@ class Finding:
 
 
 def examine(
-    hot: HotLogPlace, root: Root, spill: Path, wait_s: float, late_s: float = server_check.LATE_S
+    hot: HotLogPlace, root: Root, spill: Path, wait_s: float, late_s: float = hot_log_check.LATE_S
 ) -> Iterator[Finding]:
     """Check each invariant in turn. The lake is locked only while the snapshot is taken.
 
@@ -114,14 +114,14 @@ def _unsafe_store(root: Root) -> str | None:
 
 
 def _check_hot_log(hot: HotLogPlace, late_s: float) -> Iterator[Finding]:
-    fault = hot_log_check.broken_file(hot) if isinstance(hot, Path) else server_check.broken(hot)
+    fault = hot_log_check.broken_file(hot) if isinstance(hot, Path) else hot_log_check.broken_server(hot)
     yield Finding("the hot log is a whole SQLite file" if isinstance(hot, Path) else "the hot log can be read", fault)
     if fault is None:
         with closing(batches.connect(hot)) as connection:
             yield Finding("every waiting batch has its checksum", batches.find_damaged(connection))
             yield Finding("every waiting batch can be read and has its rows", hot_log_check.broken_batch(connection))
             if not isinstance(connection, sqlite3.Connection):
-                for invariant, warning in server_check.warnings(connection, late_s, time.time()):
+                for invariant, warning in hot_log_check.server_warnings(connection, late_s, time.time()):
                     yield Finding(invariant, None, warning)
 
 

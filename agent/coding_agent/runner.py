@@ -20,8 +20,7 @@ from agent.errors import ProgramTimedOut, TurnFailed, TurnStopped
 from agent.git.workspace import discard
 from agent.sandbox import bubblewrap, init, scratch
 from agent.sandbox.bubblewrap import Limits, Sandbox
-from agent.sandbox.gateway import FAILING_S_MAX, Gateway
-from agent.sandbox.model_calls import ModelCalls
+from agent.sandbox.gateway import FAILING_S_MAX, Gateway, ModelCalls
 from agent.sandbox.watchdog import Watchdog
 
 PORT_INSIDE = 8765

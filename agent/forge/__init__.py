@@ -2,5 +2,4 @@
 
 - `pull_request`: find or create the pull request of a branch.
 - `forges`: differences between the APIs of the forges, one record per forge, with links to their documentation.
-- `response`: error text and requested pause of a forge's response.
 """

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 from urllib.parse import quote, urlsplit
 
@@ -28,35 +28,6 @@ class Proposal:
     base: str
     title: str
     body: str
-
-
-@dataclass(frozen=True, slots=True)
-class Forge:
-    """API of one kind of forge. A *project* is the path of a repository's resources below the base of the API."""
-
-    name: str
-    api_suffix: str
-    """End of the API's URL. An installation below a path has that path before the suffix."""
-    api_base: Callable[[str], str]
-    """Base of the API, from scheme and host of the installation."""
-    headers: Callable[[str], dict[str, str]]
-    """Request headers, from the token."""
-    project: Callable[[str], str]
-    """Project, from the path of the repository without `.git`."""
-    pulls: str
-    """Path of the pull requests below the project."""
-    branch: str
-    """Path of a branch below the project."""
-    list_query: Callable[[str, str], Mapping[str, str]]
-    """Query for open pull requests without the page number, from the path of the repository and the branch."""
-    creation: Callable[[Proposal], Mapping[str, str]]
-    """Request body that creates a pull request."""
-    read: Callable[[bytes], PullRequest]
-    read_all: Callable[[bytes], list[PullRequest]]
-    duplicate_status: int
-    """Status of the response if the pull request exists already."""
-    required_rights: str
-    """Rights of the token that a job needs, in the forge's own terms."""
 
 
 class _Repository(msgspec.Struct):
@@ -94,12 +65,38 @@ class _MergeRequest(msgspec.Struct):
         return PullRequest(self.web_url, self.source_branch, self.source_project_id != self.target_project_id)
 
 
-def _reader(kind: type[_Pull | _MergeRequest]) -> Callable[[bytes], PullRequest]:
-    return lambda content: msgspec.json.decode(content, type=kind).pull_request()
+@dataclass(frozen=True, slots=True)
+class Forge:
+    """API of one kind of forge. A *project* is the path of a repository's resources below the base of the API."""
 
+    name: str
+    api_suffix: str
+    """End of the API's URL. An installation below a path has that path before the suffix."""
+    api_base: Callable[[str], str]
+    """Base of the API, from scheme and host of the installation."""
+    headers: Callable[[str], dict[str, str]]
+    """Request headers, from the token."""
+    project: Callable[[str], str]
+    """Project, from the path of the repository without `.git`."""
+    pulls: str
+    """Path of the pull requests below the project."""
+    branch: str
+    """Path of a branch below the project."""
+    list_query: Callable[[str, str], Mapping[str, str]]
+    """Query for open pull requests without the page number, from the path of the repository and the branch."""
+    creation: Callable[[Proposal], Mapping[str, str]]
+    """Request body that creates a pull request."""
+    pull: type[_Pull | _MergeRequest]
+    duplicate_status: int
+    """Status of the response if the pull request exists already."""
+    required_rights: str
+    """Rights of the token that a job needs, in the forge's own terms."""
 
-def _list_reader(kind: type[list[_Pull]] | type[list[_MergeRequest]]) -> Callable[[bytes], list[PullRequest]]:
-    return lambda content: [each.pull_request() for each in msgspec.json.decode(content, type=kind)]
+    def read(self, content: bytes | msgspec.Raw) -> PullRequest:
+        return msgspec.json.decode(content, type=self.pull).pull_request()
+
+    def read_all(self, content: bytes) -> list[PullRequest]:
+        return [self.read(each) for each in msgspec.json.decode(content, type=list[msgspec.Raw])]
 
 
 def _github_api(installation: str) -> str:
@@ -137,8 +134,7 @@ GITHUB = Forge(
     branch="branches/{}",
     list_query=lambda path, branch: {"state": "open", "head": f"{path.partition('/')[0]}:{branch}", "per_page": "100"},
     creation=lambda new: {"title": new.title, "head": new.branch, "base": new.base, "body": new.body},
-    read=_reader(_Pull),
-    read_all=_list_reader(list[_Pull]),
+    pull=_Pull,
     duplicate_status=422,
     required_rights=(
         "Contents and Pull requests: read and write, of a fine-grained token, or the scope repo of a classic one"
@@ -161,25 +157,19 @@ GITLAB = Forge(
         "target_branch": new.base,
         "description": _without_quick_actions(new.body),
     },
-    read=_reader(_MergeRequest),
-    read_all=_list_reader(list[_MergeRequest]),
+    pull=_MergeRequest,
     duplicate_status=409,
     required_rights="the scopes api and write_repository, and the role Developer in the project",
 )
 
 # https://docs.gitea.com/api/, https://codeberg.org/api/swagger: the list cannot be filtered by head
-GITEA = Forge(
+GITEA = replace(
+    GITHUB,
     name="Gitea",
     api_suffix="/api/v1",
     api_base=lambda installation: f"{installation}/api/v1",
     headers=lambda token: {"Authorization": f"token {token}"},
-    project=lambda path: f"repos/{quote(path)}",
-    pulls="pulls",
-    branch="branches/{}",
     list_query=lambda path, branch: {"state": "open", "sort": "recentupdate", "limit": "50"},
-    creation=lambda new: {"title": new.title, "head": new.branch, "base": new.base, "body": new.body},
-    read=_reader(_Pull),
-    read_all=_list_reader(list[_Pull]),
     duplicate_status=409,
     required_rights="the scope write:repository, of a user who may write to the repository",
 )

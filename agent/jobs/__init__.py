@@ -11,5 +11,4 @@
 - `queue`: queue of turns: a lease table with one row per turn.
 - `journal`: log of a job: its turns, their steps, the output of the coding agent, and failures.
 - `webhook`: messages to a project's webhook about jobs that are no longer active.
-- `sender`: threads that send webhook messages for several projects at once.
 """

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from agent.jobs.job import Job, Status
 
@@ -11,33 +12,30 @@ from agent.jobs.job import Job, Status
 class Source(msgspec.Struct, frozen=True):
     """Repository and branch that the job starts from."""
 
-    repository: Annotated[str, msgspec.Meta(description="URL of the repository.")]
-    ref: Annotated[str, msgspec.Meta(description="Branch that the pull request is for.")]
+    repository: Annotated[str, Meta(description="URL of the repository.")]
+    ref: Annotated[str, Meta(description="Branch that the pull request is for.")]
 
 
 class AgentJob(msgspec.Struct, frozen=True, rename="camel"):
     """Job with the field names of the HTTP contract."""
 
-    id: Annotated[str, msgspec.Meta(description="Identifier of the job.")]
+    id: Annotated[str, Meta(description="Identifier of the job.")]
     status: Annotated[
         Literal["active", "completed", "archived", "failed"],
-        msgspec.Meta(
+        Meta(
             description="`active`: a turn is queued or running; `completed`; `failed`: see `failureReason`; `archived`."
         ),
     ]
-    source: Annotated[Source, msgspec.Meta(description="Repository and branch that the job starts from.")]
-    model: Annotated[str, msgspec.Meta(description="AI model of the job.")]
+    source: Annotated[Source, Meta(description="Repository and branch that the job starts from.")]
+    model: Annotated[str, Meta(description="AI model of the job.")]
     pr_link: Annotated[
         str | None,
-        msgspec.Meta(
-            description="URL of the job's pull request. Null while the job is active, and if no files were changed."
-        ),
+        Meta(description="URL of the job's pull request. Null while the job is active, and if no files were changed."),
     ]
-    created_at: Annotated[str, msgspec.Meta(description="Time of the job's creation.")]
-    archived_at: Annotated[str | None, msgspec.Meta(description="Time of the job's archiving.")]
+    created_at: Annotated[str, Meta(description="Time of the job's creation.")]
+    archived_at: Annotated[str | None, Meta(description="Time of the job's archiving.")]
     failure_reason: Annotated[
-        str | None,
-        msgspec.Meta(description="Why the last prompt failed; `the job was cancelled` if it was. Null otherwise."),
+        str | None, Meta(description="Why the last prompt failed; `the job was cancelled` if it was. Null otherwise.")
     ]
 
 

@@ -53,20 +53,15 @@ def append(connection: Connection, job: str, turn: int, kind: EntryKind, text: s
         STATEMENTS.run(connection, "ADD_ENTRY", values)
 
 
-@dataclass(frozen=True, slots=True)
-class LogPage:
-    """Page of a job's log, from oldest to newest. `has_more`: there are later entries."""
+def read(control: Pool, job: str, limit: int = PAGE_ENTRIES, offset: int = 0) -> tuple[list[Entry], bool]:
+    """Skip the first `offset` entries of a job's log, and return at most `limit` of the next ones, oldest first.
 
-    entries: list[Entry]
-    has_more: bool
-
-
-def read(control: Pool, job: str, limit: int = PAGE_ENTRIES, offset: int = 0) -> LogPage:
-    """Skip the first `offset` entries of a job's log, and return at most `limit` of the next ones."""
+    The second value is whether there are later entries.
+    """
     values = {"job": job, "limit": limit + 1, "offset": offset}
     with control.connect() as connection:  # one statement: the job may be removed meanwhile
         rows = STATEMENTS.run(connection, "ENTRIES_OF_JOB", values).fetchall()
-    return LogPage([Entry(*row) for row in rows[:limit]], len(rows) > limit)
+    return [Entry(*row) for row in rows[:limit]], len(rows) > limit
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import re
 import secrets
 import ssl
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from agent.sandbox.model_calls import ModelCalls
 from agent.sandbox.unix_server import serving
 
 REQUEST_BYTES_MAX = 64 * 1024 * 1024
@@ -52,8 +51,48 @@ RESPONSE_HEADERS = re.compile(
 )
 
 
+REFUSALS_LOGGED_MAX = 20
+"""Maximum number of different refused requests in the log of a turn."""
+TARGET_CHARACTERS = 100
+"""Maximum length of a refused request's target in the log."""
+
+
 class RequestTooLarge(Exception):
     """The body of a request exceeds REQUEST_BYTES_MAX."""
+
+
+@dataclass(slots=True)
+class ModelCalls:
+    """Allow-list of a turn, and the number of its requests.
+
+    `allowed` has methods and paths, such as `POST /chat/completions`. `on_refusal` receives a line for the log.
+    """
+
+    allowed: Collection[str]
+    count_max: int
+    on_refusal: Callable[[str], None] = lambda text: None
+    count: int = 0
+    _refused: set[str] = field(default_factory=set)
+
+    def refusal(self, method: str, target: str) -> str | None:
+        """Return why a request is refused, and log the reason once; or count the request and return None.
+
+        The path is compared without decoding, so that no other spelling of a path is equal to an allowed one.
+        """
+        if f"{method} {target.partition('?')[0]}" in self.allowed:
+            self.count += 1
+            return self.fault()
+        request = ascii(f"{method[:10]} {target[:TARGET_CHARACTERS]}")[1:-1]
+        reason = f"the gateway refused {request}: the agent may only send {', '.join(sorted(self.allowed))}"
+        if reason not in self._refused and len(self._refused) < REFUSALS_LOGGED_MAX:
+            self._refused.add(reason)
+            self.on_refusal(reason)
+        return reason
+
+    def fault(self) -> str | None:
+        """Return why the turn must stop, or None."""
+        is_exceeded = self.count > self.count_max
+        return f"it sent more than {self.count_max} requests to the model server in one turn" if is_exceeded else None
 
 
 @dataclass(slots=True)

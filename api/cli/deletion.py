@@ -16,6 +16,7 @@ from agent.git import workspace
 from agent.jobs import store
 from api import cache
 from api.accounts import keys
+from api.cli.output import LOCK_WAIT_S
 from api.settings import Settings
 from ingest.hotlog import deduplication, ledger_store
 from ingest.visitors.salts import open_salts
@@ -30,8 +31,6 @@ from warehouse.query.engine import Share
 
 FOLDER = "deletions"
 """Name of the folder, in the run folder, whose lock the last step takes."""
-LOCK_WAIT_S = 300.0
-"""Timeout for the lock of the lake, in seconds."""
 POINTS = ("before revoke", "before erase", "before forget", "before delete")
 
 

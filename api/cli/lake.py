@@ -15,7 +15,7 @@ from rich.table import Table
 from api import data_folder
 from api.cli.options.control_database import opened
 from api.cli.options.workers import executor, on_option, processes_option
-from api.cli.output import ERR, OUT, rows_format, show, show_rows, table
+from api.cli.output import ERR, LOCK_WAIT_S, OUT, rows_format, show, show_rows, table
 from api.settings import Settings
 from ingest.classification.classifier import RULESET
 from ingest.errors import InvalidAddressList
@@ -37,8 +37,6 @@ from warehouse.maintenance.reclassification.reclassify import Reclassified, Rule
 from warehouse.plural import counted
 from warehouse.query import engine
 
-LOCK_WAIT_S = 300.0
-"""Timeout for the lock of the lake, in seconds."""
 COUNTED_ONCE = "no two sources of a project count the same view"
 LISTS = "the address lists can be read, and are new enough to find spoofed requests"
 RULES = Rules(RULESET, classify_user_agents)
@@ -230,7 +228,8 @@ def doctor_(settings: Settings, form: str | None) -> None:
     if not any(finding.fault for finding in findings):
         findings += _double_counting(settings)
     findings.append(_address_lists(settings))
-    show_rows(findings, _findings_table(findings), form)
+    rows = ((each.invariant, each.fault or (f"warning: {each.warning}" if each.warning else "ok")) for each in findings)
+    show_rows(findings, table(("invariant", "finding"), rows), form)
     if any(finding.fault for finding in findings):
         sys.exit(1)
 
@@ -265,14 +264,6 @@ def _progress(unit: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=ERR, transient=True, disable=not ERR.is_terminal) as progress:
         task = progress.add_task(unit, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
-
-
-def _findings_table(findings: list[Finding]) -> Table:
-    return table(("invariant", "finding"), ((finding.invariant, _result(finding)) for finding in findings))
-
-
-def _result(finding: Finding) -> str:
-    return finding.fault or (f"warning: {finding.warning}" if finding.warning else "ok")
 
 
 def _diff_tables(diff: Diff) -> list[Table]:

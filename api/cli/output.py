@@ -18,6 +18,8 @@ from rich.table import Table
 
 READABLE_WIDTH = 16
 """Minimum width of a column of a query's result, in characters, unless all its cells are narrower."""
+LOCK_WAIT_S = 300.0
+"""Timeout for the lock of the lake, in seconds."""
 OUT = Console()
 ERR = Console(stderr=True)
 _REPLACEMENTS = {code: chr(0x2400 + code) for code in range(32) if chr(code) != "\n"} | dict.fromkeys(

@@ -9,7 +9,7 @@ import click
 from rich.table import Table
 
 from api import data_folder
-from api.cli.output import ERR, rows_format, show_rows, table
+from api.cli.output import ERR, LOCK_WAIT_S, rows_format, show_rows, table
 from api.errors import FolderInUse
 from api.server import service_lock
 from api.settings import Settings
@@ -25,8 +25,6 @@ from warehouse.plural import counted
 from warehouse.query import engine
 from warehouse.tables import TABLES
 
-LOCK_WAIT_S = 300.0
-"""Timeout for the lock of the lake, in seconds."""
 CLIENTS_END_S = 2.0
 """Maximum time for which the command waits for other processes to end, in seconds."""
 POLL_S = 0.1

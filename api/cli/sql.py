@@ -65,7 +65,6 @@ def _show(rows: Iterator[_Row], table: Callable[[Iterable[_Row]], Any], form: st
 
 
 def _explained(user_agent: str, accept: str | None) -> Explained:
-    """Return a user agent with its classification and the steps that led to it."""
     return Explained(**structs.asdict(classified(user_agent, accept)), steps=explain(user_agent, accept))
 
 
@@ -84,11 +83,8 @@ def _classified_table(rows: Iterable[Classified]) -> Table:
 def _steps_tables(rows: Iterable[Explained]) -> Group:
     """Return a table for each user agent, with one line per step. The title has the name of the agent or bot, too."""
     columns = ("step", "matched text", "rule", "meaning", "source")
-    return Group(*(output.table(columns, map(_step_cells, row.steps), _title(row)) for row in rows))
-
-
-def _title(row: Explained) -> str:
-    return row.user_agent if row.agent is None else f"{row.user_agent}\nagent {row.agent}"
+    titled = ((row, f"{row.user_agent}\nagent {row.agent}" if row.agent else row.user_agent) for row in rows)
+    return Group(*(output.table(columns, map(_step_cells, row.steps), title) for row, title in titled))
 
 
 def _step_cells(step: Step) -> tuple[str, ...]:

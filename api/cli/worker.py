@@ -8,10 +8,10 @@ import click
 from prometheus_client import start_http_server
 
 from agent.worker.threads import WorkerThreads
-from api import agent_worker, data_folder, logs
+from api import data_folder, logs
+from api.background import open_scheduler, worker_config
 from api.cli.options.control_database import opened
 from api.errors import AddressInUse
-from api.maintenance import open_scheduler
 from api.settings import Settings
 
 POLL_S = 0.2
@@ -35,7 +35,7 @@ def worker(settings: Settings, metrics_port: int | None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _: signals.append(number))
     maintenance = open_scheduler(settings)
-    threads = WorkerThreads(agent_worker.config(settings, opened(settings)))
+    threads = WorkerThreads(worker_config(settings, opened(settings)))
     maintenance.start()
     threads.start()
     LOG.info("The worker runs, data in %s", settings.data)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from api.http.headers import IDEMPOTENCY_KEY_CHARACTERS_MAX
 
@@ -123,5 +124,5 @@ def paging(
 
 IF_NONE_MATCH = Parameter("If-None-Match", "The `ETag` of an earlier response.", place="header")
 NOT_MODIFIED = Success(304, "The response with this `ETag` is still current.", headers=("ETag", "Cache-Control"))
-HasMore = Annotated[bool, msgspec.Meta(description="Whether more items follow this page.")]
+HasMore = Annotated[bool, Meta(description="Whether more items follow this page.")]
 """Type of a field that all paged responses have."""

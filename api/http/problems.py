@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -35,9 +36,9 @@ LOG = logging.getLogger("readership.error")
 class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
     """One fault of a request: in a query parameter, or at a JSON pointer of its body."""
 
-    detail: Annotated[str, msgspec.Meta(description="The fault.")]
-    parameter: Annotated[str | None, msgspec.Meta(description="The invalid query parameter.")] = None
-    pointer: Annotated[str | None, msgspec.Meta(description="JSON pointer to the place in the body.")] = None
+    detail: Annotated[str, Meta(description="The fault.")]
+    parameter: Annotated[str | None, Meta(description="The invalid query parameter.")] = None
+    pointer: Annotated[str | None, Meta(description="JSON pointer to the place in the body.")] = None
 
 
 @dataclass

@@ -6,7 +6,6 @@
 - `parameters`: the parameters, each with its JSON schema, by which it is parsed, and the selection that they make.
 - `formats`: tables as CSV, Parquet and NDJSON.
 - `threads`: the threads in which reports are computed.
-- `responses`: the responses of all reports, with the headers for caching and for the moment.
-- `report`: the record of a report, its handler and its operation.
+- `report`: the record of a report, its handler and its operation, and its responses with their ETag and moment.
 - `records`: the records: views, series, breakdown, errors and coverage.
 """

@@ -68,7 +68,7 @@ def columns(counts: pa.Table, unmeasured: Hidden) -> pa.Table:
 
 
 def fields(row: dict[str, Any], metrics: Collection[str]) -> dict[str, Any]:
-    """Return the fields of `documents.Metrics` of a row."""
+    """Return the fields of `documents.Counts` of a row."""
     visitors = {name: row[column] for name, column in _VISITORS.items()}
     named = {name: VisitorCounts(**visitors) if name == "visitors" else row[name] for name in metrics}
     return {_FIELDS.get(name, name): value for name, value in named.items()}

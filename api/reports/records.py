@@ -28,7 +28,7 @@ from api.reports.documents import (
 from api.reports.report import Report, Run
 from warehouse.report.results import Counts, ReportPage
 
-Item = TypeVar("Item", bound=documents.Metrics)
+Item = TypeVar("Item", bound=documents.Counts)
 Batches = Callable[[], Iterable[pa.RecordBatch]]
 ALL_ROWS = 1 << 40
 _TEXT, _COUNT, _TIME = pa.string(), pa.int64(), pa.timestamp("us", tz="UTC")
@@ -39,7 +39,8 @@ def _views(run: Run) -> documents.Report:
     selection = run.selection
     page = run.reports.views(run.snapshot, run.query, selection.offset, selection.limit)
     rows = [PathViews(**row) for row in page.rows.select(VIEWS.columns.names).to_pylist()]
-    totals = Totals(page.totals.human, page.totals.ai, page.totals.total)
+    counts = page.totals
+    totals = Totals(human=counts.human, ai=counts.ai, total=counts.total)
     return documents.Report(totals, rows, page.has_more, measured.of(run.measured, run.query))
 
 

@@ -1,23 +1,27 @@
 """The record of a report, from which its route, its files and its part of the reference are derived."""
 
+import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from api.http import auth
-from api.http.cors import AS_OF
+from api.http.cors import AS_OF, EXPOSED
+from api.http.headers import matches_etag
 from api.http.negotiation import accepted
 from api.http.operation import CSV, JSON, NDJSON, PARQUET, Operation, Parameter, Success
-from api.reports import metrics, parameters, responses, threads
-from api.reports.formats import file_stem_of
+from api.reports import metrics, parameters, threads
+from api.reports.formats import FORMATS, file_stem_of, rebatched
 from api.reports.parameters import Selection
 from api.state import state_of
+from warehouse.query.moment import Moment
 from warehouse.query.snapshot import Snapshot
 from warehouse.report.measured import Measured
 from warehouse.report.reports import Reports
@@ -103,7 +107,7 @@ class Report:
             project = request.path_params["projectId"]
             await auth.key_for(request, state_of(request).keyring, project, "read")
             selection = parameters.select(request, project, self.parameters)
-            media_type = accepted(request, responses.MEDIA_TYPES, "the report")
+            media_type = accepted(request, MEDIA_TYPES, "the report")
             return await threads.run(threads.REPORTS, request.receive, self._respond, request, selection, media_type)
 
         return respond
@@ -113,8 +117,66 @@ class Report:
         run = Run(reports, reports.take(selection.as_of), selection)
         moment = run.snapshot.moment
         if media_type == JSON:
-            return responses.document(request, moment, self.document(run))
+            return _document_response(request, moment, self.document(run))
         has_range = any(each.name == RANGE for each in self.parameters)
         name = self.name if self.grouped else selection.by or self.name
         stem = file_stem_of(run.query, name) if has_range else f"{selection.project}-{name}"
-        return responses.table(request, moment, media_type, stem, *self.table(run, media_type))
+        return _table_response(request, moment, media_type, stem, *self.table(run, media_type))
+
+
+MEDIA_TYPES = (JSON, CSV, PARQUET, NDJSON)
+"""Media types of a report that is also a table, the preferred one first."""
+
+
+def _document_response(request: Request, moment: Moment, content: msgspec.Struct) -> Response:
+    """Return a report as JSON, or 304 if the request has its ETag."""
+    encoded = msgspec.json.encode(content)
+    headers = _headers(moment, [encoded])
+    return _not_modified(request, headers) or Response(encoded, 200, headers, JSON)
+
+
+def _table_response(
+    request: Request,
+    moment: Moment,
+    media_type: str,
+    name: str,
+    schema: pa.Schema,
+    batches: Callable[[], Iterable[pa.RecordBatch]],
+) -> Response:
+    """Return a streaming response with a table, or 304 if the request has its ETag.
+
+    `batches` is called twice, for the ETag and for the content, because the rows may not fit into memory. Each call
+    yields the rows with at least the columns of `schema`.
+    """
+    form = FORMATS[media_type]
+    # Encoded as msgpack, because equal Arrow arrays may have different bytes.
+    rows = (msgspec.msgpack.encode(batch.to_pydict()) for batch in rebatched(schema, batches()))
+    headers = _headers(moment, chain([media_type.encode()], rows))
+    disposition = {"Content-Disposition": f'attachment; filename="{name}.{form.suffix}"'}
+    return _not_modified(request, headers) or StreamingResponse(
+        threads.streamed(threads.REPORTS, form.chunks(schema, rebatched(schema, batches()))),
+        200,
+        {**headers, **disposition},
+        media_type,
+    )
+
+
+def _headers(moment: Moment, content: Iterable[bytes]) -> dict[str, str]:
+    """Return the headers of a response. Its ETag is a hash of the numbers, and equal in all processes.
+
+    The ETag is weak, because the response may be compressed.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    for chunk in content:
+        digest.update(chunk)
+    return {
+        "ETag": f'W/"{digest.hexdigest()}"',
+        "Cache-Control": "private, no-cache",
+        "Vary": "Accept, Authorization",
+        AS_OF: str(moment),
+        **EXPOSED,
+    }
+
+
+def _not_modified(request: Request, headers: dict[str, str]) -> Response | None:
+    return Response(status_code=304, headers=headers) if matches_etag(request, headers["ETag"]) else None

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -21,18 +22,18 @@ CHARACTERS_MAX = {"userAgent": USER_AGENT_CHARACTERS_MAX, "accept": ACCEPT_CHARA
 class Classified(msgspec.Struct, frozen=True, rename="camel"):
     """A user agent and its classification. `readership classify` prints it, too."""
 
-    user_agent: Annotated[str, msgspec.Meta(description="The User-Agent header of the request.")]
-    traffic: Annotated[str, msgspec.Meta(description="`human`, `ai` or `bot`.")]
-    agent: Annotated[str | None, msgspec.Meta(description="Name of the AI agent or bot.")]
-    operator: Annotated[str | None, msgspec.Meta(description="Operator of the AI agent.")]
+    user_agent: Annotated[str, Meta(description="The User-Agent header of the request.")]
+    traffic: Annotated[str, Meta(description="`human`, `ai` or `bot`.")]
+    agent: Annotated[str | None, Meta(description="Name of the AI agent or bot.")]
+    operator: Annotated[str | None, Meta(description="Operator of the AI agent.")]
     purpose: Annotated[
         str | None,
-        msgspec.Meta(
+        Meta(
             description="Purpose of the AI agent: `training`, `search`, `assistant` (a person asked for the page),"
             " `agent` (it acts by itself) or `data` (it resells pages)."
         ),
     ]
-    rule: Annotated[str, msgspec.Meta(description="The rule that matched.")]
+    rule: Annotated[str, Meta(description="The rule that matched.")]
 
 
 async def classify_user_agent(request: Request) -> Response:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -27,11 +28,10 @@ LOG = logging.getLogger("readership.health")
 class Readiness(msgspec.Struct, frozen=True, omit_defaults=True):
     """The result of all checks of the service."""
 
-    status: Annotated[Literal["ok", "failed"], msgspec.Meta(description="`failed` if any check fails.")]
-    checks: Annotated[dict[str, str], msgspec.Meta(description="`ok` or the fault, by check.")]
+    status: Annotated[Literal["ok", "failed"], Meta(description="`failed` if any check fails.")]
+    checks: Annotated[dict[str, str], Meta(description="`ok` or the fault, by check.")]
     warnings: Annotated[
-        dict[str, str],
-        msgspec.Meta(description="Faults that the operator should look at, although the service works."),
+        dict[str, str], Meta(description="Faults that the operator should look at, although the service works.")
     ] = msgspec.field(default_factory=dict)
 
 

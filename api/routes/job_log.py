@@ -3,6 +3,7 @@
 from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,21 +19,21 @@ from api.state import state_of
 class LogEntry(msgspec.Struct, frozen=True):
     """One entry of a job's log."""
 
-    at: Annotated[str, msgspec.Meta(description="Time of the entry.")]
-    turn: Annotated[int, msgspec.Meta(description="Number of the prompt within the job, from 1.")]
+    at: Annotated[str, Meta(description="Time of the entry.")]
+    turn: Annotated[int, Meta(description="Number of the prompt within the job, from 1.")]
     kind: Annotated[
         journal.EntryKind,
-        msgspec.Meta(
+        Meta(
             description="`turn`, `step`, `output` (the end of the agent's output) or `failure` (why the turn failed)."
         ),
     ]
-    text: Annotated[str, msgspec.Meta(description="Text of the entry.")]
+    text: Annotated[str, Meta(description="Text of the entry.")]
 
 
 class LogPage(msgspec.Struct, frozen=True, rename="camel"):
     """One page of a job's log."""
 
-    entries: Annotated[list[LogEntry], msgspec.Meta(description="The entries, oldest first.")]
+    entries: Annotated[list[LogEntry], Meta(description="The entries, oldest first.")]
     has_more: HasMore
 
 
@@ -42,10 +43,10 @@ async def read(request: Request) -> Response:
     limit, offset = parameters.parsed(request, _PAGE)
     media_type = accepted(request, (TEXT, NDJSON, JSON), "the log")
     job = await run_in_threadpool(store.find, engine, project, jobs.job_id(request))
-    page = await run_in_threadpool(journal.read, engine, job.id, limit, offset)
-    entries = [LogEntry(job_json.timestamp(each.at_us), each.turn, each.kind, each.text) for each in page.entries]
+    page, has_more = await run_in_threadpool(journal.read, engine, job.id, limit, offset)
+    entries = [LogEntry(job_json.timestamp(each.at_us), each.turn, each.kind, each.text) for each in page]
     headers = {**await jobs.all_quota_headers(request, project), "Vary": "Accept, Authorization"}
-    next_page = f"?limit={limit}&offset={offset + limit}" if page.has_more else None
+    next_page = f"?limit={limit}&offset={offset + limit}" if has_more else None
     if next_page is not None:
         headers["Link"] = f'<{next_page}>; rel="next"'
     content_type = f"{TEXT}; charset=utf-8" if media_type == TEXT else media_type

@@ -3,6 +3,7 @@
 from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -21,20 +22,20 @@ PROMPTS_MAX = 50
 class SentPrompt(msgspec.Struct, frozen=True, rename="camel"):
     """A prompt of a job. The time of something that has not happened is null."""
 
-    prompt: Annotated[str, msgspec.Meta(description="The instruction.")]
+    prompt: Annotated[str, Meta(description="The instruction.")]
     status: Annotated[
         Literal["queued", "running", "completed", "failed", "cancelled"],
-        msgspec.Meta(description="State of the agent's work on the prompt."),
+        Meta(description="State of the agent's work on the prompt."),
     ]
-    created_at: Annotated[str, msgspec.Meta(description="Time at which the prompt was sent.")]
-    started_at: Annotated[str | None, msgspec.Meta(description="Time at which the work on it began.")]
-    ended_at: Annotated[str | None, msgspec.Meta(description="Time at which the work on it ended.")]
+    created_at: Annotated[str, Meta(description="Time at which the prompt was sent.")]
+    started_at: Annotated[str | None, Meta(description="Time at which the work on it began.")]
+    ended_at: Annotated[str | None, Meta(description="Time at which the work on it ended.")]
 
 
 class PromptList(msgspec.Struct, frozen=True, rename="camel"):
     """One page of a job's prompts."""
 
-    prompts: Annotated[list[SentPrompt], msgspec.Meta(description="The prompts, oldest first.")]
+    prompts: Annotated[list[SentPrompt], Meta(description="The prompts, oldest first.")]
     has_more: HasMore
 
 

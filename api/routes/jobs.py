@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -27,11 +28,9 @@ from warehouse.database.pool import Pool
 class JobList(msgspec.Struct, frozen=True, rename="camel"):
     """One page of a project's jobs."""
 
-    jobs: Annotated[list[AgentJob], msgspec.Meta(description="The jobs, newest first.")]
+    jobs: Annotated[list[AgentJob], Meta(description="The jobs, newest first.")]
     has_more: HasMore
-    next_cursor: Annotated[
-        str | None, msgspec.Meta(description="The `cursor` of the next page; null if there is none.")
-    ]
+    next_cursor: Annotated[str | None, Meta(description="The `cursor` of the next page; null if there is none.")]
 
 
 async def get(request: Request) -> Response:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -32,7 +33,7 @@ class Prompt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     prompt: Annotated[
         str,
-        msgspec.Meta(
+        Meta(
             min_length=1,
             description=f"The instruction; at most {PROMPT_BYTES_MAX >> 10} KiB of UTF-8. It is published in the pull"
             " request, unless the project hides its prompts.",

@@ -23,7 +23,7 @@ import asyncio, os, sys
 from datetime import UTC, datetime
 from warehouse.lake.roots import LocalPath
 from api import data_folder, settings
-from api.maintenance import open_scheduler
+from api.background import open_scheduler
 from ingest.hotlog.writer import HotLog
 from ingest.hotlog.deduplication import Post
 from warehouse.hotlog import batches

@@ -6,6 +6,5 @@
 - `processes`: Executor on this machine: child processes.
 - `parent`: End of a child process with its parent.
 - `ray_workers`: Executor in a Ray cluster: tasks on any of its machines.
-- `release`: Release of the program, with a hash of the source that workers run.
 - `reach`: Check that a process on another machine has the release of this one, and reads and writes the same lake.
 """

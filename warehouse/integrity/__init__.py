@@ -3,7 +3,5 @@
 - `lake_lock`: Lock of the lake for one writer, on this machine and over all machines with one hot log in PostgreSQL.
 - `durability`: Nothing is deleted before its replacement is synced, and a loss of acknowledged rows is an error.
 - `completeness`: Comparison of the hot log and the control database with the lake, which finds a missing or older one.
-- `hot_log_check`: Check of the hot log: its SQLite file, and the waiting batches in the file or on the server.
-- `server_check`: Check of the PostgreSQL server of a hot log: its version and settings, and whether any node loads the
-  hits in it.
+- `hot_log_check`: Check of the hot log: its SQLite file or PostgreSQL server, and the waiting batches in it.
 """

@@ -74,7 +74,10 @@ def show_demo(settings: Settings, url: str, described_url: str) -> None:
     now_s = int(now.timestamp())
     base_url = settings.base_url or url
     control = database.connect(settings.database_url)
-    shared = None if sample_projects.exist(control) else _create(control, settings, now)
+    shared = None
+    if not sample_projects.exist(control):
+        ERR.print("Writing the sample projects ...", highlight=False)
+        shared = sample_projects.create(control, settings, now)
     token = one_time_links.create(control, "sign_in", _demo_user(control, now_s).id, now_s)
     key = sample_projects.new_key(control, now_s)
     control.close()
@@ -100,11 +103,6 @@ def show_demo(settings: Settings, url: str, described_url: str) -> None:
 
 def _show_link(text: str, link: str) -> None:
     ERR.print(f"{text}:\n{link}\n", soft_wrap=True)
-
-
-def _create(control: Pool, settings: Settings, now: datetime) -> str:
-    ERR.print("Writing the sample projects ...", highlight=False)
-    return sample_projects.create(control, settings, now)
 
 
 def _demo_user(control: Pool, now_s: int) -> User:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 import msgspec
@@ -110,16 +111,12 @@ def store(hot: HotConnection, rows: list[Row], now_s: int) -> None:
     """Store rows in the hot log, once: rows of a project that were stored within the last week are not stored again."""
     new: list[Row] = []
     with transaction(hot):
-        for project, of_project in groupby(sorted(rows, key=_project), _project):
+        for project, of_project in groupby(sorted(rows, key=itemgetter(0)), itemgetter(0)):
             post = Post(project, list(of_project), [], _POST_KEY)
             deduplication.deduplicate(hot, post, new, now_s)
         if new:
             columns = pa.table([list(values) for values in zip(*new, strict=True)], HOT.names).cast(HOT)
             batches.append(hot, columns.to_batches()[0], now_s)
-
-
-def _project(values: Row) -> str:
-    return str(values[0])
 
 
 def _beacon(line: bytes, project: str, moved: timedelta, now_us: int, to_row: Callable[..., Row]) -> Row | None:

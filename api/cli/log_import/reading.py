@@ -123,7 +123,7 @@ def _progress(size: int | None) -> AbstractContextManager[Callable[[int, int], N
 
 def _follow(reading: Reading, check: Check) -> Summary:
     """Follow the logs, with the maintenance tasks of a service, because the command may run without one."""
-    from api.maintenance import open_scheduler  # noqa: PLC0415  # it also loads the classes of the service
+    from api.background import open_scheduler  # noqa: PLC0415  # it also loads the classes of the service
 
     settings, names = reading.settings, reading.names
     stop_signals: list[int] = []  # not an Event: the code that a signal interrupts may hold its lock

@@ -12,14 +12,11 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from api.cli.move import moving, places
 from api.cli.move.moving import Done, Watch
 from api.cli.move.places import DATABASE_URL, LAKE_URI, Places
-from api.cli.output import ERR, show, table
+from api.cli.output import ERR, LOCK_WAIT_S, show, table
 from api.settings import Settings
 from warehouse import doctor
 from warehouse.doctor import Finding
 from warehouse.plural import counted
-
-LOCK_WAIT_S = 300.0
-"""Timeout for the lock of the lake during the check, in seconds."""
 
 
 @click.command("move")

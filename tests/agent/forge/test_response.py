@@ -7,7 +7,7 @@ from email.utils import format_datetime
 import httpx
 import pytest
 
-from agent.forge.response import ERROR_CHARS_MAX, error_text, retry_after_s
+from agent.forge.pull_request import ERROR_CHARS_MAX, error_text, retry_after_s
 
 
 @pytest.mark.parametrize(

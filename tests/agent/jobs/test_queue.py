@@ -111,7 +111,7 @@ def test_worker_that_has_lost_its_turn_can_change_nothing(engine: Pool, clock: C
         store.cancel(engine, PROJECT, id, clock())
     else:
         projects.delete(engine, PROJECT)
-    before = journal.read(engine, id).entries
+    before = journal.read(engine, id)[0]
     for change in (
         lambda: queue.renew(engine, lost, clock(), LEASE_US, "output"),
         lambda: queue.finish_step(engine, lost, RunStep("s"), "ran", clock()),
@@ -121,7 +121,7 @@ def test_worker_that_has_lost_its_turn_can_change_nothing(engine: Pool, clock: C
     ):
         with pytest.raises(LeaseLost):
             change()
-    assert journal.read(engine, id).entries == before
+    assert journal.read(engine, id)[0] == before
     if by != "deletion":
         job = store.find(engine, PROJECT, id)
         assert (job.status, job.pull_request, job.session) == ("failed" if by == "cancel" else "active", None, None)
@@ -194,10 +194,10 @@ def test_step_that_is_stored_twice_because_a_response_was_lost_is_logged_once(en
     lease = claimed(engine, clock)
     leases = [queue.finish_step(engine, lease, RunStep("s-1"), "ran", clock()) for _ in range(2)]
     assert leases[0] == leases[1]
-    assert [entry.text for entry in journal.read(engine, id).entries] == ["begins", "ran"]
+    assert [entry.text for entry in journal.read(engine, id)[0]] == ["begins", "ran"]
     lease = queue.clear_steps(engine, leases[1])
     queue.finish_step(engine, lease, RunStep("s-2"), "ran again", clock())
-    assert [entry.text for entry in journal.read(engine, id).entries] == ["begins", "ran", "ran again"]
+    assert [entry.text for entry in journal.read(engine, id)[0]] == ["begins", "ran", "ran again"]
 
 
 def test_failed_turn_does_not_remove_the_pull_request_of_an_earlier_turn(engine: Pool, clock: Clock) -> None:
@@ -217,7 +217,7 @@ def test_log_has_the_events_of_two_turns_in_order(engine: Pool, clock: Clock) ->
     queue.renew(engine, lease, clock(), LEASE_US, "one\ntwo")
     queue.finish(engine, lease, Outcome("it broke"), clock())
     queue.finish(engine, claimed(engine, clock), Outcome(None), clock())
-    entries = [(entry.turn, entry.kind, entry.text) for entry in journal.read(engine, id).entries]
+    entries = [(entry.turn, entry.kind, entry.text) for entry in journal.read(engine, id)[0]]
     assert entries == [
         (1, "turn", "begins"),
         (1, "output", "one\ntwo"),
@@ -267,7 +267,7 @@ def test_any_output_of_an_agent_can_be_stored_and_shown(engine: Pool, clock: Clo
     lease = queue.finish_step(engine, lease, RunStep(None), odd, clock())
     queue.finish(engine, lease, Outcome(odd), clock())
     assert store.find(engine, PROJECT, id).reason == plain
-    assert [entry.text for entry in journal.read(engine, id).entries] == ["begins", plain, plain, plain]
+    assert [entry.text for entry in journal.read(engine, id)[0]] == ["begins", plain, plain, plain]
 
 
 def test_turn_that_was_renewed_after_it_was_read_is_not_taken(engine: Pool, clock: Clock) -> None:

@@ -8,7 +8,7 @@ import pytest
 from agent.jobs import configuration, webhook
 from agent.jobs.configuration import Configuration
 from agent.jobs.queue import Outcome
-from agent.jobs.sender import Sender
+from agent.worker.threads import Sender
 from tests.agent.clock import SECOND_US, Clock
 from tests.agent.conftest import PROJECT
 from tests.agent.jobs.ended_job import SECRETS, end_job, set_webhook

@@ -13,8 +13,7 @@ import httpx
 import pytest
 
 from agent.sandbox import gateway, unix_server
-from agent.sandbox.gateway import Gateway
-from agent.sandbox.model_calls import ModelCalls
+from agent.sandbox.gateway import Gateway, ModelCalls
 from tests.agent.servers.model_server import KEY
 from tests.processes.waiting import until
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent.sandbox import model_calls
-from agent.sandbox.model_calls import ModelCalls
+from agent.sandbox import gateway
+from agent.sandbox.gateway import ModelCalls
 
 ALLOWED = ("GET /models", "POST /chat")
 
@@ -46,7 +46,7 @@ def test_different_refusals_are_logged_once_and_up_to_a_limit() -> None:
     lines: list[str] = []
     calls = ModelCalls(ALLOWED, 9, lines.append)
     reasons = [calls.refusal("DELETE", f"/files/{n % 30}") for n in range(60)]
-    assert lines == reasons[: model_calls.REFUSALS_LOGGED_MAX]
+    assert lines == reasons[: gateway.REFUSALS_LOGGED_MAX]
     assert lines[1] == "the gateway refused DELETE /files/1: the agent may only send GET /models, POST /chat"
     assert calls.fault() is None
 

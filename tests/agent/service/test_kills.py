@@ -118,7 +118,7 @@ def test_job_continues_on_another_machine_and_has_one_pull_request(postgresql: s
         store_configuration(engine, site, "sh", str(program), is_sandboxed=True, readable=(str(program.parent),))
 
         def log(id: str) -> str:
-            return "".join(f"{entry.text}\n" for entry in journal.read(engine, id).entries)
+            return "".join(f"{entry.text}\n" for entry in journal.read(engine, id)[0])
 
         def completed(id: str) -> str | None:
             until(lambda: store.find(engine, PROJECT, id).status != "active", END_S)

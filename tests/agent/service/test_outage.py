@@ -138,7 +138,7 @@ def test_result_of_the_coding_agent_is_stored_after_the_outage(
         until(lambda: "progress of a turn cannot be written" in caplog.text)
         database.repair()
         until(lambda: status(database.direct, id) != "active")
-    assert status(database.direct, id) == becomes, journal.read(database.direct, id).entries
+    assert status(database.direct, id) == becomes, journal.read(database.direct, id)[0]
     assert (tmp_path / "runs").read_text() == "\n", "the coding agent ran once"
     assert len(site.pulls(id)) == (becomes == "completed")
 
@@ -184,7 +184,7 @@ def test_turn_that_meets_an_outage_at_its_start_begins_again_and_does_not_fail(
         until(lambda: status(sqlite.direct, id) != "active")
     assert (status(sqlite.direct, id), errors) == ("completed", [])
     assert "begins again, attempt 2: its lease had expired" in [
-        entry.text for entry in journal.read(sqlite.direct, id).entries
+        entry.text for entry in journal.read(sqlite.direct, id)[0]
     ]
 
 

@@ -81,7 +81,7 @@ def test_output_is_written_to_the_log_when_the_heartbeat_closes(engine: Pool, st
     with closing(start()) as heartbeat:
         heartbeat.tail.add(b"one\ntwo\n")
     [job], _ = store.list_page(engine, PROJECT, None, 1, 0)
-    assert [(entry.kind, entry.text) for entry in journal.read(engine, job.id).entries] == [
+    assert [(entry.kind, entry.text) for entry in journal.read(engine, job.id)[0]] == [
         ("turn", "begins"),
         ("output", "one\ntwo\n"),
     ]

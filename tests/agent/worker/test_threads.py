@@ -49,7 +49,7 @@ def test_worker_that_closes_does_not_wait_for_a_forge(tmp_path: Path) -> None:
         running.close()
         assert (drip.requests, drip.completed) == (1, 0)
     assert store.find(engine, SITE, id).status == "active", "the turn is back in the queue"
-    assert journal.read(engine, id).entries[-1].text == f"pushed to readership/{id}"
+    assert journal.read(engine, id)[0][-1].text == f"pushed to readership/{id}"
     engine.close()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.warehouse.site import ROOT
 from warehouse.batch import reach
-from warehouse.batch.release import PACKAGES
+from warehouse.batch.reach import PACKAGES
 from warehouse.lake.roots import LocalPath
 
 ANSWER = """

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from warehouse.batch.release import source_hash
+from warehouse.batch.reach import source_hash
 
 
 @pytest.fixture

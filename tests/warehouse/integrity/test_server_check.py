@@ -11,7 +11,7 @@ from warehouse.database.postgresql import PostgresqlConnection
 from warehouse.database.transaction import transaction
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import Server, server_of
-from warehouse.integrity import server_check
+from warehouse.integrity import hot_log_check
 from warehouse.schema import HOT
 
 NOW_S = 1_790_000_000.0
@@ -32,30 +32,30 @@ def hot(server: Server) -> Iterator[PostgresqlConnection]:
 
 
 def warnings(hot: PostgresqlConnection, now_s: float = NOW_S) -> dict[str, str | None]:
-    return dict(server_check.warnings(hot, late_s=300, now_s=now_s))
+    return dict(hot_log_check.server_warnings(hot, late_s=300, now_s=now_s))
 
 
 def test_settings_that_are_off_are_warnings(server: Server, hot: PostgresqlConnection) -> None:
-    warning = warnings(hot)[server_check.SYNCED]
+    warning = warnings(hot)[hot_log_check.SYNCED]
     assert warning is not None
     assert warning.startswith("fsync is off: a loss of power"), "the server of the tests does not sync"
     assert "synchronous_commit" not in warning
     hot.execute(f"ALTER DATABASE {hot.database} SET synchronous_commit = off")
     with closing(batches.connect(server)) as later:
         assert isinstance(later, PostgresqlConnection)
-        assert "synchronous_commit is off" in (warnings(later)[server_check.SYNCED] or "")
+        assert "synchronous_commit is off" in (warnings(later)[hot_log_check.SYNCED] or "")
 
 
 def test_hit_that_waits_too_long_is_a_warning(hot: PostgresqlConnection) -> None:
-    assert warnings(hot)[server_check.LOADED] is None
+    assert warnings(hot)[hot_log_check.LOADED] is None
     with transaction(hot):
         batches.append(hot, pa.RecordBatch.from_pylist([], HOT), NOW_S)
-    assert warnings(hot, NOW_S - 1)[server_check.LOADED] is None, "the clock of another node is a second ahead"
-    assert warnings(hot, NOW_S + 299)[server_check.LOADED] is None
-    assert "no node runs" in (warnings(hot, NOW_S + 301)[server_check.LOADED] or "")
+    assert warnings(hot, NOW_S - 1)[hot_log_check.LOADED] is None, "the clock of another node is a second ahead"
+    assert warnings(hot, NOW_S + 299)[hot_log_check.LOADED] is None
+    assert "no node runs" in (warnings(hot, NOW_S + 301)[hot_log_check.LOADED] or "")
 
 
 def test_server_that_answers_has_no_fault(server: Server, hot: PostgresqlConnection) -> None:
-    assert server_check.broken(server) is None
+    assert hot_log_check.broken_server(server) is None
     hot.execute(f"ALTER DATABASE {hot.database} SET default_transaction_read_only = on")
-    assert "read-only" in (server_check.broken(server) or "")
+    assert "read-only" in (hot_log_check.broken_server(server) or "")

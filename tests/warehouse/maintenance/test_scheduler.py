@@ -14,7 +14,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from api import data_folder, settings
-from api.maintenance import open_scheduler
+from api.background import open_scheduler
 from api.settings import Settings
 from tests.processes import freed_memory
 from tests.processes.waiting import until

@@ -1,11 +1,13 @@
-"""The maintenance thread of a process: its plan and its metrics."""
+"""The work beside the requests: the settings of the maintenance thread and of the worker of agent jobs."""
 
 from functools import partial
 
+from agent.worker.threads import WorkerConfig
 from api import metrics
 from api.settings import Settings
 from ingest.hotlog import deduplication, ledger_store
 from ingest.visitors import salts
+from warehouse.database.pool import Pool
 from warehouse.maintenance.scheduler import Plan, Scheduler
 
 
@@ -25,3 +27,18 @@ def open_scheduler(settings: Settings) -> Scheduler:
         metrics.count_failure,
     )
     return Scheduler(plan)
+
+
+def worker_config(settings: Settings, control: Pool) -> WorkerConfig:
+    """Return the part of the settings that a worker of agent jobs needs, with the functions that count its work."""
+    return WorkerConfig(
+        control,
+        settings.jobs,
+        settings.environ,
+        settings.jobs_at_once,
+        settings.job_lease_s,
+        settings.job_retention_days,
+        settings.lake.local,
+        metrics.count_turn,
+        metrics.count_delivery,
+    )
