@@ -79,11 +79,7 @@ def _warn(state: RetryCallState) -> None:
 
 
 def pause(seconds: float, is_stopped: Callable[[], bool]) -> None:
-    """Wait for this number of seconds.
-
-    Raises:
-        TurnStopped: `is_stopped` returned true during the wait.
-    """
+    """Wait for this number of seconds. Raises TurnStopped if `is_stopped` returned true during the wait."""
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         if is_stopped():

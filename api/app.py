@@ -136,7 +136,6 @@ def _warnings(stack: ExitStack, settings: Settings) -> Callable[[str], tuple[Sou
 
 
 def _open_reports(stack: ExitStack, settings: Settings, control: Pool) -> Reports:
-    """Open the reports; the stack closes them."""
     reader, spill = SnapshotReader(settings.hot_log, settings.lake), settings.run / "spill"
     warnings = _warnings(stack, settings)
     reports = Reports(reader, settings.lake, spill, settings.cache_bytes, _policies(control), warnings)
@@ -166,7 +165,6 @@ def _open_rate_limit(stack: ExitStack, settings: Settings, key: bytes) -> RateLi
 
 
 def _open_intake(stack: ExitStack, settings: Settings, control: Pool, limits_key: bytes) -> Intake:
-    """Open what posts and beacons pass through; the stack closes the parts."""
     verifier = verifiers.create(
         settings.ranges, is_reverse_dns=settings.reverse_dns, key_directories=settings.key_directories
     )

@@ -67,11 +67,7 @@ class State:
     _projects: Cache[Project] = field(default_factory=Cache)
 
     async def project(self, id: str) -> Project:
-        """Return the project of a beacon, from the cache if possible.
-
-        Raises:
-            ProjectNotFound
-        """
+        """Return the project of a beacon, from the cache if possible. Raises ProjectNotFound."""
         project = self._projects.get(id)
         if project is None:
             project = await self._projects.look_up(id, partial(projects.find, self.control, id))

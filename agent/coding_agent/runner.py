@@ -125,7 +125,6 @@ def run(request: RunRequest) -> RunResult:
 
 
 def _log_refusal(request: RunRequest, reason: str) -> None:
-    """Log a refused request of the agent in the logs of the job and the service."""
     LOG.warning("%s: %s", request.tree.parent, reason)
     request.on_output(f"{reason}\n".encode())
 
@@ -267,11 +266,7 @@ def _run(
 
 
 def _result(request: RunRequest, agent: Preset, status: int, output: Output, gateway: Gateway | None) -> RunResult:
-    """Return the result of a turn whose exit status and final record both report success.
-
-    Raises:
-        TurnFailed: the status or the record reports a failure.
-    """
+    """Return the result of a turn. Raises TurnFailed if the exit status or the final record reports a failure."""
     record = output.record
     if status == init.CANNOT_START:
         raise TurnFailed(
@@ -290,6 +285,5 @@ def _result(request: RunRequest, agent: Preset, status: int, output: Output, gat
 
 
 def _with_fault(reason: str, gateway: Gateway | None) -> str:
-    """Append the fault of the model server to a failure reason."""
     fault = gateway.fault() if gateway else None
     return reason if fault is None else f"{reason}; {fault}"

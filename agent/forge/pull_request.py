@@ -137,11 +137,7 @@ class _ForgeApi:
         return TurnFailed(self._redact(f"{reason}: {text}" if text else reason))
 
     def _next_url(self, response: httpx.Response) -> str:
-        """Return the target of a redirect, such as that of a renamed repository.
-
-        Raises:
-            TurnFailed: the target is another host, which must not receive the token.
-        """
+        """Return the target of a redirect. Raises TurnFailed for another host, which must not receive the token."""
         target = response.url.join(response.headers["Location"])
         if (target.scheme, target.host, target.port) != (response.url.scheme, response.url.host, response.url.port):
             raise TurnFailed(

@@ -23,11 +23,7 @@ class ChangedFiles:
     _bytes: int = 0
 
     def add(self, chunk: bytes) -> None:
-        """Check the names that end in the chunk.
-
-        Raises:
-            TurnFailed: a limit is exceeded.
-        """
+        """Check the names that end in the chunk. Raises TurnFailed if a limit is exceeded."""
         *names, self._incomplete = (self._incomplete + chunk).split(b"\0")
         self._count += len(names)
         self._bytes += len(chunk)

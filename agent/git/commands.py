@@ -236,11 +236,7 @@ class _Output:
     stdout: bytearray = field(default_factory=bytearray)
 
     def add(self, stream: Stream, chunk: bytes) -> None:
-        """Add a chunk.
-
-        Raises:
-            TurnFailed: the standard output is too long.
-        """
+        """Add a chunk. Raises TurnFailed if the standard output is too long."""
         if stream == "stderr":
             self.stderr += chunk
             del self.stderr[:-STDERR_BYTES_MAX]

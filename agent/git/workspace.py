@@ -182,7 +182,6 @@ def discard(folder: Path) -> None:
 
 
 def _git(workspace: Workspace, remote: Remote | None, control: StepControl) -> Git:
-    """Return the git commands of a step that begins now."""
     deadline = time.monotonic() + control.limit_s
     return Git(workspace.folder, remote, deadline, control.is_stopped, control.on_line)
 
@@ -215,11 +214,7 @@ def _remote_refs(git: Git, remote: Remote, branch: str) -> dict[str, str]:
 
 
 def _base_branch(remote: Remote, refs: dict[str, str]) -> str:
-    """Return the short name of the base branch.
-
-    Raises:
-        TurnFailed: the base is not a branch, which a pull request needs.
-    """
+    """Return the short name of the base branch. Raises TurnFailed if the base is not a branch."""
     if f"refs/heads/{remote.base}" in refs:
         return remote.base
     if not refs:
@@ -247,11 +242,7 @@ def _disarm(workspace: Workspace, git: Git) -> None:
 
 
 def _refuse_large_files(workspace: Workspace, git: Git) -> None:
-    """Check the changed files before git reads them: a sparse file costs the agent nothing, but git hours to hash.
-
-    Raises:
-        TurnFailed: a changed file is too large, or too many files were changed.
-    """
+    """Raise TurnFailed for too large or too many changes: a sparse file costs the agent nothing, but git hours."""
     changed = ChangedFiles(os.fsencode(workspace.tree))
     git.stream_local(changed.add, "ls-files", "-z", "--others", "--modified", "--exclude-standard", "--deduplicate")
 

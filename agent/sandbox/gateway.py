@@ -266,12 +266,7 @@ def _prefix_length(key: bytes, chunk: bytes) -> int:
 
 
 async def _body(request: Request) -> AsyncIterator[bytes]:
-    """Yield the request's body in chunks.
-
-    Raises:
-        RequestTooLarge: the body exceeds REQUEST_BYTES_MAX.
-        TimeoutError: the body has not arrived within BODY_S.
-    """
+    """Yield the body in chunks. Raises RequestTooLarge above REQUEST_BYTES_MAX, TimeoutError after BODY_S."""
     if int(request.headers.get("content-length", "0")) > REQUEST_BYTES_MAX:
         raise RequestTooLarge
     total = 0

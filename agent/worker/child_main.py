@@ -73,7 +73,6 @@ def main(commands: int) -> None:
 
 
 def _read_config(reports: Reports) -> WorkerConfig:
-    """Return the configuration that the parent wrote to standard input."""
     url, folder, environ, slots, lease_s, retention_days, lake = json.loads(sys.stdin.buffer.read())
     control, lake = database.connect(url), Path(lake) if lake else None
     on_turn, on_delivery = partial(reports.send, "turn"), partial(reports.send, "delivery")

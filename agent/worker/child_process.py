@@ -103,7 +103,6 @@ class ChildProcess:
                 self._queued.clear()
 
     def _run_child(self) -> None:
-        """Start the child and process its reports until it ends."""
         path = os.pathsep.join(filter(None, (str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH"))))
         with subprocess.Popen(  # noqa: S603  # our own interpreter and module
             [sys.executable, "-P", "-m", "agent.worker.child_main", str(self._commands)],

@@ -136,12 +136,7 @@ class WorkerThreads:
             self._config.on_turn(time.monotonic() - started_s, outcome.reason is None)
 
     def _outcome(self, lease: Lease, heartbeat: LeaseHeartbeat) -> Outcome:
-        """Run the turn and return how it ended.
-
-        Raises:
-            TurnStopped: the worker ends, or the turn was abandoned.
-            LeaseLost: the turn was cancelled, or another worker has claimed it.
-        """
+        """Run the turn and return how it ended. Raises TurnStopped, or LeaseLost if the lease was lost meanwhile."""
         context = turn.TurnContext(
             self._config.control,
             self._config.folder,
@@ -169,7 +164,6 @@ class WorkerThreads:
             return Outcome(INTERNAL_ERROR)
 
     def _send_webhooks(self) -> None:
-        """Send webhook messages as they become due."""
         sender = Sender(self._config.control, self._config.environ, _now_us, self._config.on_delivery)
         while not self._stopping.wait(WEBHOOK_POLL_S):
             try:

@@ -252,7 +252,6 @@ class _Turn:
         return Proposal(job.branch, self._remote.base, title, body)
 
     def _finish(self, step: Step, text: str) -> None:
-        """Store a finished step and log `text`."""
 
         def store() -> Lease:
             return queue.finish_step(self._context.control, self._lease, step, text, self._context.now_us())

@@ -153,11 +153,7 @@ def find_valid(control: Pool, text: str, project: str | None, now_s: float) -> K
 
 
 def revoke(control: Pool, id: str, now_s: int, by: str | None = None) -> None:
-    """Revoke a key. Each server process rejects it after at most `cache.TTL_S`.
-
-    Raises:
-        KeyNotFound
-    """
+    """Revoke a key. Each server process rejects it after at most `cache.TTL_S`. Raises KeyNotFound."""
     with control.transaction() as connection:
         row = STATEMENTS.run(connection, "LOCK", {"id": id}).fetchone()
         if row is None:

@@ -62,11 +62,7 @@ def create(control: Pool, name: str, role: Role, password_hash: str | None, now_
 
 
 def checked_name(text: str) -> str:
-    """Return a name for a new user, without spaces at its ends.
-
-    Raises:
-        InvalidName
-    """
+    """Return a name for a new user, without spaces at its ends. Raises InvalidName."""
     name = unicodedata.normalize("NFC", text.strip())
     if not (1 <= len(name) <= NAME_CHARACTERS_MAX and name.isprintable()):
         raise InvalidName(f"a user's name has 1 to {NAME_CHARACTERS_MAX} characters, all of them visible")
@@ -95,11 +91,7 @@ def authenticate(control: Pool, name: str, password: str) -> User | None:
 
 
 def find_by_name(control: Pool, name: str) -> User:
-    """Return the user with a name, in upper or lower case.
-
-    Raises:
-        UserNotFound
-    """
+    """Return the user with a name, in upper or lower case. Raises UserNotFound."""
     user, _ = _user_and_hash(control, name)
     if user is None:
         raise UserNotFound(f"there is no user {name!r}; `readership user list` shows the users")

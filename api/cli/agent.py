@@ -101,11 +101,7 @@ def _changes(options: Mapping[str, object]) -> Changes:
 
 
 def _words(command: str) -> tuple[str, ...]:
-    """Split a command line as a shell does.
-
-    Raises:
-        InvalidConfiguration: a quotation is not closed.
-    """
+    """Split a command line as a shell does. Raises InvalidConfiguration if a quotation is not closed."""
     try:
         return tuple(shlex.split(command))
     except ValueError as error:

@@ -43,11 +43,7 @@ RULES = Rules(RULESET, classify_user_agents)
 
 
 def _prepare(settings: Settings) -> None:
-    """Create missing parts of a data folder.
-
-    Raises:
-        NoData: the folder has no data.
-    """
+    """Create missing parts of a data folder. Raises NoData if the folder has no data."""
     data_folder.require(settings)
     data_folder.prepare(settings)
 

@@ -173,7 +173,6 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _is_text_in_csv(kind: pa.DataType) -> bool:
-    """Return whether a table or CSV needs the values of a type as text."""
     return bool(pa.types.is_nested(kind) or _is_text_in_json(kind))
 
 

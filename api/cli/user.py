@@ -108,18 +108,13 @@ def remove_user(settings: Settings, name: str) -> None:
 
 
 def _standard_input() -> str:
-    """Read and return the password on the first line of standard input.
-
-    Raises:
-        InvalidPassword
-    """
+    """Read and return the password on the first line of standard input. Raises InvalidPassword."""
     password = sys.stdin.readline().rstrip("\r\n")
     passwords.check(password)
     return password
 
 
 def _print_link(settings: Settings, control: Pool, user: User, change: str) -> None:
-    """Create a link with which the user sets a password, and print it."""
     path = f"/welcome/{one_time_links.create(control, 'password', user.id, int(time.time()))}"
     base_url = settings.base_url or service_url.read(settings.run)
     where = "this link" if base_url else "this path, at the URL of the service,"

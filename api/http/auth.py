@@ -12,11 +12,7 @@ _REJECTED = {"WWW-Authenticate": 'Bearer realm="readership", error="invalid_toke
 
 
 async def key_of(request: Request, keyring: Keyring) -> BearerKey:
-    """Return the valid key of the request.
-
-    Raises:
-        Problem: `unauthenticated`.
-    """
+    """Return the valid key of the request. Raises Problem `unauthenticated`."""
     authorization = header(request, b"authorization")
     if authorization is None:
         raise Problem("unauthenticated", "the request has no Authorization header", headers=_CHALLENGE)

@@ -170,10 +170,6 @@ def _origin(url: str) -> str:
 
 
 def preflight(request: Request, project: Project) -> dict[str, str]:
-    """Return the headers that let a page of one of the project's origins post JSON.
-
-    Raises:
-        Problem: as `allowed`.
-    """
+    """Return the headers that let a page of one of the project's origins post JSON. Raises Problem: as `allowed`."""
     headers = allowed(request, project)
     return {**headers, **_PREFLIGHT} if headers else {}

@@ -107,11 +107,7 @@ def shown(text: str) -> str:
 
 
 def single(request: Request, known: Sequence[str]) -> dict[str, str]:
-    """Return the parameters of the query.
-
-    Raises:
-        Problem: `invalid-parameter`, for unknown and repeated parameters.
-    """
+    """Return the parameters of the query. Raises Problem `invalid-parameter`, for unknown and repeated parameters."""
     values = Values(request, known)
     values.require_valid()
     return values.texts
@@ -137,12 +133,7 @@ def _unknown(name: str, known: Sequence[str]) -> Fault:
 
 
 def _from_iso(text: str) -> datetime:
-    """Return the time in UTC. A time without a zone is UTC.
-
-    Raises:
-        ValueError: the text is invalid.
-        OverflowError: the time is out of range in UTC.
-    """
+    """Return the time in UTC, the default zone. Raises ValueError, or OverflowError for a time out of range."""
     if _TIME.fullmatch(text) is None:
         raise ValueError(text)
     time = datetime.fromisoformat(text.upper())

@@ -181,11 +181,7 @@ def _us(seconds: float) -> int:
 
 
 async def _retried(count: Callable[[], Result]) -> Result:
-    """Call `count`, repeat the call while another process counts, and return the result.
-
-    Raises:
-        Overloaded: other processes or a full disk prevent the count.
-    """
+    """Return the result of `count`, called again while another process counts. Raises Overloaded in the end."""
     import asyncio  # noqa: PLC0415  # takes 0.03 s to import, and commands only create the file of the counts
 
     error: sqlite3.OperationalError | None = None

@@ -59,7 +59,6 @@ def rebatched(schema: pa.Schema, batches: Batches) -> Iterator[pa.RecordBatch]:
 
 
 def _one_batch(rows: pa.Table) -> list[pa.RecordBatch]:
-    """Return a list with the rows as one batch; an empty list if there are no rows."""
     batches: list[pa.RecordBatch] = rows.combine_chunks().to_batches()
     return batches
 
@@ -99,7 +98,6 @@ def _csv_cells(column: pa.Array) -> list[Any]:
 
 
 def _ndjson(schema: pa.Schema, batches: Batches) -> Chunks:
-    """Yield lines of JSON, one for each row."""
     encoder = msgspec.json.Encoder()
     for batch in batches:
         yield encoder.encode_lines(batch.to_pylist())

@@ -135,11 +135,7 @@ class Selection:
 
 
 def select(request: Request, project: str, parameters: Sequence[Parameter]) -> Selection:
-    """Return the selection of a request.
-
-    Raises:
-        Problem: `invalid-parameter`, with every fault.
-    """
+    """Return the selection of a request. Raises Problem `invalid-parameter`, with every fault."""
     known = {each.name: each for each in parameters if each.place == "query"}
     values = Values(request, tuple(known))
     parsed = {name: _value(values, each) for name, each in known.items()}

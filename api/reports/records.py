@@ -134,7 +134,6 @@ def _values(run: Run) -> Batches:
 
 
 def _beside(run: Run) -> Callable[[pa.Table], pa.Table]:
-    """Return a function that returns rows of a breakdown with the metrics."""
     if not run.selection.shown:
         return lambda rows: rows
     by, hidden = run.selection.by, measured.hidden(run.visitors_known, run.query)
@@ -143,7 +142,6 @@ def _beside(run: Run) -> Callable[[pa.Table], pa.Table]:
 
 
 def _totals(run: Run) -> dict[str, Any]:
-    """Return the fields of the metrics of the whole range."""
     if not run.selection.shown:
         return {}
     counts, hidden = run.reports.visitor_counts(run.snapshot, run.query), measured.hidden(run.visitors_known, run.query)
@@ -151,7 +149,6 @@ def _totals(run: Run) -> dict[str, Any]:
 
 
 def _items(run: Run, columns: pa.Schema, rows: pa.Table, item: type[Item]) -> list[Item]:
-    """Return rows of views, with the metrics, as JSON."""
     chosen = run.selection.shown
     return [
         item(**{name: row[name] for name in columns.names}, **(metrics.fields(row, chosen) if chosen else {}))

@@ -135,12 +135,7 @@ async def _store(state: State, project: Project, view: Hit) -> Receipt:
 
 
 async def _limit_rate(request: Request, state: State, project: Project) -> None:
-    """Count a beacon of the client's address and network, and of the project.
-
-    Raises:
-        Problem: `rate-limited`.
-        Overloaded: see `RateLimit.count`.
-    """
+    """Count a beacon of the client's address and network, and of the project. Raises Problem `rate-limited`."""
     retry_after_s = await state.intake.rate_limit.count(_address(request) or "", project.id)
     if retry_after_s is not None:
         limit = state.settings.beacons_per_minute
@@ -181,11 +176,7 @@ def _public_url(request: Request) -> str | None:
 
 
 def _user_agent(request: Request) -> str:
-    """Return the request's user agent, with U+FFFD for characters that cannot be stored, such as a tab.
-
-    Raises:
-        Problem: `invalid-header`, if it is too long.
-    """
+    """Return the user agent, with U+FFFD for characters that cannot be stored. Raises Problem if it is too long."""
     user_agent = header(request, b"user-agent") or ""
     if len(user_agent) > hit.USER_AGENT_CHARACTERS_MAX:
         detail = f"the User-Agent has {len(user_agent)} characters; the limit is {hit.USER_AGENT_CHARACTERS_MAX}"

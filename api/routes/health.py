@@ -78,7 +78,6 @@ def _readiness(state: State) -> tuple[bytes, int]:
 
 
 def _faults(state: State) -> dict[str, str | None]:
-    """Return the fault of each check, or None."""
     return {
         "controlDatabase": _control_database_fault(state),
         "hotLog": _hot_log_fault(state),

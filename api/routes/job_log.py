@@ -54,7 +54,6 @@ async def read(request: Request) -> Response:
 
 
 def _content(media_type: str, entries: list[LogEntry], next_page: str | None) -> bytes:
-    """Return a page of a log in one of its media types; `next_page` is the query of the next page."""
     if media_type == NDJSON:
         return msgspec.json.Encoder().encode_lines(entries)
     if media_type == JSON:

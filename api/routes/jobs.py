@@ -89,18 +89,13 @@ def job_id(request: Request) -> str:
 
 
 async def authorise(request: Request, scope: Scope) -> str:
-    """Return the id of the project in the path.
-
-    Raises:
-        Problem: see `auth.key_for`.
-    """
+    """Return the id of the project in the path. Raises Problem: see `auth.key_for`."""
     project: str = request.path_params["projectId"]
     await auth.key_for(request, state_of(request).keyring, project, scope)
     return project
 
 
 async def _respond(request: Request, scope: Scope, change: Callable[[Pool, str, str, int], Job]) -> Response:
-    """Respond with the job that `change` returns."""
     project, control = await authorise(request, scope), state_of(request).control
     single(request, ())
     job = await run_in_threadpool(change, control, project, job_id(request), now_us())

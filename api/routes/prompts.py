@@ -66,11 +66,7 @@ async def message(request: Request) -> Response:
 
 
 async def _prompt(request: Request) -> str:
-    """Return the prompt of the body.
-
-    Raises:
-        Problem: `invalid-body` and the kinds of `body.read`.
-    """
+    """Return the prompt of the body. Raises Problem `invalid-body` and the kinds of `body.read`."""
     parameters.single(request, ())
     body.media_type(request, (JSON,))
     content = await body.read(request, BODY_BYTES_MAX)
@@ -92,11 +88,7 @@ def _invalid(field: str | None, reason: str) -> Problem:
 
 
 async def _enqueue(enqueue: Callable[[], QueuedPrompt]) -> QueuedPrompt:
-    """Return the result of `enqueue`.
-
-    Raises:
-        Problem: `rate-limited`, with the headers of the exhausted quota.
-    """
+    """Return the result of `enqueue`. Raises Problem `rate-limited`, with the headers of the exhausted quota."""
     try:
         return await run_in_threadpool(enqueue)
     except QuotaExceeded as error:

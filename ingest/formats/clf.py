@@ -27,11 +27,7 @@ _REQUEST = re.compile(rb"([A-Za-z]+) (\S+) HTTP/\d(?:\.\d)?")
 
 
 def parse(line: bytes) -> Request | None:
-    """Parse one line of combined format.
-
-    Raises:
-        InvalidLine: the line is not of that format.
-    """
+    """Parse one line of combined format. Raises InvalidLine if the line is not of that format."""
     return _request(line, _COMBINED, "combined")
 
 

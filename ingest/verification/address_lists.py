@@ -97,10 +97,7 @@ def sorted_prefixes(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def read_time(text: str) -> datetime:
-    """Return an operator's time to the second; UTC if the text has no zone.
-
-    Raises: ValueError
-    """
+    """Return an operator's time to the second; UTC if the text has no zone. Raises ValueError."""
     read = datetime.fromisoformat(text)
     return (read if read.tzinfo else read.replace(tzinfo=UTC)).astimezone(UTC).replace(microsecond=0)
 

@@ -106,10 +106,7 @@ def new_client() -> httpx.Client:
 
 
 def download(url: str, client: httpx.Client) -> bytes:
-    """Return the content of an https URL. Redirects are followed on the same host only.
-
-    Raises: ListUnavailable
-    """
+    """Return the content of an https URL. Redirects are followed on the same host only. Raises ListUnavailable."""
     deadline = time.monotonic() + DEADLINE_S
     host = urlsplit(url).netloc
     for _ in range(REDIRECTS_MAX + 1):

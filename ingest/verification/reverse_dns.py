@@ -53,18 +53,12 @@ def documented_names() -> tuple[DocumentedNames, ...]:
 
 
 def name_of(address: str) -> str:
-    """Return the name of an address in reverse DNS.
-
-    Raises: OSError if there is none, or the lookup failed.
-    """
+    """Return the name of an address in reverse DNS. Raises OSError if there is none, or the lookup failed."""
     return socket.gethostbyaddr(address)[0]
 
 
 def addresses_of(name: str) -> list[str]:
-    """Return the addresses of a name.
-
-    Raises: OSError if there are none, or the lookup failed.
-    """
+    """Return the addresses of a name. Raises OSError if there are none, or the lookup failed."""
     return [str(record[4][0]) for record in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)]
 
 

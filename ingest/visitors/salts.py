@@ -87,11 +87,7 @@ class Salts:
                 self._cache[project, day] = Salt(salt, partial(self._vote, project, day))
 
     def cached(self, project: str, day: int) -> Salt | None:
-        """Return the salt of a day from memory; None without a pool.
-
-        Raises:
-            SaltUnread: `of` has to read the salt.
-        """
+        """Return the salt of a day from memory; None without a pool. Raises SaltUnread if `of` has to read the salt."""
         if self._pool is None:
             return None
         with self._lock:

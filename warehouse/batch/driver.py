@@ -119,7 +119,6 @@ def run(
 
 
 def _until_fault(items: Iterable[Item], faults: list[Exception]) -> Iterator[Item]:
-    """Yield items until their iterator raises an error, and append the error to `faults`."""
     try:
         yield from items
     except Exception as error:  # noqa: BLE001  # `run` raises it

@@ -67,11 +67,7 @@ def create(control: Pool, id: str, origins: tuple[str, ...], now_s: int) -> Proj
 
 
 def find(control: Pool, id: str) -> Project:
-    """Return the project with an id.
-
-    Raises:
-        ProjectNotFound: no project has the id, or it is being deleted.
-    """
+    """Return the project with an id. Raises ProjectNotFound if no project has the id, or it is being deleted."""
     if "\0" in id:  # PostgreSQL refuses the whole query
         raise ProjectNotFound(id)
     with control.connect() as connection:

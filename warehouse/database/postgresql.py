@@ -266,7 +266,6 @@ class _Commit:
 
 @contextmanager
 def _server_errors() -> Iterator[None]:
-    """Raise ServerError for an error of psycopg."""
     import psycopg  # noqa: PLC0415  # see the module's docstring
 
     try:

@@ -133,7 +133,6 @@ def has_table(connection: Connection, name: str) -> bool:
 
 
 def _translated(file: Path, database: str, words: Sequence[tuple[re.Pattern[str], str]]) -> dict[str, str]:
-    """Return the statements of a file for one of the databases, by their names."""
     _, *parts = _HEADER.split(file.read_text(encoding="utf-8"))
     statements = {}
     for name, only, text in zip(parts[::3], parts[1::3], parts[2::3], strict=True):

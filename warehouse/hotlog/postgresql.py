@@ -92,7 +92,6 @@ def _require_known(connection: PostgresqlConnection) -> None:
 
 
 def _version(connection: PostgresqlConnection) -> int | None:
-    """Return the schema version; None for a database without the tables."""
     if not has_table(connection, "schema_version"):
         return None
     row = connection.execute("SELECT version FROM schema_version").fetchone()

@@ -85,11 +85,7 @@ MIGRATIONS: Migrations = (
 
 
 def pending(connection: sqlite3.Connection, known: Migrations = MIGRATIONS) -> Migrations:
-    """Return the migrations that a hot log still needs.
-
-    Raises:
-        StoreTooNew: a newer release wrote the hot log.
-    """
+    """Return the migrations that a hot log still needs. Raises StoreTooNew if a newer release wrote the hot log."""
     return migrations.pending(STORE, _version(connection) or migrations.FIRST, known)
 
 

@@ -203,7 +203,6 @@ def _record_versions(hot: HotConnection, logs: Mapping[str, Log]) -> None:
 
 
 def _sync_all(table: DeltaTable, spec: Spec, node: str) -> Synced:
-    """Sync all files of a table, and return its state."""
     state = delta_table.state(table, spec, node)
     folder = delta_log.folder(table)
     log = (folder / delta_log.FOLDER / name for name, _ in (folder / delta_log.FOLDER).files())

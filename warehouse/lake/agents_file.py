@@ -12,11 +12,7 @@ AGENTS_FILE = "agents.parquet"
 
 
 def read(root: Root) -> pa.Table:
-    """Return the AI agents.
-
-    Raises:
-        AgentsDamaged: the file is not Parquet.
-    """
+    """Return the AI agents. Raises AgentsDamaged if the file is not Parquet."""
     file = root / AGENTS_FILE
     try:
         return pq.read_table(pa.BufferReader(file.read_bytes()))

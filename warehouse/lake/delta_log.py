@@ -150,6 +150,5 @@ def actions(commit: Root) -> list[dict[str, Any]]:
 
 
 def _added(table: Root, version: int) -> list[Root]:
-    """Return the Parquet files that a commit adds."""
     each = actions(commit_file(table, version))
     return [table / unquote(action["add"]["path"]) for action in each if "add" in action]

@@ -131,7 +131,6 @@ def past_broken_checkpoints(table: Root, read: Callable[[], Result]) -> Result:
 
 
 def _usable(table: Root) -> delta_log.Log:
-    """Return the log without unreadable checkpoints."""
     log = delta_log.read(table)
     usable = (version for version in log.checkpoints if _is_readable(delta_log.checkpoint_file(table, version)))
     return replace(log, checkpoints={version: log.checkpoints[version] for version in usable})

@@ -68,7 +68,6 @@ class Staged:
 
 
 def _at(folder: Root, file: StagedFile) -> delta_table.File:
-    """Return a file of the table in a folder."""
     return delta_table.File(str(folder / file.path), file.partition, file.bytes, file.rows)
 
 

@@ -64,11 +64,7 @@ MIGRATIONS: Mapping[str, Migrations] = {"hits": _migrations_of_hits()}
 
 
 def pending(table: DeltaTable, name: str, known: Migrations) -> Migrations:
-    """Return the migrations that the table still needs.
-
-    Raises:
-        StoreTooNew: a newer release wrote the table.
-    """
+    """Return the migrations that the table still needs. Raises StoreTooNew if a newer release wrote the table."""
     version = int(table.metadata().configuration.get(PROPERTY, migrations.FIRST))
     return migrations.pending(f"the table {name} of the lake", version, known)
 

@@ -177,7 +177,6 @@ class Scheduler:
                 self._plan.on_load(None)
 
     def _set_fault(self, error: Exception) -> None:
-        """Record the error of a round."""
         self._log(error)
         self._fault, self._is_outage = str(fault_of(error)), steps.is_outage(error)
 
@@ -216,7 +215,6 @@ class Scheduler:
         return task.run(now)
 
     def _attempt(self, name: str, now: datetime) -> None:
-        """Run a task, and log and count its errors."""
 
         def on_error(error: Exception) -> None:
             self._log(error)
@@ -269,7 +267,6 @@ class Scheduler:
             self._load_due()
 
     def _compact_crowded(self, now: datetime) -> bool:
-        """Compact the partitions that have many small files, today's included."""
         compact.compact(self._hot, self._lake, self._compaction, 0, compact.tier, between=self._load_due)
         return True
 

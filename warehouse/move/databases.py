@@ -61,11 +61,7 @@ class Sources:
 
 
 def has_hot_log(server: Server, node: str) -> bool:
-    """Return whether the database has the hot log of a node.
-
-    Raises:
-        MoveRefused: the database has another hot log.
-    """
+    """Return whether the database has the hot log of a node. Raises MoveRefused if the database has another hot log."""
     with closing(postgresql.open_only(server)) as target:
         return _has_hot_log(target, node)
 

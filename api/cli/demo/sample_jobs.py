@@ -70,7 +70,6 @@ def _create(control: Pool, project: str, sample: SampleJob, now_us: int) -> None
 
 
 def _perform(control: Pool, turn: SampleTurn, at_us: int) -> None:
-    """Claim the turn, write its log, and end it."""
     lease = queue.claim(control, "sample", at_us + 2 * _SECOND_US, _LEASE_US)
     assert lease is not None
     for number, (step, text) in enumerate(turn.finished, start=1):

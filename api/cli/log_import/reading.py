@@ -162,7 +162,6 @@ def _wait(stop_signals: list[int], seconds: float) -> bool:
 
 
 def _summary_json(summary: Summary, seconds: float, is_dry_run: bool) -> dict[str, Any]:
-    """Return the summary as it is printed if the output is piped."""
     return {
         **{field.name: getattr(summary, field.name) for field in fields(summary)},
         "page_views": summary.page_views,

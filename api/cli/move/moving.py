@@ -125,7 +125,6 @@ def _move(places: Places, earlier: Moved | None, watch: Watch) -> Done:
 
 
 def _copy(places: Places, sources: Sources, node: str, watch: Watch) -> Done:
-    """Copy the lake, then the databases."""
     done, local = Done(), places.before.lake
     sources.require_known()
     schema = databases.control_schema(places.after.database_url) if places.server else ""
@@ -153,11 +152,7 @@ def _copy(places: Places, sources: Sources, node: str, watch: Watch) -> Done:
 
 
 def _is_copied(places: Places, earlier: Moved | None, node: str) -> bool:
-    """Return whether an interrupted move, whose record is not complete, has copied all stores.
-
-    Raises:
-        MoveRefused: the database has this hot log, and no interrupted move has copied it.
-    """
+    """Return whether an interrupted move has copied all stores. Raises MoveRefused if no interrupted move did."""
     is_interrupted = earlier is not None and not earlier.is_complete
     if places.server is None:
         return is_interrupted
@@ -196,7 +191,6 @@ def _control_file(places: Places) -> Path | None:
 
 @contextmanager
 def _opened(places: Places, control: Path | None) -> Iterator[Sources]:
-    """Open the files of the folder, and lock its lake."""
     with ExitStack() as stack:
         hot = stack.enter_context(exclusive.opened(places.before.data / HOT_LOG))
         opened = None if control is None else stack.enter_context(exclusive.opened(control))

@@ -49,11 +49,7 @@ class Task:
     """Salts by day, because a worker has no access to them; None for no visitors."""
 
     def salt_of(self, project: str, day: int) -> Salt | None:
-        """Return the salt of a day.
-
-        Raises:
-            SaltUnread: the task lacks it.
-        """
+        """Return the salt of a day. Raises SaltUnread if the task lacks it."""
         if self.salts is None:
             return None
         if day not in self.salts:
