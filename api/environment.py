@@ -4,6 +4,7 @@ import ipaddress
 import re
 from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
 
 from api.errors import InvalidSetting
 from warehouse.database.url import libpq_url, sqlite_name
@@ -74,6 +75,22 @@ def header_name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9-]*", text):
         raise InvalidSetting(f"must be the name of a header, such as CF-IPCountry, not {text!r}")
     return text.lower()
+
+
+def country_database(text: str) -> str:
+    """Return the absolute path of a MaxMind DB file with countries; empty for none."""
+    if not text:
+        return ""
+    from ingest.places import database  # noqa: PLC0415  # off by default
+
+    path = str(Path(text).absolute())
+    try:
+        database.require_countries(path)
+    except OSError as error:
+        raise InvalidSetting(f"the file {path} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise InvalidSetting(str(error)) from error
+    return path
 
 
 def number(least: int = 1, most: int = NUMBER_MAX) -> Callable[[str], int]:

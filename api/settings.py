@@ -103,6 +103,11 @@ class Settings:
         "header in which your edge network names the visitor's country, such as `CF-IPCountry`; set it only if nobody"
         " can reach the service past that network",
     )
+    country_database: str = _setting(
+        "",
+        environment.country_database,
+        "MaxMind DB file with the countries of addresses, such as `/var/lib/GeoIP/GeoLite2-Country.mmdb`",
+    )
     trusted_proxies: str = _setting(
         "127.0.0.1", environment.trusted_proxies, "addresses and networks whose X-Forwarded-For is trusted; `*` for all"
     )

@@ -24,7 +24,7 @@ from ingest.hits import body as post
 from ingest.hits import hit
 from ingest.hits.evidence import Evidence, signed_evidence
 from ingest.hits.hit import BeaconHit, Hit
-from ingest.hits.row import row
+from ingest.hits.row import Site, row
 from ingest.hits.url import UNSTORABLE
 from ingest.hotlog.deduplication import Post, Receipt
 from ingest.places import country
@@ -123,7 +123,8 @@ async def _require_unchanged(state: State, project: Project) -> None:
 
 async def _store(state: State, project: Project, view: Hit) -> Receipt:
     """Wait until the row of a beacon is on disk."""
-    to_row = partial(row, project.id, view, "beacon", time.time_ns() // 1_000, state.intake.verifier, own=project.hosts)
+    site = Site(project.hosts, state.settings.country_database)
+    to_row = partial(row, project.id, view, "beacon", time.time_ns() // 1_000, state.intake.verifier, site=site)
     try:
         stored = to_row(state.intake.salts.cached)
     except SaltUnread:

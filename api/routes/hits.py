@@ -26,7 +26,7 @@ from api.state import State, state_of
 from ingest.hits import body as post
 from ingest.hits.body import Rejection
 from ingest.hits.hit import BeaconHit, ServerHit
-from ingest.hits.row import rows
+from ingest.hits.row import Site, rows
 from ingest.hotlog.deduplication import Post, Receipt
 from ingest.visitors.visitor import DAY_US, SaltOf, SaltUnread
 
@@ -61,8 +61,8 @@ async def _server_post(request: Request, state: State) -> Response:
     content = await body.read(request, post.BODY_BYTES_MAX)
     if time.monotonic() - began_s > body.RECHECK_AFTER_S:
         bearer = await auth.key_for(request, state.keyring, bearer.project, "ingest")
-    own = (await state.project(bearer.project)).hosts
-    parse = partial(_parse, state, bearer, own, content, is_ndjson, key)
+    site = Site((await state.project(bearer.project)).hosts, state.settings.country_database)
+    parse = partial(_parse, state, bearer, site, content, is_ndjson, key)
     parsed = None
     if not _is_large(content, is_ndjson):
         with suppress(SaltUnread):
@@ -86,18 +86,18 @@ def _is_large(content: bytes, is_ndjson: bool) -> bool:
 def _parse(
     state: State,
     bearer: BearerKey,
-    own: frozenset[str],
+    site: Site,
     content: bytes,
     is_ndjson: bool,
     key: str | None,
     salt_of: SaltOf,
 ) -> Post:
-    """Parse a server's post, and classify and verify its hits. `own` are the hosts of the project's site."""
+    """Parse a server's post, and classify and verify its hits."""
     now_us = time.time_ns() // 1_000
     parsed = post.parse_post(content, is_ndjson, now_us)
     if salt_of == state.intake.salts.of:
         state.intake.salts.load(bearer.project, {each.ts_us // DAY_US for each in parsed.hits})
-    stored = rows(bearer.project, parsed.hits, now_us, state.intake.verifier, salt_of, own)
+    stored = rows(bearer.project, parsed.hits, now_us, state.intake.verifier, salt_of, site)
     cut = metrics.count_cut(parsed.hits)
     unkeyed = b"" if key is None else hashlib.blake2b(content, digest_size=16).digest()
     fingerprint = unkeyed and _fingerprint(unkeyed, state.intake.secret)

@@ -28,7 +28,8 @@ class Evidence(NamedTuple):
     """Data of the request beside the user agent. None is unknown.
 
     `address` is the client's IP address as text, without a port. `headers` have lower-case names. `url` is the absolute
-    URL that was requested. `country` and `language` are stored for people: see `ingest.places`.
+    URL that was requested. `country`, `language` and the country of `time_zone` are stored for people: see
+    `ingest.places`.
     """
 
     address: str | None = None
@@ -38,6 +39,7 @@ class Evidence(NamedTuple):
     method: str = "GET"
     country: str | None = None
     language: str | None = None
+    time_zone: str | None = None
 
 
 NO_EVIDENCE = Evidence()

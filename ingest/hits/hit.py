@@ -18,7 +18,6 @@ from ingest.hits.evidence import (
 )
 from ingest.hits.parameters import NO_PARAMETERS, Parameters, parameters
 from ingest.hits.url import PATH_CHARACTERS_MAX, UNSTORABLE, URL_CHARACTERS_MAX, cut_path, normalize_path, path_of_url
-from ingest.places import country
 from warehouse.columns.hits import PARAMETER_CHARACTERS_MAX
 
 USER_AGENT_CHARACTERS_MAX = 16_384
@@ -201,9 +200,8 @@ def _hit(
     if (sent.url is None) == (sent.path is None):
         raise InvalidField("path", "give one of `url` and `path`" + ("" if sent.url is None else ", not both"))
     path, target = _path(sent)
-    if sent.time_zone and evidence.country is None:
-        zone = _text("timeZone", sent.time_zone, TIME_ZONE_CHARACTERS_MAX)
-        evidence = evidence._replace(country=country.of_time_zone(zone))
+    if sent.time_zone:
+        evidence = evidence._replace(time_zone=_text("timeZone", sent.time_zone, TIME_ZONE_CHARACTERS_MAX))
     # Positional, because keyword arguments take 0.3 µs more. A hit of a batch takes 4 µs in all.
     return Hit(
         path,

@@ -9,11 +9,12 @@ import pyarrow as pa
 from ingest.channels.channels import channel, of_referrers
 from ingest.classification.user_agent_cache import Columns, UserAgentCache
 from ingest.hits.classes import agent_of, as_signed, as_spoofed, by_accept, rule_of_accept
-from ingest.hits.evidence import hints
+from ingest.hits.evidence import Evidence, hints
 from ingest.hits.hit import Hit
 from ingest.hits.parameters import Parameters
 from ingest.hits.path_format import path_format
 from ingest.hits.url import host
+from ingest.places import country, database
 from ingest.verification.signature_agents import signed_agent
 from ingest.verification.verdict import Verdict
 from ingest.verification.verifier import Verifier
@@ -33,6 +34,16 @@ TAGS = ("utm_source", "utm_medium", "click")
 """Parameters that decide the channel."""
 
 
+class Site(NamedTuple):
+    """What decides the channels and countries of a project: the hosts of its site, and a MaxMind DB file or nothing."""
+
+    own_hosts: Collection[str] = ()
+    country_database: str = ""
+
+
+NO_SITE = Site()
+
+
 def no_salt(project: str, day: int) -> None:
     """Return None: the visitors of the project are not counted."""
 
@@ -44,16 +55,14 @@ def row(
     received_us: int,
     verifier: Verifier = _SHIPPED_LISTS,
     salt_of: SaltOf = no_salt,
-    own: Collection[str] = (),
+    site: Site = NO_SITE,
 ) -> Row:
     """Return the row of one hit. The same hit gives the same row under one ruleset, salt and the same address lists.
-
-    `own` are the hosts of the project's site.
 
     A beacon has neither an Accept header nor a format of its page: it is a request of a script on an HTML page.
     """
     [visitor] = _visitors(project, [hit], source, salt_of)
-    post = _Post(project, source, received_us, verifier, own)
+    post = _Post(project, source, received_us, verifier, site)
     return _row(post, hit, USER_AGENTS.columns(hit.user_agent), visitor)
 
 
@@ -63,10 +72,10 @@ def rows(
     received_us: int,
     verifier: Verifier,
     salt_of: SaltOf = no_salt,
-    own: Collection[str] = (),
+    site: Site = NO_SITE,
 ) -> list[Row]:
     """Return the rows of the hits of a server's post, each as `row` does. Each user agent is looked up once."""
-    post = _Post(project, "server", received_us, verifier, own)
+    post = _Post(project, "server", received_us, verifier, site)
     columns: dict[str, Columns] = {}
     stored = []
     for hit, visitor in zip(hits, _visitors(project, hits, "server", salt_of), strict=True):
@@ -87,7 +96,7 @@ class _Post(NamedTuple):
     source: str
     received_us: int
     verifier: Verifier
-    own: Collection[str]
+    site: Site
 
 
 def _row(post: _Post, hit: Hit, columns: Columns, visitor: int | None) -> Row:
@@ -114,14 +123,20 @@ def _row(post: _Post, hit: Hit, columns: Columns, visitor: int | None) -> Row:
         *(verdict or (None, None)),
         hints(hit.evidence) if source == "server" else None,
         visitor,
-        hit.evidence.country if is_person else None,
+        _country(hit.evidence, post.site.country_database) if is_person else None,
         hit.evidence.language if is_person else None,
         None,  # engaged_ms
-        _channel(referrer_host, hit.parameters, post.own) if is_person else None,
+        _channel(referrer_host, hit.parameters, post.site.own_hosts) if is_person else None,
         *map(hit.parameters.get, PARAMETERS),
     )
     stored: Row = _in_order(fields)
     return stored
+
+
+def _country(evidence: Evidence, country_database: str) -> str | None:
+    """Return the country that an edge network names, or else that of the address, or else of the time zone."""
+    of_address = database.of_address(country_database, evidence.address) if country_database else None
+    return evidence.country or of_address or country.of_time_zone(evidence.time_zone)
 
 
 def _channel(referrer_host: str | None, parameters: Parameters, own: Collection[str]) -> str | None:

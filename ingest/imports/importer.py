@@ -16,6 +16,7 @@ from ingest.formats import detect
 from ingest.formats.detect import Format, LastHeader
 from ingest.formats.page_filter import DEFAULT_PAGES, Pages
 from ingest.formats.request import LINE_BYTES_MAX
+from ingest.hits.row import NO_SITE, Site
 from ingest.hotlog import ledger_store
 from ingest.imports import files, ledger, prefetch
 from ingest.imports.chunk import MALFORMED_SHOWN, Block, MalformedLine, ParseResult, Summary, parse, split
@@ -55,7 +56,7 @@ class Options:
     """A last line without a line end is left until the line is complete."""
     ledger_from_us: int = 0
     """Time since which the ledger is complete, in microseconds since 1970. Older page views are refused."""
-    own_hosts: frozenset[str] = frozenset()  # of the project's site
+    site: Site = NO_SITE
 
 
 DEFAULTS = Options()
@@ -85,8 +86,7 @@ class Import:
 
     @property
     def target(self) -> Target:
-        of = self.options
-        return Target(self.root, self.project, of.is_dry_run, of.ledger_from_us, of.own_hosts)
+        return Target(self.root, self.project, self.options.is_dry_run, self.options.ledger_from_us, self.options.site)
 
     def now_us(self) -> int:
         return int(self.now() * 1_000_000)

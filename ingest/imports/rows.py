@@ -19,9 +19,10 @@ from ingest.hits.claims import check
 from ingest.hits.classes import by_accept, rule_of_accept
 from ingest.hits.hit import Hit
 from ingest.hits.path_format import path_formats
-from ingest.hits.row import TAGS, no_salt
+from ingest.hits.row import NO_SITE, TAGS, Site, no_salt
 from ingest.hits.url import host
 from ingest.imports.dictionary import TEXTS, compact
+from ingest.places import database
 from ingest.verification.verifier import Verifier
 from ingest.visitors.visitor import SaltOf, of_columns
 from warehouse.columns.hits import PARAMETERS
@@ -96,7 +97,7 @@ def lake_rows(
     user_agents: UserAgentCache,
     verifier: Verifier,
     salt_of: SaltOf = no_salt,
-    own: Collection[str] = (),
+    site: Site = NO_SITE,
 ) -> LakeRows:
     """Return hits (PARSED_HITS) of a log as rows of the lake.
 
@@ -111,10 +112,13 @@ def lake_rows(
     hits["visitor"] = of_columns(project, address, user_agent, hits["ts_us"], salt_of)
     classes, hits["class"] = _by_accept(checked.classes, checked.indices, views["accept"])
     hits["verdict"] = checked.verdict
+    if site.country_database:
+        is_person = _is_person(hits["class"], classes)
+        hits["country"] = _countries(address, is_person, site.country_database)
     stored, counts = _without_people(hits["status"], hits["class"], classes)
     if stored is not None:  # before `_rows`, because the lake has three times as many columns
         hits = {name: column.take(stored) for name, column in hits.items()}
-    return LakeRows(_rows(project, hits, classes, checked.verdicts, received_us, own), *counts)
+    return LakeRows(_rows(project, hits, classes, checked.verdicts, received_us, site.own_hosts), *counts)
 
 
 def _rows(
@@ -128,7 +132,7 @@ def _rows(
     """Return rows of the lake. `hits` has columns of PARSED_HITS, `visitor`, and indices: `class` and `verdict`."""
     path, user_agent, referrer, count = hits["path"], hits["user_agent"], hits["referrer"], len(hits["class"])
     hosts = [host(text) for text in referrer.dictionary.to_pylist()]
-    is_person = pa.array([each[_TRAFFIC] == "human" for each in classes], pa.bool_()).take(hits["class"])
+    is_person = _is_person(hits["class"], classes)
     columns = {
         "project_id": _constant(project, count),
         "ts": hits["ts_us"].cast(HOT.field("ts").type),
@@ -150,9 +154,22 @@ def _rows(
         "verified_by": _take([verified_by for _, verified_by in verdicts], hits["verdict"]),
         "visitor": hits["visitor"],
         "channel": _channels(hits, hosts, is_person, own),
+        **{name: hits[name] for name in ("country",) if name in hits},
     }
     nulls = {name: pa.nulls(count, HOT.field(name).type) for name in HOT.names if name not in columns}
     return pa.table({name: {**columns, **nulls}[name] for name in HOT.names})
+
+
+def _is_person(indices: pa.Array, classes: Sequence[Columns]) -> pa.Array:
+    return pa.array([each[_TRAFFIC] == "human" for each in classes], pa.bool_()).take(indices)
+
+
+def _countries(address: pa.DictionaryArray, is_person: pa.Array, country_database: str) -> pa.DictionaryArray:
+    """Return the country of each view by a person, whose addresses are looked up once."""
+    indices = pc.if_else(is_person, address.indices, None)
+    of_people = compact(pa.chunked_array([pa.DictionaryArray.from_arrays(indices, address.dictionary)]))
+    codes = [database.of_address(country_database, text) for text in of_people.dictionary.to_pylist()]
+    return _take(codes, of_people.indices)
 
 
 def _channels(

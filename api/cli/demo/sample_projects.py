@@ -12,6 +12,7 @@ from api.cli.demo import sample_jobs, sample_views
 from api.cli.log_import.reading import ledger_from_us
 from api.dashboard.robots import texts
 from api.settings import Settings
+from ingest.hits.row import Site
 from ingest.imports.importer import Options, import_logs
 from ingest.visitors.salts import open_salts
 from warehouse.control import projects, source_policies, store_secret
@@ -70,10 +71,10 @@ def _store_views(settings: Settings, now: datetime, secret: bytes) -> None:
         TemporaryDirectory() as folder,
     ):
         log = Path(folder) / sample_views.LOG.name
-        own = frozenset({str(urlsplit(ORIGINS[DEMO]).hostname)})
-        beacons = sample_views.write_log(log, DEMO, moved, now_us, salts.of, own)
+        site = Site({str(urlsplit(ORIGINS[DEMO]).hostname)})
+        beacons = sample_views.write_log(log, DEMO, moved, now_us, salts.of, site)
         sample_views.store(hot, [*beacons, *sample_views.posted(moved, now_us, salts.of)], now_us // 1_000_000)
-        options = Options(ledger_from_us=ledger_from_us(settings, DEMO, secret), own_hosts=own)
+        options = Options(ledger_from_us=ledger_from_us(settings, DEMO, secret), site=site)
         import_logs(hot, settings.lake, DEMO, [str(log)], secret, lambda: now_us / 1_000_000, options, salts=salts)
 
 

@@ -5,7 +5,7 @@ lines are not imported: the demo counts no view twice.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import groupby
@@ -20,7 +20,7 @@ from ingest.formats import clf
 from ingest.formats.page_filter import ASSET, ERRORS, page_view
 from ingest.hits.evidence import Evidence
 from ingest.hits.hit import Hit, ServerHit, microseconds, server_hit
-from ingest.hits.row import TRAFFIC, no_salt, row
+from ingest.hits.row import NO_SITE, TRAFFIC, Site, no_salt, row
 from ingest.hotlog import deduplication
 from ingest.hotlog.deduplication import Post
 from ingest.verification.public_keys import JsonWebKey, usable_keys
@@ -65,15 +65,12 @@ def write_log(
     moved: timedelta,
     now_us: int,
     salt_of: SaltOf = no_salt,
-    own: Collection[str] = (),
+    site: Site = NO_SITE,
 ) -> list[Row]:
-    """Write the sample log, moved, without the views by people since BEACONS_FROM; return these views as beacons.
-
-    `own` are the hosts of the site.
-    """
+    """Write the sample log, moved, without the views by people since BEACONS_FROM; return these views as beacons."""
     lines, beacons = [], list[Row]()
     for line in LOG.read_bytes().split(b"\n")[:-1]:
-        view = _beacon(line, project, moved, now_us, partial(row, salt_of=salt_of, own=own))
+        view = _beacon(line, project, moved, now_us, partial(row, salt_of=salt_of, site=site))
         if view is None:
             lines.append(line + b"\n")
         else:

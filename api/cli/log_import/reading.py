@@ -17,6 +17,7 @@ from api import data_folder, logs
 from api.cli.log_import import overlap
 from api.settings import Settings
 from ingest.classification.pool import Classifier
+from ingest.hits.row import Site
 from ingest.hotlog import ledger_store
 from ingest.imports import files
 from ingest.imports.chunk import Summary
@@ -67,7 +68,8 @@ def run(reading: Reading) -> None:
         if not reading.despite_loss:
             options = replace(options, ledger_from_us=ledger_from_us(settings, project_id, reading.secret))
         with closing(database.connect(settings.database_url)) as control:
-            options = replace(options, own_hosts=projects.find(control, project_id).hosts)
+            own = projects.find(control, project_id).hosts
+        options = replace(options, site=Site(own, settings.country_database))
         reading = replace(reading, options=options)
         summary = _follow(reading, check) if options.is_growing else _import(reading, check)
     seconds = time.monotonic() - began

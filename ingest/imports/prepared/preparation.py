@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from ingest.classification.user_agent_cache import UserAgentCache
 from ingest.errors import LedgerIncomplete
 from ingest.hits.hit import accepted_us
+from ingest.hits.row import NO_SITE, Site
 from ingest.imports.chunk import ParseResult
 from ingest.imports.prepared import asset_loads
 from ingest.imports.rows import ViewCounts, lake_rows
@@ -37,7 +38,7 @@ class Target:
     project: str
     is_dry_run: bool
     ledger_from_us: int
-    own_hosts: frozenset[str] = frozenset()
+    site: Site = NO_SITE
 
 
 class Prepared(NamedTuple):
@@ -66,7 +67,7 @@ def prepare(
     accepted = accepted_us(received_us)
     parsed = _with_accepted_times(pages, accepted)
     result.skipped += Counter(not_a_page=assets.num_rows, time=pages.num_rows - parsed.num_rows)
-    hits = lake_rows(target.project, parsed, received_us, user_agents, verifier, salt_of, target.own_hosts)
+    hits = lake_rows(target.project, parsed, received_us, user_agents, verifier, salt_of, target.site)
     result.skipped += Counter(status=hits.skipped)
     assets = _with_accepted_times(assets, accepted)
     for times in (hits.rows["ts"], assets["ts_us"]):

@@ -130,13 +130,6 @@ def test_microseconds_are_those_of_the_same_instant_in_any_zone(instant: datetim
     assert datetime.fromtimestamp(0, UTC) + timedelta(seconds=seconds, microseconds=micros) == instant.astimezone(UTC)
 
 
-@pytest.mark.parametrize(
-    ("zone", "country", "expected"), [("Europe/Berlin", None, "DE"), ("Asia/Tokyo", "US", "US"), ("x", None, None)]
-)
-def test_time_zone_decides_the_country_without_another_one(
-    zone: str, country: str | None, expected: str | None
-) -> None:
-    hit = beacon_hit(BeaconHit(path="/", time_zone=zone), "", NOW, Evidence(country=country))
-    assert hit.evidence.country == expected
+def test_long_time_zone_is_refused() -> None:
     with pytest.raises(InvalidField, match="timeZone"):
         beacon_hit(BeaconHit(path="/", time_zone="a" * 65), "", NOW)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ingest.classification.classifier import RULESET, classify
 from ingest.hits.evidence import Evidence
 from ingest.hits.hit import Hit
-from ingest.hits.row import AGENT, TRAFFIC, classify_user_agents, row, rows
+from ingest.hits.row import AGENT, TRAFFIC, Site, classify_user_agents, row, rows
 from ingest.verification.verifier import Verifier
 from warehouse.schema import CLASSIFICATION, EVENT_ID, HOT
 
@@ -97,7 +97,7 @@ def test_person_has_a_channel_country_and_language(
     def read(user_agent: str) -> list[Any]:
         evidence = Evidence(country="DE", language="de")
         hit = Hit("/a", TS_US, user_agent, referrer, parameters, None, None, None, evidence)
-        stored = dict(zip(HOT.names, row("site", hit, "server", RECEIVED_US, own={"shop.example"}), strict=True))
+        stored = dict(zip(HOT.names, row("site", hit, "server", RECEIVED_US, site=Site({"shop.example"})), strict=True))
         return [stored[name] for name in ("country", "language", "channel")]
 
     assert read(IPHONE) == ["DE", "de", expected]

@@ -1,6 +1,8 @@
 """Rows of a table of page views: they equal the rows of the hits, converted one by one."""
 
+import tempfile
 from collections import Counter
+from pathlib import Path
 
 import pyarrow as pa
 from hypothesis import given, settings
@@ -10,9 +12,10 @@ from ingest.classification.classifier import classify
 from ingest.classification.user_agent_cache import UserAgentCache
 from ingest.hits.evidence import Evidence
 from ingest.hits.hit import Hit
-from ingest.hits.row import row
+from ingest.hits.row import Site, row
 from ingest.imports.rows import ViewCounts, hits_table, lake_rows
 from ingest.verification.verifier import Verifier
+from tests.ingest.places import mmdb
 from warehouse.columns.hits import PARAMETERS
 from warehouse.schema import HOT, Row
 
@@ -21,7 +24,7 @@ AGENTS = [
     "GPTBot/1.3",
     "",
     "curl/8.5",
-    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_7) Safari/604.1",
+    "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
     "x" * 600,
 ]
 VERIFIER = Verifier()
@@ -38,23 +41,27 @@ def hit(number: int) -> Hit:
         format=None,
         status=[200, 304][number % 2],
         event_id=None,
-        evidence=Evidence(accept=[None, "text/html", "text/markdown", "text/html, text/markdown;q=0.5"][number % 4]),
+        evidence=Evidence(
+            ["9.9.9.9", None, "10.0.0.1"][number % 3],
+            [None, "text/html", "text/markdown", "text/html, text/markdown;q=0.5"][number % 4],
+        ),
     )
 
 
-OWN = {"own.example"}
+COUNTRIES = Path(tempfile.mkdtemp(), "countries.mmdb")
+SITE = Site({"own.example"}, mmdb.write(COUNTRIES, {"9.9.9.0/24": {"country": {"iso_code": "DE"}}}))
 
 
 def by_columns(hits: list[Hit]) -> tuple[list[Row], ViewCounts]:
     """Return the rows of hits that were converted together, with times in microseconds, and their counts."""
-    rows, counts, *_ = lake_rows("site", hits_table(hits), RECEIVED_US, USER_AGENTS, VERIFIER, own=OWN)
+    rows, counts, *_ = lake_rows("site", hits_table(hits), RECEIVED_US, USER_AGENTS, VERIFIER, site=SITE)
     numbers = [pa.field(each.name, pa.int64() if pa.types.is_timestamp(each.type) else each.type) for each in HOT]
     return [tuple(each.values()) for each in rows.cast(HOT).cast(pa.schema(numbers)).to_pylist()], counts
 
 
 def by_hits(hits: list[Hit]) -> tuple[list[Row], ViewCounts]:
     """Return the rows of hits that were converted one by one, and their counts."""
-    rows = [row("site", each, "log", RECEIVED_US, own=OWN) for each in hits]
+    rows = [row("site", each, "log", RECEIVED_US, site=SITE) for each in hits]
     traffic, agent = HOT.names.index("traffic"), HOT.names.index("agent")
     return rows, dict(Counter((str(each[traffic]), each[agent]) for each in rows))  # type: ignore[misc]
 
@@ -64,6 +71,9 @@ def test_rows_of_a_table_equal_the_rows_of_its_hits() -> None:
     rows, counts = by_columns(hits)
     assert (rows, counts) == by_hits(hits)
     assert {name for traffic, name in counts if traffic == "ai"} == {"GPTBot", None}
+    traffic, country = HOT.names.index("traffic"), HOT.names.index("country")
+    assert {each[country] for each in rows if each[traffic] == "human"} == {"DE", None}
+    assert {each[country] for each in rows if each[traffic] != "human"} == {None}
 
 
 SPOOFED_US = 1_788_400_000_000_000
