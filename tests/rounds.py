@@ -1,6 +1,6 @@
 """Rounds of the tests with random kills or random data, and the seeds of their random numbers.
 
-$READERSHIP_TEST_ROUNDS is the share of the rounds that a run has: 1 at night, a third in CI and a sixth elsewhere.
+$READERSHIP_TEST_ROUNDS is the share of the rounds that a run has: 1 at night, a sixth elsewhere.
 $READERSHIP_TEST_SEED changes all random numbers, also of Hypothesis; without it each run has the same ones.
 """
 
@@ -10,7 +10,7 @@ from fractions import Fraction
 from random import Random
 
 SEED = int(os.environ.get("READERSHIP_TEST_SEED", "0"))
-_SHARE = Fraction(os.environ.get("READERSHIP_TEST_ROUNDS", "1/3" if os.environ.get("CI") else "1/6"))
+_SHARE = Fraction(os.environ.get("READERSHIP_TEST_ROUNDS", "1/6"))
 
 
 def rounds(number: int) -> int:

@@ -21,8 +21,6 @@ def test_fails_once():
     ran.touch()
     assert had_run
 """
-FAILS = "def test_fails():\n    assert False\n"
-IMPORTED_ALONE = "import os\nassert 'PYTEST_XDIST_WORKER' not in os.environ\ndef test_passes():\n    pass\n"
 PASSES = "def test_passes():\n    pass\n"
 
 
@@ -77,21 +75,6 @@ def test_listed_tests_and_folders_exist() -> None:
         assert date.fromisoformat(day) >= date(2026, 11, 24)
         path, name = test.split("::")
         assert f"def {name}(" in (ROOT / path).read_text(), f"no such test: delete the line of {test}"
-
-
-@pytest.mark.night
-def test_test_that_fails_again_fails(tmp_path: Path) -> None:
-    done = run_again(tmp_path, FAILS_ONCE, FAILS)
-    assert done.returncode == 1
-    assert "1 failed, 1 passed" in done.stdout
-    assert "FAILED ONCE" not in done.stdout
-
-
-@pytest.mark.night
-def test_file_that_cannot_be_imported_fails(tmp_path: Path) -> None:
-    done = run_again(tmp_path, PASSES, IMPORTED_ALONE)
-    assert done.returncode == 1
-    assert done.stdout.startswith("No test runs again:\n  test_1.py could not be imported")
 
 
 @pytest.mark.night

@@ -62,15 +62,6 @@ def test_the_line_before_the_last_counts_the_skips_and_names_the_command(tmp_pat
     assert done.stdout.splitlines()[-1].startswith("1 passed, 6 skipped in ")
 
 
-@pytest.mark.night
-def test_the_line_is_the_same_with_parallel_workers(tmp_path: Path) -> None:
-    done = run_pytest(tmp_path, "-n", "2", "--dist", "loadfile")
-    assert done.returncode == 0, done.stdout
-    lines = done.stdout.splitlines()
-    assert lines.count(lines[-2]) == 1
-    assert sorted(lines[-2]) == sorted(SUMMARY)  # needs of equal count come in the order of the reports
-
-
 @pytest.mark.long
 def test_a_program_that_is_not_installed_fails_the_test_in_ci(tmp_path: Path) -> None:
     done = run_pytest(tmp_path, CI="true")

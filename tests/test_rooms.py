@@ -88,6 +88,7 @@ def test_folder_has_at_most_twelve_modules() -> None:
     assert {folder: count for folder, count in counts.items() if count > MODULES_MAX} == {}
 
 
+@pytest.mark.long
 def test_modules_and_functions_are_short() -> None:
     files = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
     assert not [path for path in files if path.read_text(encoding="utf-8").count("\n") > LINES_MAX]

@@ -5,8 +5,6 @@
 - `unread`: answers that a client asks for and does not read.
 - `bodies`: bodies that take much more memory than their bytes, and posts that never end.
 - `slow_bodies`: posts without a key whose bodies arrive byte by byte.
-- `readiness`: many requests for `/readyz` at once.
-- `reports`: many reports at once, beside single posts.
 - `distinct_paths`: beacons with long, distinct paths.
 - `doctor`: the time and memory that `doctor` takes for a day with 2,000,000 distinct paths.
 

@@ -2,22 +2,27 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.attacks import bodies, slow_bodies, unread
 from tests.processes.running import Running
 
 
+@pytest.mark.long
 def test_small_bodies_of_millions_of_rows_are_refused_and_take_little_memory(start: Callable[..., Running]) -> None:
     statuses, mib = bodies.empty_rows(start())
     assert statuses == {413}
     assert mib < 150
 
 
+@pytest.mark.long
 def test_unfinished_posts_take_no_more_than_the_budget_and_stop_no_small_post(start: Callable[..., Running]) -> None:
     status, mib = bodies.unfinished(start(), posts=20)
     assert status == 202
     assert mib < 140
 
 
+@pytest.mark.long
 def test_requests_are_answered_beside_more_slow_posts_than_the_service_has_connections(
     start: Callable[..., Running],
 ) -> None:

@@ -15,7 +15,7 @@ REPORTS = (
 )  # fmt: skip
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_a_stranger_adds_a_limited_number_of_paths_in_a_day_also_after_a_restart(start: Callable[..., Running]) -> None:
     service = start(
         2,

@@ -170,6 +170,7 @@ print(json.dumps(results))
 """Program that runs the snippets of its standard input, and prints their variables."""
 
 
+@pytest.mark.long
 def test_snippets_return_the_counts_of_the_sample(data: Path) -> None:
     """They run in a process of its own: pandas is in a folder beside the environment, see the Makefile."""
     done = subprocess.run(

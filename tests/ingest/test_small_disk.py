@@ -64,6 +64,7 @@ def test_hot_log_of_19_mb_is_loaded_with_9_mb_of_free_space(small_disk: SmallDis
     assert site.waiting() == 0
 
 
+@pytest.mark.long
 def test_hits_are_refused_while_there_is_enough_space_to_load_the_accepted_ones(small_disk: SmallDisk) -> None:
     site = Site(small_disk.folder / "data")
 

@@ -40,5 +40,6 @@ def test_kills_pauses_and_lost_locks_lose_and_repeat_no_acknowledged_hit(cluster
     assert exactness.faults_of_lake(cluster, expected) == []
 
 
+@pytest.mark.night  # outages on one node: `test_remote_lake`, `test_postgresql`
 def test_outage_of_a_store_is_answered_503_and_loses_nothing(cluster: Cluster, expected: Expected) -> None:
     assert outages.run(cluster, expected, outages.kinds(cluster.stores, OUTAGE_S)[:2], OUTAGE_CLIENTS) == []

@@ -142,7 +142,7 @@ def exported(running: Running) -> Counter[str]:
     return Counter({row["path"]: int(row["total"]) for row in csv.DictReader(io.StringIO(answer.text))})
 
 
-@pytest.mark.parametrize(("kills", "count"), [(1, 80_000), pytest.param(KILLS, LINES, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("kills", "count"), [(1, 80_000), pytest.param(KILLS, LINES, marks=pytest.mark.night)])
 def test_kills_lose_and_repeat_no_line(tmp_path: Path, kills: int, count: int) -> None:
     chance = seeded(20260915)
     data = tmp_path / "data"

@@ -75,6 +75,7 @@ def proxy(start: Callable[..., Running]) -> Iterator[tuple[Proxy, Running]]:
         yield prefixed, service
 
 
+@pytest.mark.long
 @pytest.mark.needs("curl")
 def test_urls_in_responses_work_behind_a_prefix(proxy: tuple[Proxy, Running]) -> None:
     prefixed, service = proxy

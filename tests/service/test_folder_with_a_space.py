@@ -60,13 +60,13 @@ def test_service_commands_and_move(tmp_path: Path, postgresql: str) -> None:
     log = tmp_path / NAME / f"{NAME}.log"
     log.parent.mkdir()
     shutil.copyfile(ROOT / "sample_data" / "access.log", log)
-    local = Running(log.parent / "the data", processes=2).start()
+    local = Running(log.parent / "the data").start()
     with ended(local):
         check(local, log, posted=1)
     shutil.copytree(log.parent, tmp_path / MATCHED)
     url = new_database(postgresql)
     output(local, "move", "--to", url)
-    moved = Running(local.data, processes=2, environ={"READERSHIP_DATABASE_URL": url}, key=local.key).start()
+    moved = Running(local.data, environ={"READERSHIP_DATABASE_URL": url}, key=local.key).start()
     with ended(moved):
         check(moved, log, posted=2)
     assert output(moved, "project", "delete", PROJECT, "--yes")["hits"] == EXPECTED["page_views"] + 2

@@ -263,6 +263,7 @@ def test_signal_ends_the_service_after_the_response_to_the_request_in_flight(
     assert "Traceback" not in service.log.read_text()
 
 
+@pytest.mark.long
 def test_no_agent_job_starts_while_the_last_requests_are_answered(start: Callable[..., Running]) -> None:
     service = start()
     body = json.dumps(view("/slow")).encode()
@@ -331,6 +332,7 @@ def test_client_that_disconnects_is_no_error(service: Running) -> None:
     assert "/hung-up" not in str(service.get("limit=250"))
 
 
+@pytest.mark.long
 def test_full_backlog_refuses_posts_until_the_hot_log_is_loaded(start: Callable[..., Running]) -> None:
     service = start(READERSHIP_BACKLOG_ROWS_MAX="10000", READERSHIP_LOAD_EVERY_S="3600")
     until((service.data / "lake" / delta_table.LAST_VACUUM).exists)  # the first vacuum loads the hot log
@@ -350,6 +352,7 @@ def test_full_backlog_refuses_posts_until_the_hot_log_is_loaded(start: Callable[
     assert service.get()["totals"]["total"] == stored + 1
 
 
+@pytest.mark.long
 def test_port_in_use_is_an_error_and_the_running_service_goes_on(service: Running, tmp_path: Path) -> None:
     port = str(httpx.URL(service.url).port)
     done = readership_process("--data", str(tmp_path / "data"), "serve", "--port", port)
@@ -358,6 +361,7 @@ def test_port_in_use_is_an_error_and_the_running_service_goes_on(service: Runnin
     assert takes_requests(service)
 
 
+@pytest.mark.long
 def test_data_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = readership_process("--data", str(tmp_path / "file" / "data"), "serve")

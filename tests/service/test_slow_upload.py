@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
+import pytest
 
 from api.http.body import RECHECK_AFTER_S
 from tests.processes.running import PROJECT, Running, new_job, new_key
@@ -48,6 +49,7 @@ PROMPT = json.dumps({"prompt": "late"}).encode()
 HITS, JOBS = f"/v1/analytics/{PROJECT}/hits", f"/v2/agent/{PROJECT}/job"
 
 
+@pytest.mark.long
 def test_slow_upload_does_not_reach_a_new_project_under_the_same_id(start: Callable[..., Running]) -> None:
     service = start(READERSHIP_JOBS_AT_ONCE="0")
     new_job(service.data)
@@ -69,6 +71,7 @@ def test_slow_upload_does_not_reach_a_new_project_under_the_same_id(start: Calla
     assert service.stop() == 0
 
 
+@pytest.mark.long
 def test_key_that_is_revoked_during_an_upload_stores_nothing(start: Callable[..., Running]) -> None:
     service = start(READERSHIP_JOBS_AT_ONCE="0")
     revoked, service.key = service.auth, new_key(service.data)
@@ -81,6 +84,7 @@ def test_key_that_is_revoked_during_an_upload_stores_nothing(start: Callable[...
     assert service.stop() == 0
 
 
+@pytest.mark.long
 def test_slow_upload_with_a_key_of_the_scope_ingest_is_stored(start: Callable[..., Running]) -> None:
     service = start(READERSHIP_JOBS_AT_ONCE="0")
     began_s = time.monotonic()

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import httpx
+import pytest
 
 from tests.processes.running import Running
 from tests.processes.waiting import until
@@ -52,6 +53,7 @@ def ready(service: Running) -> httpx.Response:
     return httpx.get(f"{service.url}/readyz", timeout=QUICK_S)
 
 
+@pytest.mark.long
 def test_post_is_answered_503_and_the_export_answers_while_a_stopped_writer_holds_the_lock(
     start: Callable[..., Running],
 ) -> None:

@@ -51,6 +51,7 @@ def test_environment_of_a_server_process_has_neither_settings_nor_the_run_secret
         assert not {name for name in names if name.startswith("READERSHIP_")} - {*os.environ, *two.environ}
 
 
+@pytest.mark.long
 def test_revoked_key_is_rejected_within_five_seconds_in_every_process(two: Running) -> None:
     leaked, other = new_key(two.data), new_key(two.data)
 
@@ -103,6 +104,7 @@ def test_moment_names_the_same_hits_on_another_server_process(two: Running) -> N
         assert len(views().json()["views"]) == 2
 
 
+@pytest.mark.long
 def test_rate_limit_of_an_address_is_shared_by_all_processes(two: Running) -> None:
     statuses: list[int] = []
     before = two.get()["totals"]["human"]

@@ -97,6 +97,7 @@ def test_address_and_user_agent_have_one_visitor_in_all_sources_and_after_a_recl
     assert visitors(sent.data) == {**before, "/none": {None}}
 
 
+@pytest.mark.long
 def test_no_address_is_found_without_the_salts_file_or_after_the_salts_were_destroyed(
     sent: Running, tmp_path: Path
 ) -> None:

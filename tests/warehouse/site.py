@@ -127,6 +127,17 @@ class Site:
         shutil.copytree(original, folder, dirs_exist_ok=True)
         return cls(folder, is_new=False)
 
+    def copies(self, folder: Path, run: Callable[[catch_up.OnPoint], object]) -> list[tuple[str, Path]]:
+        """Run an operation; return each of its points with a copy of the data folder, as a kill there leaves it."""
+        copies: list[tuple[str, Path]] = []
+
+        def copy(point: str) -> None:
+            copies.append((point, folder / f"{len(copies)} {point}"))
+            shutil.copytree(self.hot_log.parent, copies[-1][1])
+
+        run(copy)
+        return copies
+
     def post(self, *rows: Row) -> None:
         """Commit one batch."""
         batches.append(self.hot, pa.RecordBatch.from_pylist(rows, HOT), NOON.timestamp())

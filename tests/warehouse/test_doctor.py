@@ -135,6 +135,7 @@ def test_missing_file_of_a_rollup_is_found(site: Site) -> None:
     assert faults(site) == {ROLLUP_READ: f"{gone} is missing{REWRITE}"}
 
 
+@pytest.mark.long
 def test_changed_number_in_a_rollup_is_found_and_rebuilt(site: Site) -> None:
     folder = rollup_of(site).folder
     cells = pq.read_table(folder / "paths.parquet")

@@ -40,6 +40,7 @@ def test_follow_up_starts_from_the_tip_of_the_jobs_branch(server: GitServer, tmp
     assert server.log("team/site", BRANCH) == ["Second message", "By a reviewer", "First message", "First"]
 
 
+@pytest.mark.long
 def test_job_starts_from_the_base_after_its_branch_was_merged_and_deleted(server: GitServer, tmp_path: Path) -> None:
     job = job_of(tmp_path / "job", site(server))
     job.check_out()

@@ -71,6 +71,7 @@ def test_follow_up_adds_a_commit_to_the_same_pull_request(ready: Site) -> None:
     assert len(ready.pulls(id)) == 1
 
 
+@pytest.mark.long
 def test_messages_to_an_active_job_run_in_order(ready: Site) -> None:
     id = ready.create("One")
     for prompt in ("Two", "Three"):
@@ -87,6 +88,7 @@ def test_job_without_changes_has_no_pull_request(ready: Site) -> None:
     assert "no file was changed" in ready.log(id)
 
 
+@pytest.mark.long
 def test_cancelled_job_stops_and_a_follow_up_continues_it(ready: Site) -> None:
     script = "cat > prompt.md; case $(cat prompt.md) in *Two) echo at work; sleep 1000;; esac"
     ready.configure(*command("sh", "-c", script))
@@ -118,6 +120,7 @@ def test_follow_up_without_changes_opens_the_pull_request_that_failed_before(rea
     assert ready.completed(id)["prLink"] == ready.forge.link(ready.pulls(id)[0])
 
 
+@pytest.mark.long
 def test_no_secret_is_in_any_file_of_the_service(ready: Site) -> None:
     ready.configure(*command("sh", "-c", "env; cat > page.md"))
     id = ready.create()
@@ -149,6 +152,7 @@ def test_webhook_gets_a_message_when_a_job_ends(ready: Site) -> None:
     assert json.loads(body)["data"]["job"]["prLink"] == link
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["gitlab", "gitea"])
 def test_each_forge_opens_one_pull_request_for_a_job(start: Start, tmp_path: Path, kind: ForgeKind) -> None:
     require_sandbox()
@@ -193,6 +197,7 @@ def test_token_of_a_new_repository_host_is_not_sent_to_the_old_host(ready: Site,
     assert {token for _, token in ready.git.requests} <= {"git-token", ""}
 
 
+@pytest.mark.long
 def test_deleting_a_project_ends_its_coding_agent_and_removes_the_folder(ready: Site) -> None:
     ready.running.log.write_text("")
     project, seconds = "doomed", sleeper()

@@ -46,6 +46,7 @@ def start_endless_turn(site: Site) -> str:
     return id
 
 
+@pytest.mark.long
 def test_programs_of_a_turn_are_not_children_of_the_serving_process(site: Site) -> None:
     start_endless_turn(site)
     assert site.running.process is not None
@@ -54,6 +55,7 @@ def test_programs_of_a_turn_are_not_children_of_the_serving_process(site: Site) 
     assert any(b"sleep" in command_line(pid) or b"init.py" in command_line(pid) for pid in children(worker))
 
 
+@pytest.mark.long
 def test_killed_child_is_restarted_and_its_turn_begins_again(site: Site) -> None:
     id = start_endless_turn(site)
     [worker] = workers(site.running)
@@ -64,6 +66,7 @@ def test_killed_child_is_restarted_and_its_turn_begins_again(site: Site) -> None
     assert "the worker of agent jobs ended with status -9; restarting it" in [line.get("message") for line in logged]
 
 
+@pytest.mark.long
 def test_child_of_a_killed_service_ends_and_puts_its_turn_back(site: Site) -> None:
     start_endless_turn(site)
     assert site.running.process is not None
@@ -77,6 +80,7 @@ def test_child_of_a_killed_service_ends_and_puts_its_turn_back(site: Site) -> No
     engine.close()
 
 
+@pytest.mark.long
 def test_service_counts_the_turns_of_its_worker_and_logs_its_warnings(site: Site) -> None:
     site.configure("--webhook", "http://127.0.0.1:1/", "--webhook-secret", "env:HOOK")
     site.completed(site.create())
@@ -90,6 +94,7 @@ def test_service_counts_the_turns_of_its_worker_and_logs_its_warnings(site: Site
     assert f"to the webhook of project {PROJECT}: env:HOOK is not set" in warning["message"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("slots", "expected"), [("0", 0), ("1", 1)])
 def test_worker_is_started_only_with_slots_and_a_job(start: Start, slots: str, expected: int) -> None:
     running = start(READERSHIP_JOBS_AT_ONCE=slots)

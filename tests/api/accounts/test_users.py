@@ -62,6 +62,7 @@ def test_users_are_listed_by_name_and_counted(engine: Pool, ada: User) -> None:
     assert not bob.has_password
 
 
+@pytest.mark.long
 def test_name_and_password_return_the_user(engine: Pool, ada: User) -> None:
     assert users.authenticate(engine, "ADA", PASSWORD) == ada
     for name, password in (("Ada", "wrong horse"), ("Bob", PASSWORD), ("", ""), ("Ada", ""), ("Ada\x00", PASSWORD)):
@@ -86,6 +87,7 @@ def test_hash_with_old_parameters_is_replaced_at_sign_in(engine: Pool, ada: User
     assert stored_hash(engine) == new
 
 
+@pytest.mark.long
 def test_new_password_replaces_the_old_one(engine: Pool, ada: User) -> None:
     users.set_password(engine, ada.id, passwords.hashed("battery staple"))
     assert users.authenticate(engine, "Ada", PASSWORD) is None

@@ -105,6 +105,7 @@ def folder(database_url: str, tmp_path: Path) -> Iterator[Folder]:
     control.close()
 
 
+@pytest.mark.long
 def test_deletion_leaves_nothing_of_its_project(folder: Folder) -> None:
     internal_id, salts = folder.create(), folder.salts()
     assert folder.salts() == salts

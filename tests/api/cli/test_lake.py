@@ -61,6 +61,7 @@ def imported_size(parquet: Path) -> int:
     return size
 
 
+@pytest.mark.long
 def test_doctor_finds_no_fault_in_intact_data(imported: Imported) -> None:
     findings = result(call(imported.data, "doctor"))
     assert len(findings) >= 4

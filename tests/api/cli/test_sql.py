@@ -141,7 +141,7 @@ def one_row_mb(service: Running, tmp_path_factory: pytest.TempPathFactory) -> in
     return peak_mb(service, 1, "json", tmp_path_factory.mktemp("one") / "answer")
 
 
-@pytest.mark.long
+@pytest.mark.night
 @pytest.mark.parametrize("form", ["json", "ndjson", "csv", "parquet"])
 def test_long_result_is_written_in_batches(service: Running, one_row_mb: int, tmp_path: Path, form: str) -> None:
     """Write 384 MB of text with at most 250 MB more memory than one row needs."""

@@ -127,6 +127,7 @@ def test_impossible_and_unknown_names_are_one_line(data: Path) -> None:
         assert "there is no user 'Bob'" in complaint(call(data, "user", *command))
 
 
+@pytest.mark.long
 def test_start_without_users_logs_a_new_link_for_the_first_owner(start: Callable[..., Running]) -> None:
     service = start()
     engine = database.connect(sqlite_url(service.data / CONTROL))

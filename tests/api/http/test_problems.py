@@ -100,6 +100,7 @@ def test_moment_that_cannot_be_read_any_more_is_410_and_one_that_never_was_is_an
     assert body["errors"] == [{"detail": "it is in the future", "parameter": "asOf"}]
 
 
+@pytest.mark.long
 def test_permanent_database_error_is_500_with_a_traceback_in_the_log_and_a_failed_readiness(
     start: Callable[..., Running], database_url: str
 ) -> None:

@@ -320,6 +320,7 @@ def test_deleted_project_leaves_no_job_and_no_folder(tmp_path: Path) -> None:
     engine.close()
 
 
+@pytest.mark.long
 def test_unavailable_database_is_a_503_with_a_delay_and_nothing_is_stored(
     start: Callable[..., Running], postgresql: str
 ) -> None:

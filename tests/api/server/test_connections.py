@@ -70,6 +70,7 @@ def is_open(connection: socket.socket) -> bool:
         return False
 
 
+@pytest.mark.long
 def test_service_raises_its_soft_limit_and_serves_beside_2000_idle_connections(usual: Running) -> None:
     with idle(usual) as silent:
         assert usual.post({"path": "/a", "userAgent": "x"}).status_code == 202

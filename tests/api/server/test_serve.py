@@ -5,11 +5,13 @@ import signal
 from collections.abc import Callable
 
 import httpx
+import pytest
 
 from tests.processes.running import Running
 from tests.processes.waiting import each_alone, processes_of, started_processes, until, within_window
 
 
+@pytest.mark.long
 def test_restarted_process_has_the_run_secret_of_the_service(start: Callable[..., Running]) -> None:
     """Check that all processes count the beacons of an address together: the secret keys the hashes of addresses."""
     service = start(processes=2, READERSHIP_BEACONS_PER_MINUTE="3")

@@ -76,6 +76,7 @@ def test_killed_service_leaves_no_lock(start: Callable[..., Running]) -> None:
     assert service.start().get()["totals"]["total"] == 0
 
 
+@pytest.mark.long
 def test_service_starts_after_the_supervisor_of_another_was_killed(start: Callable[..., Running]) -> None:
     service = start(processes=2)
     assert service.process is not None

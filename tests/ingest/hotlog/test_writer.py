@@ -520,6 +520,7 @@ def test_fault_is_logged_once_at_its_start_and_once_at_its_end(file: Path, caplo
     ]
 
 
+@pytest.mark.long
 def test_writer_survives_a_long_fault(file: Path) -> None:
     async def body(log: HotLog) -> Receipt:
         until_s = time.monotonic() + 1.5 * LOOK_EVERY_S

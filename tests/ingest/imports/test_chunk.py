@@ -45,6 +45,7 @@ pieces = st.sampled_from(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=rounds(100))
 @given(st.lists(pieces, max_size=12), st.integers(1, 2_000))
 def test_result_is_the_same_wherever_a_log_is_split_into_blocks(lines: list[bytes], block_bytes: int) -> None:

@@ -91,6 +91,7 @@ def test_sample_log_gives_the_expected_views(site: Site) -> None:
     assert site.waiting() == 0
 
 
+@pytest.mark.long
 def test_sample_log_gives_the_expected_views_of_every_day(site: Site) -> None:
     run_import(site, SAMPLE)
     reports = site.reports()
@@ -371,14 +372,14 @@ def test_line_of_more_than_64_kib_without_a_request_is_one_malformed_line_with_a
     assert views_by_path(site) == {"/a": 4}
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_line_of_500_mib_takes_less_than_50_mib_of_memory(tmp_path: Path) -> None:
     endless = tmp_path / "endless.gz"
     endless.write_bytes(gzip.compress(NINE_LINES) + gzip.compress(bytes(500 * 1024 * 1024), 1))
     assert memory_mib(tmp_path, endless) < 50
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_known_log_of_95_mib_takes_less_than_50_mib_of_memory(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(NINE_LINES * (95 * 1024 * 1024 // len(NINE_LINES)))

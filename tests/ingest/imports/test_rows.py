@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -96,6 +97,7 @@ hits_of_a_log = st.builds(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=100)
 @given(st.lists(hits_of_a_log, max_size=12))
 def test_hits_converted_together_give_the_rows_of_hits_converted_one_by_one(hits: list[Hit]) -> None:

@@ -521,6 +521,7 @@ def follow_command(data: Path, *arguments: str | Path) -> Iterator[Callable[[], 
         process.wait()
 
 
+@pytest.mark.long
 def test_command_beside_a_service_counts_each_line_once_through_rotation_and_restart(
     start: Callable[..., Running], tmp_path: Path
 ) -> None:

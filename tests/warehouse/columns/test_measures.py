@@ -7,12 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.warehouse.site import ROOT
 
 ROWS = '    Measure("views", "1", "page views"),'
 MARKDOWN = "Measure('markdown', \"(format = 'markdown')::INTEGER\", 'page views answered with Markdown'),"
 
 
+@pytest.mark.long
 def test_added_measure_is_counted_in_rollups_edges_and_waiting_rows(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "warehouse", tmp_path / "warehouse")
     module = tmp_path / "warehouse" / "columns" / "dimensions.py"

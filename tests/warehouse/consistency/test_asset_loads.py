@@ -38,6 +38,7 @@ def stored(site: Site) -> dict[tuple[object, ...], int]:
     return dict(counts)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", catch_up.POINTS)
 def test_loads_are_counted_once_after_a_loader_was_killed_at_any_step(site: Site, step: str) -> None:
     site.post(*some_rows(0, 3))

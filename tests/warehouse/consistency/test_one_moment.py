@@ -103,6 +103,7 @@ def test_reports_agree_with_the_views_at_each_step_of_a_rewrite(site: Site, repo
     assert_consistent(site, reports)
 
 
+@pytest.mark.night  # that the tables agree after each of these kills is tested with each rewrite
 @pytest.mark.parametrize(
     ("rewrite", "step"),
     [(each, step) for each, of in (("reclassify", reclassification), ("project", erase)) for step in of.POINTS],

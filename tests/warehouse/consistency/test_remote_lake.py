@@ -89,6 +89,7 @@ def test_answers_equal_those_of_a_local_lake(local: Site, remote: Site) -> None:
     assert answers(remote, "site-2")[0] == []
 
 
+@pytest.mark.long
 def test_daily_views_of_an_older_release_are_removed_from_the_store(remote: Site) -> None:
     remote.post(view())
     remote.load()
@@ -133,6 +134,7 @@ def test_local_lake_is_moved_by_copying_its_files(local: Site, bucket: str) -> N
     assert expected[-1] == []
 
 
+@pytest.mark.long
 def test_reader_finds_a_new_load_and_downloads_a_file_once(remote: Site) -> None:
     with closing(remote.reports()) as reports:
         for count in (10, 20):
@@ -159,6 +161,7 @@ def test_report_without_a_new_load_sends_no_request(remote: Site) -> None:
     assert after.human == before.human + 1
 
 
+@pytest.mark.long
 def test_report_after_a_load_lists_no_rollup_again(
     object_store: str, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +190,7 @@ def test_report_after_a_load_lists_no_rollup_again(
     assert totals == [totals[0] + number for number in (0, 1, 2)]
 
 
+@pytest.mark.long
 def test_doctor_probes_the_store_of_a_remote_lake_only(local: Site, remote: Site) -> None:
     for site, is_probed in ((local, False), (remote, True)):
         findings = {each.invariant: each.fault for each in doctor.examine(site.hot_log, site.root, site.spill, 0)}
@@ -219,6 +223,7 @@ def test_second_commit_of_a_version_is_refused(remote: Site, monkeypatch: pytest
     assert [row["path"] for row in remote.table(HITS_TABLE).to_pyarrow_table().to_pylist()] == ["/a"]
 
 
+@pytest.mark.long
 def test_checkpoints_bound_the_commits_that_opening_a_table_reads(remote: Site) -> None:
     rows = hits_of(pa.Table.from_pylist([view()], HOT))
     for number in range(1, ObjectPath.checkpoint_commits + 2):
@@ -281,6 +286,7 @@ def test_nothing_is_lost_while_the_store_is_unreachable(
     way.cut()
 
 
+@pytest.mark.long
 def test_rollup_of_a_killed_writer_is_ignored_and_its_folder_removed(remote: Site) -> None:
     remote.post(*some_rows(0, 10))
     remote.load()

@@ -57,6 +57,7 @@ def test_log_of_a_missing_table_is_empty(tmp_path: Path) -> None:
     assert (log.newest, log.checkpoint, log.commits) == (-1, -1, {})
 
 
+@pytest.mark.long
 def test_checkpoint_is_written_and_synced_after_fifty_commits(site: Site, synced: set[Path]) -> None:
     log = site.root / "hits" / "_delta_log"
     delta_log.checkpoint(site.table(HITS_TABLE))

@@ -94,6 +94,7 @@ def test_loads_compactions_rollups_and_deletions_write_small_groups(site: Site) 
     site.close()
 
 
+@pytest.mark.long
 def test_compaction_rewrites_large_groups_of_an_older_release_once(site: Site) -> None:
     site.compact()
     delta_table.delete(site.table(HITS_TABLE), "path < '/000001'", ROWS_MAX)  # limited in rows alone

@@ -46,6 +46,7 @@ def faults(site: Site) -> list[str]:
     return [finding.fault for finding in doctor.examine(site.hot_log, site.root, site.spill, 0) if finding.fault]
 
 
+@pytest.mark.long
 def test_staged_rows_are_counted_before_and_after_they_are_loaded(site: Site) -> None:
     rows = some_rows(0, 40)
     site.stage(rows)

@@ -45,6 +45,7 @@ def files(site: Site, spec: Spec) -> Counter[str]:
     return Counter(file.partition for file in site.state(spec).files)
 
 
+@pytest.mark.long
 def test_compacted_partition_has_one_file(site: Site) -> None:
     load_each(site, 9)
     assert files(site, HITS_TABLE) == {"2026-09-15": 3, "2026-09-16": 3, "2026-09-17": 3}
@@ -164,6 +165,7 @@ def test_row_of_today_is_rewritten_a_logarithmic_number_of_times(rows_of: Callab
     assert compact.whole(list(day)) == list(day)
 
 
+@pytest.mark.long
 def test_tiers_leave_out_a_file_until_the_smaller_ones_have_three_times_its_rows(site: Site) -> None:
     def load(rows: int) -> None:
         site.post(*(view(ts=NOON) for _ in range(rows)))
@@ -179,6 +181,7 @@ def test_tiers_leave_out_a_file_until_the_smaller_ones_have_three_times_its_rows
     assert site.faults() == []
 
 
+@pytest.mark.long
 def test_lake_is_unlocked_after_each_partition(site: Site) -> None:
     load_each(site, 9)
     waiting = some_rows(9, 3)
@@ -212,6 +215,7 @@ def read_count(site: Site, snapshot: Snapshot) -> int:
     return int(count)
 
 
+@pytest.mark.long
 def test_snapshot_can_be_read_after_compaction_and_vacuum(site: Site) -> None:
     load_each(site, 6)
     reader = SnapshotReader(site.hot_log, site.root)
@@ -413,6 +417,7 @@ def test_one_process_compacts_at_a_time_and_the_command_waits_for_its_turn(site:
     assert len(on_disk(site)) == 12
 
 
+@pytest.mark.long
 def test_files_of_a_load_during_a_merge_stay(site: Site) -> None:
     load_each(site, 9)
     done = compact_in(site, Meanwhile(lambda: load_each(site, 3, first=9)))
@@ -422,6 +427,7 @@ def test_files_of_a_load_during_a_merge_stay(site: Site) -> None:
     assert site.faults() == []
 
 
+@pytest.mark.long
 def test_partition_that_a_node_without_its_lock_compacted_during_a_merge_is_not_replaced_again(site: Site) -> None:
     load_each(site, 9)
 
@@ -436,6 +442,7 @@ def test_partition_that_a_node_without_its_lock_compacted_during_a_merge_is_not_
     assert site.faults() == []
 
 
+@pytest.mark.long
 def test_files_that_another_node_replaced_are_not_replaced_again(site: Site) -> None:
     load_each(site, 9)
     spec = HITS_TABLE

@@ -16,7 +16,7 @@ from warehouse.errors import LakeBusy, MomentExpired, ProjectGone
 from warehouse.hotlog import batches, wal
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
-from warehouse.maintenance import compact, erase
+from warehouse.maintenance import catch_up, compact, erase
 from warehouse.query.snapshot import SnapshotReader
 from warehouse.schema import HOT
 from warehouse.tables import DAILY_ERRORS_TABLE, HITS_TABLE, TABLES
@@ -225,29 +225,50 @@ def test_rows_of_a_later_project_with_the_id_that_another_node_stores_meanwhile_
     assert checks == 2
 
 
-PROJECT = 'erase.erase_hits(hot, root, share, erase.Chosen("goes"), 10, on_point)'
-DAYS = "from datetime import date\nerase.erase_before(hot, root, date(2026, 9, 15), 10, 10, on_point)"
+RETAINED = [view(), view(ts=NOON - 2 * DAY)]
+KILLED: dict[str, Callable[[Site, catch_up.OnPoint], object]] = {
+    "project": lambda site, on_point: erase.erase_hits(
+        site.hot, site.root, site.share, erase.Chosen("goes"), 0, on_point
+    ),
+    "days": lambda site, on_point: erase.erase_before(site.hot, site.root, TODAY, 10, 0, on_point),
+}
+
+
+@pytest.fixture
+def erasable(site: Site) -> Site:
+    """Return the site with two hits that stay, and with one hit of July and two of August that are erased."""
+    site.post(*RETAINED, *(view(SECRET, project_id="goes", ts=NOON - days * DAY) for days in (20, 16, 50)))
+    site.load()
+    return site
+
+
+def check_and_repeat(site: Site, remaining: int) -> None:
+    site.post(*RETAINED)
+    assert site.load().rows == 2
+    assert site.faults() == []
+    assert erase_project(site, "goes") + erase_before(site, 10) == remaining
+    assert site.daily_views() == Counter(map(key, RETAINED * 2))
+    assert len(site.stored(HITS_TABLE)) == 4
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("months_done", [0, 1])
-@pytest.mark.parametrize("step", erase.POINTS)
-@pytest.mark.parametrize("call", [PROJECT, DAYS], ids=["project", "days"])
+@pytest.mark.parametrize("erasure", KILLED)
 def test_tables_agree_after_an_erasure_was_killed_at_any_step_and_it_can_be_repeated(
-    site: Site, call: str, step: str, months_done: int
+    erasable: Site, erasure: str, tmp_path: Path
 ) -> None:
-    retained = [view(), view(ts=NOON - 2 * DAY)]
-    erased = [view(SECRET, project_id="goes", ts=NOON - days * DAY) for days in (20, 16, 50)]
-    site.post(*retained, *erased)
-    site.load()
-    die_at(site, call, step, months_done)
-    site.post(*retained)
-    assert site.load().rows == 2
-    assert site.faults() == []
-    remaining = [3, 2, 0][months_done + (step != "before delete from hits")]  # one hit of July, two of August
-    assert erase_project(site, "goes") + erase_before(site, 10) == remaining
-    assert site.daily_views() == Counter(map(key, retained * 2))
-    assert len(site.stored(HITS_TABLE)) == 4
+    copies = erasable.copies(tmp_path / "copies", lambda on_point: KILLED[erasure](erasable, on_point))
+    assert Counter(point for point, _ in copies) == dict.fromkeys(erase.POINTS, 2)
+    months_done = Counter[str]()
+    for point, folder in copies:
+        with closing(Site(folder, is_new=False)) as copied:
+            check_and_repeat(copied, [3, 2, 0][months_done[point] + (point != "before delete from hits")])
+        months_done[point] += 1
+
+
+@pytest.mark.long
+def test_tables_agree_after_an_erasure_was_killed(erasable: Site) -> None:
+    die_at(erasable, 'erase.erase_hits(hot, root, share, erase.Chosen("goes"), 10, on_point)', "after month")
+    check_and_repeat(erasable, 2)
 
 
 def test_hits_posted_during_an_erasure_are_loaded_with_its_next_month(site: Site) -> None:

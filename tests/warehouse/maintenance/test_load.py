@@ -95,6 +95,7 @@ def post_more_than_a_commit_takes(site: Site) -> list[Row]:
     return rows
 
 
+@pytest.mark.long
 def test_commit_ends_with_the_batch_that_reaches_the_limit_of_rows(site: Site) -> None:
     rows = catch_up.COMMIT_ROWS_MAX // 2
     batch = pa.Table.from_pylist([view()], HOT).take(pa.array([0] * rows))
@@ -259,6 +260,7 @@ while sys.stdin.readline():
 """
 
 
+@pytest.mark.long
 def test_two_loaders_at_once_count_every_hit_once(site: Site) -> None:
     command = [sys.executable, "-c", LOAD_MANY_TIMES, site.root.parent]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
@@ -299,6 +301,7 @@ hot_rows = st.builds(
 )
 
 
+@pytest.mark.long
 @given(st.lists(hot_rows, min_size=1))
 def test_rows_have_their_utc_day(rows: list[Row]) -> None:
     with TemporaryDirectory() as folder:

@@ -135,6 +135,7 @@ def test_covered_month_is_not_due(tmp_path: Path) -> None:
     assert not is_due(tmp_path, [hits_file(tmp_path, "2026-09-01", "a", 1_000_000, 10_000)], "a")
 
 
+@pytest.mark.long
 def test_each_month_that_is_due_is_written_once(site: Site) -> None:
     september, october = some_rows(0, 20), [view(ts=NOON + 30 * DAY)]
     add(site, *september, *october)
@@ -146,6 +147,7 @@ def test_each_month_that_is_due_is_written_once(site: Site) -> None:
     assert write_due(site, date(2026, 11, 1)) == Written(rollups=1, rows=1)
 
 
+@pytest.mark.long
 def test_rows_of_a_load_are_uncovered_until_the_next_rollup(site: Site) -> None:
     add(site, *some_rows(0, 20))
     write_due(site)
@@ -156,6 +158,7 @@ def test_rows_of_a_load_are_uncovered_until_the_next_rollup(site: Site) -> None:
     check(site, some_rows(0, 40))
 
 
+@pytest.mark.long
 def test_compaction_makes_the_days_invalid_and_the_next_rollup_covers_them(site: Site) -> None:
     add(site, *some_rows(0, 20))
     write_due(site)
@@ -188,6 +191,7 @@ def test_deleted_project_leaves_no_trace_an_hour_later(site: Site) -> None:
     check(site, some_rows(0, 20))
 
 
+@pytest.mark.long
 def test_retention_removes_the_days_from_the_rollup(site: Site) -> None:
     rows = some_rows(0, 20)
     add(site, *rows)
@@ -198,6 +202,7 @@ def test_retention_removes_the_days_from_the_rollup(site: Site) -> None:
     check(site, [row for row in rows if row["ts"].date() > NOON.date()])
 
 
+@pytest.mark.long
 def test_rollup_of_a_deleted_month_is_removed_with_its_files(site: Site) -> None:
     add(site, view())
     write_due(site)
@@ -224,6 +229,7 @@ def test_ranking_of_a_removed_rollup_is_not_removed_until_its_readers_have_notic
         assert Path(ranking.months).exists() == is_left
 
 
+@pytest.mark.long
 def test_reader_of_an_older_snapshot_can_use_the_older_rollup_for_an_hour(site: Site) -> None:
     add(site, *some_rows(0, 20))
     write_due(site)
@@ -237,6 +243,7 @@ def test_reader_of_an_older_snapshot_can_use_the_older_rollup_for_an_hour(site: 
     assert stored(older.rollup) == cells(some_rows(0, 20))
 
 
+@pytest.mark.long
 def test_reader_of_an_older_snapshot_reads_a_replaced_rollup_older_than_another_old_one(site: Site) -> None:
     query = Query("site", NOON - DAY, NOON + DAY, Filters(), NOON + DAY)
     add(site, view())
@@ -261,6 +268,7 @@ def test_reader_of_an_older_snapshot_reads_a_replaced_rollup_older_than_another_
     assert folders(site) == in_use(site)
 
 
+@pytest.mark.long
 def test_rebuilt_present_month_is_not_due(site: Site) -> None:
     today = NOON + DAY
     add(site, view())
@@ -273,6 +281,7 @@ def test_rebuilt_present_month_is_not_due(site: Site) -> None:
     assert [each.days for each in chosen(site).parts] == [{str(NOON.date())}]
 
 
+@pytest.mark.long
 def test_stale_rollups_of_the_present_month_are_replaced_and_not_due(site: Site) -> None:
     today = NOON + DAY
     add(site, view(), view(project_id="other"), view(ts=today))
@@ -283,6 +292,7 @@ def test_stale_rollups_of_the_present_month_are_replaced_and_not_due(site: Site)
     assert rollups.write_stale(site.hot, site.root, site.share, today.date(), 0) == NOTHING
 
 
+@pytest.mark.long
 def test_rollup_in_use_is_never_removed(site: Site) -> None:
     add(site, *some_rows(0, 20))
     write_due(site)
@@ -291,6 +301,7 @@ def test_rollup_in_use_is_never_removed(site: Site) -> None:
     check(site, some_rows(0, 20))
 
 
+@pytest.mark.long
 def test_garbage_of_a_killed_writer_is_removed_an_hour_later(site: Site) -> None:
     add(site, view())
     write_due(site)
@@ -345,6 +356,7 @@ def test_rebuild_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(site: S
     assert folders(site) == in_use(site)
 
 
+@pytest.mark.long
 def test_today_has_a_rollup_of_its_own_until_its_month_is_merged(site: Site) -> None:
     month, today = [view(f"/{number % 9}") for number in range(30)], NOON + DAY
     add(site, *month)
@@ -371,6 +383,7 @@ def test_one_process_writes_at_a_time(site: Site) -> None:
                 call()
 
 
+@pytest.mark.long
 def test_lake_is_not_locked_while_a_rollup_is_written(site: Site) -> None:
     add(site, view())
     steps: list[str] = []
@@ -422,6 +435,7 @@ def test_valid_days_equal_hits_after_any_maintenance(steps: list[tuple[str, int]
             check(site, stored)
 
 
+@pytest.mark.long
 def test_month_with_a_damaged_file_does_not_prevent_the_rollups_of_the_others(site: Site) -> None:
     add(site, view(), view(ts=NOON - 30 * DAY), view(ts=NOON - 60 * DAY))
     damaged = next(file for file in site.state(HITS_TABLE).files if file.partition.startswith("2026-08"))

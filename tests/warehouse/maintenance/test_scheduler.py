@@ -100,6 +100,7 @@ def test_full_disk_is_logged_once_and_loading_continues_with_free_space(
         assert site.waiting() == 0
 
 
+@pytest.mark.long
 def test_error_that_several_steps_have_is_logged_once(
     chosen: Settings, site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -181,6 +182,7 @@ def test_failed_step_stops_no_other_and_is_retried_a_minute_later(site: Site, ma
     assert is_vacuumed(site)
 
 
+@pytest.mark.long
 def test_day_with_a_damaged_file_stops_neither_the_vacuum_nor_the_rollups_and_is_a_warning(
     chosen: Settings, site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -238,6 +240,7 @@ def test_fault_of_a_closed_day_is_a_warning_until_the_day_is_compacted(site: Sit
     assert maintenance.warning is None
 
 
+@pytest.mark.long
 def test_fault_of_a_day_is_over_when_another_process_has_compacted_the_day(
     chosen: Settings, site: Site, maintenance: Scheduler
 ) -> None:
@@ -301,6 +304,7 @@ def test_clock_400_days_ahead_deletes_no_hit_and_no_event_id(
     assert site.hot.execute("SELECT count(*) FROM event_ids").fetchone() == (1,)
 
 
+@pytest.mark.long
 def test_service_that_was_off_for_400_days_deletes_after_a_day_of_use(site: Site, maintenance: Scheduler) -> None:
     maintenance.run(VACUUM, NOW)
     views_of_30_days(site)
@@ -345,6 +349,7 @@ def rollups_written(site: Site) -> list[Path]:
     return sorted((site.root / "rollups").rglob("coverage.json"))
 
 
+@pytest.mark.long
 def test_month_that_has_ended_gets_a_rollup(site: Site, maintenance: Scheduler) -> None:
     site.post(view(ts=NOW - 400 * DAY), view(ts=NOW))
     site.load()
@@ -369,6 +374,7 @@ def test_due_hits_are_loaded_between_the_queries_of_a_rollup(chosen: Settings, s
     assert len(rollups_written(site)) == 1
 
 
+@pytest.mark.long
 def test_retention_leaves_no_deleted_day_in_the_rollup_in_use(site: Site, maintenance: Scheduler) -> None:
     days = [NOW - age * DAY for age in range(40)]
     site.post(*(view(f"/{day.date()}", day) for day in days))

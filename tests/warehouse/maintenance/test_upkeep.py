@@ -47,6 +47,7 @@ def rollups_written(site: Site) -> int:
     return len(list(site.root.glob("rollups/*/*/coverage.json")))
 
 
+@pytest.mark.long
 def test_result_has_the_partitions_and_the_rollups(filled: Site) -> None:
     assert run(filled) == Upkeep(Compacted(partitions=1, files_before=2, files_after=1), rollups=1)
     assert run(filled) == Upkeep(Compacted(partitions=0, files_before=0, files_after=0), rollups=0)
@@ -63,6 +64,7 @@ def test_rollups_are_written_and_files_are_deleted_after_a_compaction_that_faile
     assert not unused.exists()
 
 
+@pytest.mark.long
 def test_rollup_that_a_newer_one_replaced_is_deleted(filled: Site) -> None:
     run(filled)
     before = {rollup.folder for rollup in catalog.list_rollups(filled.root, "2026-09")}

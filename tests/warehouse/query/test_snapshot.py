@@ -114,6 +114,7 @@ def test_snapshots_have_all_acknowledged_rows_and_never_shrink_while_another_pro
     assert count_hits_and_errors(site, reader.take_all()) == (ROWS, 0)
 
 
+@pytest.mark.long
 def test_report_never_shrinks_while_another_process_loads_and_is_exact_at_the_end(site: Site) -> None:
     reports, writer = site.reports(), Writer(site)
     queries: list[Callable[[], int]] = [

@@ -47,6 +47,7 @@ def test_range_is_rounded_to_the_nearest_midnights(
     assert round_to_days(time_range) == RoundedRange(whole_days, expected)
 
 
+@pytest.mark.long
 @settings(max_examples=300)
 @given(
     st.datetimes(datetime(2026, 9, 1), datetime(2026, 9, 5), timezones=st.just(UTC)),  # noqa: DTZ001

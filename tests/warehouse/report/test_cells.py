@@ -76,6 +76,7 @@ def test_day_that_lost_a_file_is_counted_from_its_other_files(small_lake: SmallL
         assert [*small_lake.counts(EVERYTHING, by).values()] == [[4, 0, 0]]
 
 
+@pytest.mark.long
 def test_month_in_which_a_policy_begins_is_counted_by_its_days(small_lake: SmallLake) -> None:
     hours = (-20, -1, 0, 5, 20)
     small_lake.add(
@@ -104,6 +105,7 @@ def test_files_of_0_1_0_have_no_verified_views(small_lake: SmallLake) -> None:
     assert small_lake.counts(EVERYTHING, "verification") == {("verified",): [0, 1, 0], ("not_checked",): [0, 2, 0]}
 
 
+@pytest.mark.long
 def test_report_of_many_hits_or_of_long_paths_that_no_rollup_counts_is_slow(
     small_lake: SmallLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,6 +51,7 @@ def test_first_ai_day_is_that_of_the_first_view_by_ai(site: Site, state: str) ->
     reports.close()
 
 
+@pytest.mark.long
 def test_first_day_in_a_rollup_of_invalid_days_is_read_from_files(site: Site) -> None:
     """Check a rollup whose first day was compacted: its files are not those of the snapshot."""
     site.post(view("/a", NOON - 2 * DAY, **AI), view("/a", NOON, **AI), view("/b", NOON - DAY, **AI))

@@ -71,7 +71,8 @@ def random_scope(chance: Random) -> Scope:
     return Scope("site", TimeRange(start, end), Filters(policy, path=path, traffic=traffic, source=source))
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.long
+@pytest.mark.parametrize("number", [0, 3])
 def test_page_from_the_ranking_is_that_of_all_paths(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
@@ -129,6 +130,7 @@ def test_page_from_the_ranking_is_that_of_all_paths(
         each.close()
 
 
+@pytest.mark.long
 def test_ranking_of_other_rollups_is_not_used(tmp_path: Path) -> None:
     root = LocalPath(tmp_path)
     database = engine.connect(tmp_path / "spill")
@@ -150,6 +152,7 @@ def test_ranking_of_other_rollups_is_not_used(tmp_path: Path) -> None:
     database.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wrong", ["days", "months", "bounds", "all paths"])
 def test_doctor_finds_a_wrong_ranking(tmp_path: Path, wrong: str) -> None:
     root, database = LocalPath(tmp_path), engine.connect(tmp_path / "spill")

@@ -8,10 +8,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tests.warehouse.report.laws import model
 from tests.warehouse.rollups import writing
 from tests.warehouse.site import DAY, NOON, Site, view
-from warehouse.columns.dimensions import BREAKDOWNS
 from warehouse.columns.filters import Filters
 from warehouse.errors import TooManyBuckets
 from warehouse.query.snapshot import Snapshot, SnapshotReader
@@ -46,29 +44,6 @@ def write_rollup(site: Site) -> None:
 
 def values(reports: Reports, snapshot: Snapshot, query: Query, by: str) -> list[tuple[object, ...]]:
     return [tuple(row.values()) for row in reports.breakdown(snapshot, query, by, 0, 100).rows.to_pylist()]
-
-
-@pytest.mark.parametrize("by", BREAKDOWNS)
-def test_breakdown_of_a_rollup_files_and_hot_rows_is_that_of_all_hits(site: Site, reports: Reports, by: str) -> None:
-    rows = [
-        view(path, NOON - days * DAY, source=source, referrer_host=path[1:] or None, status=200, **agent)
-        for days in range(8)
-        for path, source in (("/a", "log"), ("/", "beacon"))
-        for agent in ({}, AI, BOT)
-    ]
-    site.post(*rows[:20])
-    site.load()
-    write_rollup(site)
-    site.post(*rows[20:30])
-    site.load()
-    site.post(*rows[30:])
-    snapshot = reports.take()
-    for filters in (Filters(), Filters(source="log"), Filters(path="/a*"), Filters(traffic="ai", path="/")):
-        for start in (FIRST, NOON - 3 * DAY, MIDNIGHT - 2 * DAY):
-            query = replace(EVERYTHING, start=start, end=NOON - DAY / 4, filters=filters)
-            counted = model.breakdown(model.matching(rows, query), by)
-            expected = [(value, *views, views[0] + views[1]) for value, views in counted]
-            assert values(reports, snapshot, query, by) == expected
 
 
 def test_most_views_are_first_then_values_in_byte_order_then_unknown(site: Site, reports: Reports) -> None:

@@ -141,7 +141,8 @@ def test_source_that_is_silent_for_seven_days_is_a_warning(small_lake: SmallLake
     )
 
 
-@settings(max_examples=rounds(100))
+@pytest.mark.long
+@settings(max_examples=rounds(50))
 @given(st.lists(ROWS, max_size=20), st.booleans())
 def test_coverage_of_files_is_that_of_the_rows_in_them(lake_in: LakeIn, rows: list[Row], is_covered: bool) -> None:
     with temporary.folder() as folder:

@@ -84,6 +84,7 @@ def test_valid_days_of_an_older_rollup_and_new_files_have_no_difference(site: Si
     assert check.find_difference(site.database, part(site), files(site)) is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cube", COLUMNS)
 def test_wrong_missing_and_added_row_of_days_and_of_the_month_are_found(site: Site, cube: str) -> None:
     checked = part(site)
@@ -105,7 +106,8 @@ def test_wrong_missing_and_added_row_of_days_and_of_the_month_are_found(site: Si
     changed = {f"{name} of a day": each(rows, of_days) for name, each in {**changes, **of_day}.items()}
     changed["row of an unused day"] = [*rows, {**rows[of_days], "day_of_month": UNUSED_DAY}]
     if cube not in WITHOUT_MONTHS:
-        changed |= {f"{name} of the month": each(rows, 0) for name, each in changes.items()}
+        of_month = {name: each for name, each in changes.items() if not name.startswith("another ")}
+        changed |= {f"{name} of the month": each(rows, 0) for name, each in of_month.items()}
     for name, wrong in changed.items():
         pq.write_table(pa.Table.from_pylist(wrong, table.schema), file)
         message = check.find_difference(site.database, checked, files(site))

@@ -106,6 +106,7 @@ def test_paths_are_in_the_order_of_their_bytes(site: Site) -> None:
     assert stored_paths == 2 * sorted(paths, key=str.encode)  # of the month, then of the day
 
 
+@pytest.mark.long
 def test_first_and_last_quarter_of_a_day_of_any_year(site: Site) -> None:
     last = timedelta(days=1, microseconds=-1)
     for start in (
@@ -121,6 +122,7 @@ def test_first_and_last_quarter_of_a_day_of_any_year(site: Site) -> None:
         check(rollup, [view(ts=start), view(ts=start + last)])
 
 
+@pytest.mark.long
 def test_valid_days_are_copied_without_their_files_of_hits(site: Site) -> None:
     rows, later = some_rows(0, 30), [view(ts=NOON - DAY)]
     site.post(*rows)
@@ -134,6 +136,7 @@ def test_valid_days_are_copied_without_their_files_of_hits(site: Site) -> None:
     check(write(site), [*rows, *later])
 
 
+@pytest.mark.long
 def test_day_that_was_replaced_is_counted_from_hits(site: Site) -> None:
     """None of its views is copied, and paths without a view any more are not in the new rollup."""
     site.post(view("/old", NOON), view("/b", NOON), view("/b", NOON + DAY))
@@ -195,23 +198,43 @@ write_rollup(root, database, "2026-09", files, on_point)
 """
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("step", writer.POINTS)
-def test_killed_writer_leaves_the_old_rollup_or_the_new_one(site: Site, step: str) -> None:
+@pytest.fixture
+def outdated(site: Site) -> Rollup:
+    """Return the rollup of the first ten rows of the site, which has ten more."""
     site.post(*some_rows(0, 10))
     site.load()
     old = write(site)
     site.post(*some_rows(10, 10))
     site.load()
-    die_at(site, WRITE, step)
+    return old
+
+
+def check_after_kill(site: Site, old: Rollup, *, is_new: bool) -> None:
     (part,) = catalog.choose(site.root, files(site)).parts
-    is_new = step == "after coverage"
-    assert (part.rollup.folder != old.folder) is is_new
+    assert (part.rollup.folder.name != old.folder.name) is is_new
     check(part.rollup, some_rows(0, 20 if is_new else 10))
     assert len(catalog.list_folders(site.root, MONTH)) == 2
     check(write(site), some_rows(0, 20))
 
 
+@pytest.mark.long
+def test_writer_killed_at_any_point_leaves_the_old_rollup_or_the_new_one(
+    site: Site, outdated: Rollup, tmp_path: Path
+) -> None:
+    copies = site.copies(tmp_path, lambda on_point: write(site, on_point))
+    assert [point for point, _ in copies] == list(writer.POINTS)
+    for point, folder in copies:
+        with closing(Site(folder, is_new=False)) as copied:
+            check_after_kill(copied, outdated, is_new=point == "after coverage")
+
+
+@pytest.mark.long
+def test_killed_writer_leaves_the_old_rollup(site: Site, outdated: Rollup) -> None:
+    die_at(site, WRITE, "before coverage")
+    check_after_kill(site, outdated, is_new=False)
+
+
+@pytest.mark.long
 def test_key_changes_with_each_rollup(site: Site) -> None:
     keys = [catalog.written_key(site.root)]
     site.post(view())
@@ -255,6 +278,7 @@ varied_rows = st.builds(
 )
 
 
+@pytest.mark.long
 @given(st.lists(st.lists(varied_rows, min_size=1, max_size=8), min_size=1, max_size=4), st.data())
 @settings(max_examples=rounds(10))
 def test_rollups_of_any_rows_equal_a_count_in_python(posts: list[list[Row]], data: st.DataObject) -> None:

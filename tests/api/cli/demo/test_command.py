@@ -118,6 +118,7 @@ def test_demo_has_its_own_port() -> None:
     assert {command: match and match[1] for command, match in matches.items()} == {"serve": "8000", "demo": "8001"}
 
 
+@pytest.mark.long
 def test_commands_of_the_readme_work_beside_a_demo_when_pasted(tmp_path: Path) -> None:
     """Run the commands of the README beside the data folder of a demo, which a running demo locks."""
     chosen = settings.read({}, tmp_path / "data-demo")

@@ -43,6 +43,7 @@ def rows(source: str) -> int:
     return int(count)
 
 
+@pytest.mark.long
 def test_files_of_hits_contain_each_hit_once(compacted: Path) -> None:
     out, err = run(compacted, "files", "hits")
     assert err == ""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 import pyarrow.parquet as pq
+import pytest
 
 from api import data_folder, settings
 from ingest.hotlog.ledger_store import Ledger
@@ -65,6 +66,7 @@ def test_clock_that_jumped_is_an_error_until_it_is_confirmed(tmp_path: Path) -> 
     assert clock.warning(data / "lake") is None
 
 
+@pytest.mark.long
 def test_deleted_days_are_in_no_rollup_that_is_used(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data_folder.prepare(settings.read({}, data))

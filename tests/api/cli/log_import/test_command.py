@@ -24,6 +24,7 @@ from tests.api.cli.console import (
 from tests.processes.running import COMMAND, PROJECT, Running
 
 
+@pytest.mark.long
 def test_imported_sample_log_is_the_expected_export(imported: Imported, tmp_path: Path) -> None:
     summary = result(imported.output)
     assert summary["lines"] == EXPECTED["lines"]

@@ -38,6 +38,7 @@ def claim(engine: Pool, id: str) -> Lease:
             return lease
 
 
+@pytest.mark.long
 def test_log_grows_while_a_follow_up_is_written(browser: Browser, filled: Sample, engine: Pool) -> None:
     id = store.create(engine, PROJECT, "Fix it", None, now_us()).job.id
     with visiting(browser, filled.url, filled.session) as visit:
@@ -67,6 +68,7 @@ def test_log_grows_while_a_follow_up_is_written(browser: Browser, filled: Sample
         assert (visit.errors, visit.foreign) == ([], [])
 
 
+@pytest.mark.long
 def test_log_without_javascript_is_reloaded_by_links(browser: Browser, filled: Sample, engine: Pool) -> None:
     id = store.create(engine, PROJECT, "Fix it", None, now_us()).job.id
     with visiting(browser, filled.url, filled.session, java_script_enabled=False) as visit:

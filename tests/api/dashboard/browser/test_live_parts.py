@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Browser, Route, expect
 
 from tests.api.dashboard.browser.sample import Sample
@@ -11,6 +12,7 @@ from tests.processes.running import PROJECT
 UPDATE_MS = 5_000
 
 
+@pytest.mark.long
 def test_failed_update_leaves_the_page_as_it_is(browser: Browser, filled: Sample) -> None:
     """Answer an update with an error, as an overloaded service does, and the next update as usual."""
 
@@ -34,6 +36,7 @@ def test_failed_update_leaves_the_page_as_it_is(browser: Browser, filled: Sample
         assert updated.value.status == 200
 
 
+@pytest.mark.long
 def test_link_whose_part_is_refused_opens_the_page_with_the_message(browser: Browser, filled: Sample) -> None:
     """Answer htmx and the browser as an overloaded service does: the message of the page is shown."""
     with visiting(browser, filled.url, filled.session) as visit:

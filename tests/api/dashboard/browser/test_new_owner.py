@@ -31,6 +31,7 @@ def empty(tmp_path: Path) -> Iterator[Running]:
     assert status == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("with_javascript", [True, False], ids=["with JavaScript", "without JavaScript"])
 def test_new_owner_sees_the_first_view_and_uses_a_key(browser: Browser, empty: Running, with_javascript: bool) -> None:
     with visiting(browser, empty.url, None, java_script_enabled=with_javascript) as visit:

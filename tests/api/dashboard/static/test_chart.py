@@ -153,6 +153,7 @@ def test_touched_interval_shows_its_numbers_until_something_else_is_touched(brow
         assert tooltip(page) == [""]
 
 
+@pytest.mark.long
 def test_arrow_keys_move_and_the_numbers_are_read_out(page: Page) -> None:
     show(page, [(name, "", number, 0) for number, name in enumerate(("one", "two", "three"))])
     spoken = page.locator(".chart-plot [aria-live=polite]")

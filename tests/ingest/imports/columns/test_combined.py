@@ -284,21 +284,6 @@ def test_line_with_one_odd_field_gives_the_result_of_the_parser_for_any_method_a
         assert by_columns([odd_line], name, PAGES) == by_the_parser([odd_line], name, PAGES), odd_line[:300]
 
 
-@pytest.mark.parametrize("gap", [b"", b"  ", b" x ", b" x", b"-", b"\r", b"\t"])
-@pytest.mark.parametrize("end", [b"", b"\r", b"x", b"\rx", b"\r\r", b" x", b"\t"])
-def test_line_with_another_text_around_the_user_agent_gives_the_result_of_the_parser(gap: bytes, end: bytes) -> None:
-    before, user_agent = line(user_agent=b"a").rsplit(b" ", 1)
-    for odd_line in (before + gap + user_agent + end, before + b" " + user_agent + end):
-        lines = [line(), odd_line, line(b"GET /b HTTP/1.1")]
-        assert by_columns(lines, "combined", PAGES) == by_the_parser(lines, "combined", PAGES)
-
-
-@pytest.mark.parametrize("text", [b"\r", b"a\r", b"\x00", b"\x7f", b"\t", b"\xff", b" ", b"", b"\xef\xbf\xbd"])
-def test_single_line_with_an_odd_field_gives_the_result_of_the_parser(text: bytes) -> None:
-    for odd_line in (line(referrer=text), line(user_agent=text), line(b"GET /" + text + b" HTTP/1.1")):
-        assert by_columns([odd_line], "combined", PAGES) == by_the_parser([odd_line], "combined", PAGES)
-
-
 @pytest.mark.parametrize("field", ["referrer", "user_agent"])
 def test_field_near_its_maximum_length_gives_the_result_of_the_parser_anywhere_in_a_block(field: str) -> None:
     for before in (0, 40, 79, 81):

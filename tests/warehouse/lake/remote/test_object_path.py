@@ -78,6 +78,7 @@ def test_store_that_refuses_the_second_writer_is_accepted(
     assert list(lake.files()) == []
 
 
+@pytest.mark.long
 def test_store_that_lets_every_writer_win_is_refused_at_the_start_and_by_the_doctor(
     object_store: str, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -276,6 +276,7 @@ def test_diff_equals_an_independent_count(
     site.close()
 
 
+@pytest.mark.long
 def test_report_counts_each_hit_once_after_each_day_and_by_the_new_rules_at_the_end(old_site: Site) -> None:
     # On the first day, two human hits become AI and one AI hit human. On the second day, one human hit becomes AI.
     reports = old_site.reports()
@@ -343,6 +344,7 @@ def meanwhile(act: Callable[[], object]) -> Rules:
     return Rules(TODAY, ask)
 
 
+@pytest.mark.long
 def test_loader_killed_between_its_commits_during_the_run_loses_and_repeats_nothing(old_site: Site) -> None:
 
     def post_and_die() -> None:
@@ -385,6 +387,7 @@ def test_two_concurrent_runs_reclassify_each_hit(site: Site) -> None:
     assert_stored(site, reclassified([*rows, *posted]))
 
 
+@pytest.mark.long
 def test_hits_that_another_node_appends_meanwhile_are_reclassified_too(old_site: Site, tmp_path: Path) -> None:
     other = batches.connect(tmp_path / "other.sqlite")
     wrote = [old("/other", "GPTBot/9")]

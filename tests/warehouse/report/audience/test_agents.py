@@ -5,6 +5,7 @@ from datetime import date, timedelta
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 
 from tests.rounds import rounds
@@ -50,6 +51,7 @@ def test_project_without_agents_has_an_empty_list(site: Site) -> None:
     reports.close()
 
 
+@pytest.mark.long
 @settings(max_examples=rounds(150))
 @given(chance=generated.chances)
 def test_agents_are_those_of_a_plain_count(lake: Lake, chance: Random) -> None:

@@ -56,6 +56,7 @@ def test_most_frequent_user_agents_of_a_class_are_first(site: Site, is_loaded: b
     reports.close()
 
 
+@pytest.mark.long
 @settings(max_examples=rounds(100))
 @given(chance=generated.chances)
 def test_user_agents_are_those_of_a_plain_count(lake: Lake, chance: Random) -> None:

@@ -58,6 +58,7 @@ def test_project_without_agents_has_no_verdict(site: Site) -> None:
     reports.close()
 
 
+@pytest.mark.long
 @settings(max_examples=rounds(60))
 @given(chance=generated.chances)
 def test_states_are_those_of_a_plain_count(lake: Lake, chance: Random) -> None:

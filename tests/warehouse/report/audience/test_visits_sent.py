@@ -64,6 +64,7 @@ def test_campaign_of_a_product_counts_where_the_referrer_is_missing(site: Site, 
     reports.close()
 
 
+@pytest.mark.long
 @settings(max_examples=rounds(60))
 @given(chance=generated.chances)
 def test_visits_are_those_of_a_plain_count(lake: Lake, chance: Random) -> None:

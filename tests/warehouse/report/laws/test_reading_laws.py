@@ -23,7 +23,7 @@ from tests.warehouse.report.laws import generated, model
 from tests.warehouse.report.laws.generated import NOW, Breakdown, Form, Series, Views
 from tests.warehouse.report.laws.model import Counted
 from tests.warehouse.rollups.writing import write_rollup
-from tests.warehouse.site import Row, Site
+from tests.warehouse.site import Row, Site, key
 from warehouse.columns.filters import Filters
 from warehouse.control.policy import POLICIES, Period, Periods
 from warehouse.errors import MomentExpired, TooManyBuckets
@@ -418,16 +418,18 @@ class Lake(RuleBasedStateMachine):
 
     @rule()
     def count_directly(self) -> None:
-        """Compare the owner's SQL view `hits`, row by row, and find no fault in the stored data."""
+        """Compare the owner's SQL view `hits`, row by row, and `daily_views`, and find no fault in the stored data."""
         reader = SnapshotReader(self.site.hot_log, self.site.root, columns=HOT.names)
         columns = ["project_id", "ts", *generated.BY_COLUMNS]
         with self.site.database.cursor() as cursor:
             sql_views.create_temporary(cursor, reader.take_all())
             hits = cursor.sql(f"SELECT {', '.join(columns)} FROM hits").to_arrow_table().to_pylist()
+            daily = cursor.sql("SELECT project_id, date, path, traffic, agent, views FROM daily_views").fetchall()
         reader.close()
         assert Counter(tuple(row.values()) for row in hits) == Counter(
             tuple(row[name] for name in columns) for row in self.posted
         )
+        assert sum((Counter({tuple(row): views}) for *row, views in daily), Counter()) == Counter(map(key, self.posted))
         assert self.site.faults() == []
 
 

@@ -103,6 +103,7 @@ def test_people_from_beacons_and_machines_from_logs_are_the_truth(stored: Site) 
     assert counted(stored, ()) == EXPECTED["all"]
 
 
+@pytest.mark.long
 def test_policy_is_applied_from_its_day_on(stored: Site) -> None:
     day = (NOON - 3 * DAY).date()
     by_day = Counter[tuple[bool, str]]()

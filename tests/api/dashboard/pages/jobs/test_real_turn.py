@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from agent.jobs import store
 from agent.jobs.job import Status
 from tests.agent.service.site import REPOSITORY, SECRETS, WRITE, make_site
@@ -10,6 +12,7 @@ from tests.api.dashboard.site import opened
 from tests.processes.waiting import until
 
 
+@pytest.mark.long
 def test_prompt_of_the_form_becomes_a_pull_request(tmp_path: Path) -> None:
     with make_site(tmp_path) as site, opened(tmp_path / "data", SECRETS) as dashboard:
         jobs = Jobs.create(

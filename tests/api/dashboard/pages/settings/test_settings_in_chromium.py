@@ -4,6 +4,7 @@ import re
 import time
 
 import httpx
+import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.api.dashboard.browser.page_server import page_server
@@ -15,6 +16,7 @@ from warehouse.database.pool import Pool
 UPDATE_MS = 5_000
 
 
+@pytest.mark.long
 @BOTH
 def test_key_is_created_used_and_revoked(
     browser: Browser, service: Running, engine: Pool, with_javascript: bool
@@ -42,6 +44,7 @@ def test_key_is_created_used_and_revoked(
         assert "notice=revoked" in page.url
 
 
+@pytest.mark.long
 def test_copy_button_copies_the_key(browser: Browser, service: Running, engine: Pool) -> None:
     with opened(browser, service, engine, with_javascript=True) as page:
         page.goto(f"{service.url}/projects/{PROJECT}/keys")
@@ -52,6 +55,7 @@ def test_copy_button_copies_the_key(browser: Browser, service: Running, engine: 
         assert page.evaluate("navigator.clipboard.readText()") == page.locator(".created code").first.inner_text()
 
 
+@pytest.mark.long
 @BOTH
 def test_test_view_is_sent_and_shown(browser: Browser, service: Running, engine: Pool, with_javascript: bool) -> None:
     def views() -> int:
@@ -68,6 +72,7 @@ def test_test_view_is_sent_and_shown(browser: Browser, service: Running, engine:
     assert views() == before + 1
 
 
+@pytest.mark.long
 def test_view_of_a_site_with_the_copied_line_appears_without_a_reload(
     browser: Browser, service: Running, engine: Pool
 ) -> None:

@@ -42,6 +42,7 @@ def first_page(page: Page) -> str:
     return page.locator("#pages tbody tr").first.locator("a").inner_text()
 
 
+@pytest.mark.long
 @BOTH
 def test_pages_are_sorted_paged_and_found(overview: Page, with_javascript: bool) -> None:
     assert first_page(overview) == "/3"
@@ -60,6 +61,7 @@ def test_pages_are_sorted_paged_and_found(overview: Page, with_javascript: bool)
     expect(overview.get_by_role("link", name="Remove the filter")).to_have_text(re.compile(r"Page:\s+/1\*"))
 
 
+@pytest.mark.long
 @BOTH
 def test_click_on_a_row_is_a_filter_and_on_its_chip_ends_it(overview: Page, with_javascript: bool) -> None:
     overview.get_by_role("link", name="OpenAI").click()
@@ -69,6 +71,7 @@ def test_click_on_a_row_is_a_filter_and_on_its_chip_ends_it(overview: Page, with
     assert "operator" not in overview.url
 
 
+@pytest.mark.long
 @BOTH
 def test_period_is_chosen_from_its_menu(overview: Page, with_javascript: bool) -> None:
     overview.locator("summary", has_text="Since the first view").click()
@@ -83,6 +86,7 @@ def test_period_is_chosen_from_its_menu(overview: Page, with_javascript: bool) -
     expect(overview.get_by_text("Counting began on")).to_be_visible()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("with_javascript", [True])
 def test_keys_open_other_periods(overview: Page, with_javascript: bool) -> None:
     overview.keyboard.press("m")
@@ -143,6 +147,7 @@ def test_menu_closes_with_escape_and_a_click_elsewhere(overview: Page, with_java
         expect(inside).to_be_hidden()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("query", ["compare=previous", "period=7d"])
 def test_page_with_an_open_menu_is_not_wider_than_the_window(
     browser: Browser, service: Running, engine: Pool, key: str, query: str

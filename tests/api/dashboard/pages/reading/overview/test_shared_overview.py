@@ -17,6 +17,7 @@ from tests.processes.running import PROJECT
 BASE = f"/projects/{PROJECT}"
 
 
+@pytest.mark.long
 def test_shared_overview_has_the_numbers_and_no_other_page(read_site: Dashboard, reader: TestClient) -> None:
     token = share_links.create(read_site.engine, PROJECT, "press", 0)[1]
     stranger = read_site.visitor(None)
@@ -61,6 +62,7 @@ def test_link_to_all_pages_has_their_numbers_and_no_way_out(
     assert not re.search("Settings|Set up|API keys|Sign out|Why", page.text)
 
 
+@pytest.mark.long
 def test_link_opens_no_page_without_counts_and_changes_nothing(read_site: Dashboard, stranger: TestClient) -> None:
     overview, everything = (
         share_links.create(read_site.engine, PROJECT, pages, 0, pages=pages)[1] for pages in get_args(Pages)
