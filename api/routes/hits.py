@@ -28,7 +28,7 @@ from ingest.hits.body import Rejection
 from ingest.hits.hit import BeaconHit, ServerHit
 from ingest.hits.row import Site, rows
 from ingest.hotlog.deduplication import Post, Receipt
-from ingest.visitors.visitor import DAY_US, SaltOf, SaltUnread
+from ingest.visitors.visitor import SaltsOf, SaltUnread
 
 ON_LOOP_BYTES_MAX, ON_LOOP_HITS_MAX = 64 * 1024, 50
 """Maximum size and number of hits of a body that is parsed on the event loop. A larger body is parsed in a thread. The
@@ -90,14 +90,12 @@ def _parse(
     content: bytes,
     is_ndjson: bool,
     key: str | None,
-    salt_of: SaltOf,
+    salts_of: SaltsOf,
 ) -> Post:
     """Parse a server's post, and classify and verify its hits."""
     now_us = time.time_ns() // 1_000
     parsed = post.parse_post(content, is_ndjson, now_us)
-    if salt_of == state.intake.salts.of:
-        state.intake.salts.load(bearer.project, {each.ts_us // DAY_US for each in parsed.hits})
-    stored = rows(bearer.project, parsed.hits, now_us, state.intake.verifier, salt_of, site)
+    stored = rows(bearer.project, parsed.hits, now_us, state.intake.verifier, salts_of, site)
     cut = metrics.count_cut(parsed.hits)
     unkeyed = b"" if key is None else hashlib.blake2b(content, digest_size=16).digest()
     fingerprint = unkeyed and _fingerprint(unkeyed, state.intake.secret)

@@ -1,6 +1,6 @@
 """Rows of the lake (`warehouse.schema.HOT`): a hit, with the columns derived from its user agent and referrer."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from ingest.places import country, database
 from ingest.verification.signature_agents import signed_agent
 from ingest.verification.verdict import Verdict
 from ingest.verification.verifier import Verifier
-from ingest.visitors.visitor import SaltOf, of_views
+from ingest.visitors.visitor import Salt, SaltsOf, of_views
 from warehouse.columns.hits import PARAMETERS
 from warehouse.schema import CLASSIFICATION, HOT, Row
 
@@ -44,8 +44,9 @@ class Site(NamedTuple):
 NO_SITE = Site()
 
 
-def no_salt(project: str, day: int) -> None:
-    """Return None: the visitors of the project are not counted."""
+def no_salts(project: str, days: Iterable[int]) -> Mapping[int, Salt]:
+    """Return no salt: the visitors of the project are not counted."""
+    return {}
 
 
 def row(
@@ -54,14 +55,14 @@ def row(
     source: str,
     received_us: int,
     verifier: Verifier = _SHIPPED_LISTS,
-    salt_of: SaltOf = no_salt,
+    salts_of: SaltsOf = no_salts,
     site: Site = NO_SITE,
 ) -> Row:
     """Return the row of one hit. The same hit gives the same row under one ruleset, salt and the same address lists.
 
     A beacon has neither an Accept header nor a format of its page: it is a request of a script on an HTML page.
     """
-    [visitor] = _visitors(project, [hit], source, salt_of)
+    [visitor] = _visitors(project, [hit], source, salts_of)
     post = _Post(project, source, received_us, verifier, site)
     return _row(post, hit, USER_AGENTS.columns(hit.user_agent), visitor)
 
@@ -71,22 +72,22 @@ def rows(
     hits: Sequence[Hit],
     received_us: int,
     verifier: Verifier,
-    salt_of: SaltOf = no_salt,
+    salts_of: SaltsOf = no_salts,
     site: Site = NO_SITE,
 ) -> list[Row]:
     """Return the rows of the hits of a server's post, each as `row` does. Each user agent is looked up once."""
     post = _Post(project, "server", received_us, verifier, site)
     columns: dict[str, Columns] = {}
     stored = []
-    for hit, visitor in zip(hits, _visitors(project, hits, "server", salt_of), strict=True):
+    for hit, visitor in zip(hits, _visitors(project, hits, "server", salts_of), strict=True):
         if (known := columns.get(hit.user_agent)) is None:
             known = columns[hit.user_agent] = USER_AGENTS.columns(hit.user_agent)
         stored.append(_row(post, hit, known, visitor))
     return stored
 
 
-def _visitors(project: str, hits: Sequence[Hit], source: str, salt_of: SaltOf) -> list[int | None]:
-    return of_views(project, ((hit.evidence.address, hit.user_agent, hit.ts_us) for hit in hits), source, salt_of)
+def _visitors(project: str, hits: Sequence[Hit], source: str, salts_of: SaltsOf) -> list[int | None]:
+    return of_views(project, ((hit.evidence.address, hit.user_agent, hit.ts_us) for hit in hits), source, salts_of)
 
 
 class _Post(NamedTuple):

@@ -19,12 +19,11 @@ from ingest.hits.claims import check
 from ingest.hits.classes import by_accept, rule_of_accept
 from ingest.hits.hit import Hit
 from ingest.hits.path_format import path_formats
-from ingest.hits.row import NO_SITE, TAGS, Site, no_salt
+from ingest.hits.row import NO_SITE, TAGS, Site
 from ingest.hits.url import host
 from ingest.imports.dictionary import TEXTS, compact
 from ingest.places import database
 from ingest.verification.verifier import Verifier
-from ingest.visitors.visitor import SaltOf, of_columns
 from warehouse.columns.hits import PARAMETERS
 from warehouse.schema import CLASSIFICATION, HOT
 
@@ -96,20 +95,21 @@ def lake_rows(
     received_us: int,
     user_agents: UserAgentCache,
     verifier: Verifier,
-    salt_of: SaltOf = no_salt,
     site: Site = NO_SITE,
+    visitor: pa.Array | None = None,
 ) -> LakeRows:
     """Return hits (PARSED_HITS) of a log as rows of the lake.
 
-    The claims of agents are checked by the addresses of the hits. `ingest.hits.row.row` gives the same rows.
+    The claims of agents are checked by the addresses of the hits. `ingest.hits.row.row` gives the same rows. `visitor`
+    has the visitor of each hit; None if visitors are not counted.
     """
     hits = {name: compact(views[name]) for name in ("path", "user_agent", "referrer", *PARAMETERS)}
     hits |= {name: views[name].combine_chunks() for name in ("ts_us", "status")}
+    hits["visitor"] = pa.nulls(len(views), pa.int64()) if visitor is None else visitor
     user_agent = hits["user_agent"]
     classified = user_agents.columns_of_all(user_agent.dictionary.to_pylist())
     address = compact(views["address"])
     checked = check(user_agent, classified, address, hits["ts_us"], verifier)
-    hits["visitor"] = of_columns(project, address, user_agent, hits["ts_us"], salt_of)
     classes, hits["class"] = _by_accept(checked.classes, checked.indices, views["accept"])
     hits["verdict"] = checked.verdict
     if site.country_database:

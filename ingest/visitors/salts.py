@@ -57,45 +57,34 @@ class Salts:
     def __bool__(self) -> bool:
         return self._pool is not None
 
-    def of(self, project: str, day: int) -> Salt | None:
-        """Return the salt of a day, created if missing; None without a pool. May wait for the database."""
-        with suppress(SaltUnread):
-            return self.cached(project, day)
-        self.load(project, [day])
-        try:
-            return self.cached(project, day)
-        except SaltUnread:
-            return None
+    def of(self, project: str, days: Iterable[int]) -> dict[int, Salt]:
+        """Return the salts by day, created in one transaction if missing; none without a pool.
 
-    def load(self, project: str, days: Iterable[int]) -> None:
-        """Read the salts of days that are not in memory, in one transaction.
-
-        If the database does not answer, views have no visitor for RETRY_S: they must be stored without waiting again.
+        May wait for the database. If it does not answer, views have no visitor for RETRY_S: they must be stored without
+        waiting again.
         """
-        with self._lock:
-            missing = [day for day in days if (project, day) not in self._cache]
+        salts = self._cached(project, days)
+        missing = [day for day in days if day not in salts]
         if self._pool is None or not missing or self._now() < self._retry_s:
-            return
+            return salts
         try:
-            salts = self.read(project, missing)
+            read = self.read(project, missing)
         except PoolError as error:
             self._retry_s = self._now() + RETRY_S
             LOG.error("%s does not answer, and visitors are not counted for %s s: %s", SALTS, RETRY_S, error)  # noqa: TRY400  # the cause is in the message
-            return
+            return salts
+        new = {day: Salt(salt, partial(self._vote, project, day)) for day, salt in read.items()}
         with self._lock:
-            for day, salt in salts.items():
-                self._cache[project, day] = Salt(salt, partial(self._vote, project, day))
+            self._cache.update({(project, day): salt for day, salt in new.items()})
+        return salts | new
 
-    def cached(self, project: str, day: int) -> Salt | None:
-        """Return the salt of a day from memory; None without a pool. Raises SaltUnread if `of` has to read the salt."""
-        if self._pool is None:
-            return None
-        with self._lock:
-            self._cache.expire()
-            salt = self._cache.get((project, day))
-        if salt is None and self._now() >= self._retry_s:
-            raise SaltUnread(day)
-        return salt
+    def cached(self, project: str, days: Iterable[int]) -> dict[int, Salt]:
+        """Return the salts by day from memory; none without a pool. Raises SaltUnread if `of` has to read one."""
+        salts = self._cached(project, days)
+        missing = next((day for day in days if day not in salts), None)
+        if self._pool is not None and missing is not None and self._now() >= self._retry_s:
+            raise SaltUnread(missing)
+        return salts
 
     def read(self, project: str, days: Iterable[int]) -> dict[int, bytes]:
         """Return the salts of days, created if missing, and record their use. Without a pool, there are none."""
@@ -137,6 +126,11 @@ class Salts:
                 with suppress(PoolError), self._pool.transaction() as connection:
                     self._store_majorities(connection)
             self._pool.close()
+
+    def _cached(self, project: str, days: Iterable[int]) -> dict[int, Salt]:
+        with self._lock:
+            self._cache.expire()
+            return {day: salt for day in days if (salt := self._cache.get((project, day))) is not None}
 
     def _vote(self, project: str, day: int, source: str, blocks: bytes) -> None:
         key = project, day, source

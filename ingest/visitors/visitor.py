@@ -6,7 +6,7 @@ nearly each line: AES takes 0.02 µs for a line of a chunk, and keyed BLAKE2b, o
 """
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from threading import Lock
 
@@ -51,8 +51,8 @@ class Salt:
         return np.frombuffer(encrypted, np.int64)[::2]
 
 
-SaltOf = Callable[[str, int], Salt | None]
-"""Function that returns the salt of a project and UTC day (days since 1970); None if visitors are not counted."""
+SaltsOf = Callable[[str, Iterable[int]], Mapping[int, Salt]]
+"""Function that returns the salts of a project by UTC day (days since 1970); none if visitors are not counted."""
 
 
 def network(address: str | None) -> bytes:
@@ -71,7 +71,7 @@ def digest(user_agent: str) -> bytes:
 
 
 def of_views(
-    project: str, views: Iterable[tuple[str | None, str, int]], source: str, salt_of: SaltOf
+    project: str, views: Iterable[tuple[str | None, str, int]], source: str, salts_of: SaltsOf
 ) -> list[int | None]:
     """Return the visitor of each view: its address, user agent and time in µs. None without an address, or a salt."""
     visitors, blocks = list[int | None](), dict[int, dict[int, bytes]]()
@@ -79,27 +79,30 @@ def of_views(
         visitors.append(None)
         if address and (of := network(address)) != NO_NETWORK:
             blocks.setdefault(ts_us // DAY_US, {})[place] = of + digest(user_agent)
-    for day, by_place in blocks.items():
-        if (salt := salt_of(project, day)) is not None:
-            ids = salt.visitors(b"".join(by_place.values()), source).tolist()
-            for place, id in zip(by_place, ids, strict=True):
-                visitors[place] = id
+    for day, salt in salts_of(project, blocks).items():
+        ids = salt.visitors(b"".join(blocks[day].values()), source).tolist()
+        for place, id in zip(blocks[day], ids, strict=True):
+            visitors[place] = id
     return visitors
 
 
 def of_columns(
-    project: str, address: pa.DictionaryArray, user_agent: pa.DictionaryArray, ts_us: pa.Array, salt_of: SaltOf
+    project: str, address: pa.DictionaryArray, user_agent: pa.DictionaryArray, ts_us: pa.Array, salts_of: SaltsOf
 ) -> pa.Array:
     """Return the visitor of each row of a log as `of_views` does. Each distinct text is parsed once."""
     addresses = [*address.dictionary.to_pylist(), None]
     first, second = np.frombuffer(b"".join(map(packed, addresses)), "<u8").reshape(-1, 2).T
     networks = np.where((first == 0) & (second & 0xFFFF_FFFF == _MAPPED), second, first)
     digests = np.frombuffer(b"".join(map(digest, user_agent.dictionary.to_pylist())), np.uint64)
-    of_rows = networks[address.indices.fill_null(len(addresses) - 1).to_numpy()]
-    blocks = np.stack([of_rows, digests[user_agent.indices.to_numpy()]], axis=1)
-    days, visitors, is_known = ts_us.to_numpy() // DAY_US, np.zeros(len(ts_us), np.int64), np.zeros(len(ts_us), bool)
-    for day in np.unique(days[of_rows != 0]).tolist():
-        if (salt := salt_of(project, day)) is not None:
-            rows = (days == day) & (of_rows != 0)
-            visitors[rows], is_known[rows] = salt.visitors(blocks[rows].tobytes(), "log"), True
+    networks = networks[address.indices.fill_null(len(addresses) - 1).to_numpy()]
+    digests = digests[user_agent.indices.to_numpy()]
+    days, known = ts_us.to_numpy() // DAY_US, np.flatnonzero(networks)
+    known = known[np.argsort(days[known], kind="stable")]
+    distinct, starts = np.unique(days[known], return_index=True)
+    by_day = dict(zip(distinct.tolist(), np.split(known, starts[1:]), strict=False))  # no day: one part, without rows
+    visitors, is_known = np.zeros(len(ts_us), np.int64), np.zeros(len(ts_us), bool)
+    for day, salt in salts_of(project, by_day).items():
+        rows = by_day[day]
+        blocks = np.stack([networks[rows], digests[rows]], axis=1)
+        visitors[rows], is_known[rows] = salt.visitors(blocks.tobytes(), "log"), True
     return pa.array(visitors, mask=~is_known)

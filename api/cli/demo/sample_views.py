@@ -5,7 +5,7 @@ lines are not imported: the demo counts no view twice.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import groupby
@@ -20,12 +20,12 @@ from ingest.formats import clf
 from ingest.formats.page_filter import ASSET, ERRORS, page_view
 from ingest.hits.evidence import Evidence
 from ingest.hits.hit import Hit, ServerHit, microseconds, server_hit
-from ingest.hits.row import NO_SITE, TRAFFIC, Site, no_salt, row
+from ingest.hits.row import NO_SITE, TRAFFIC, Site, no_salts, row
 from ingest.hotlog import deduplication
 from ingest.hotlog.deduplication import Post
 from ingest.verification.public_keys import JsonWebKey, usable_keys
 from ingest.verification.verifier import Verifier
-from ingest.visitors.visitor import Salt, SaltOf
+from ingest.visitors.visitor import Salt, SaltsOf
 from warehouse.database.transaction import transaction
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import HotConnection
@@ -64,13 +64,13 @@ def write_log(
     project: str,
     moved: timedelta,
     now_us: int,
-    salt_of: SaltOf = no_salt,
+    salts_of: SaltsOf = no_salts,
     site: Site = NO_SITE,
 ) -> list[Row]:
     """Write the sample log, moved, without the views by people since BEACONS_FROM; return these views as beacons."""
     lines, beacons = [], list[Row]()
     for line in LOG.read_bytes().split(b"\n")[:-1]:
-        view = _beacon(line, project, moved, now_us, partial(row, salt_of=salt_of, site=site))
+        view = _beacon(line, project, moved, now_us, partial(row, salts_of=salts_of, site=site))
         if view is None:
             lines.append(line + b"\n")
         else:
@@ -79,7 +79,7 @@ def write_log(
     return beacons
 
 
-def posted(moved: timedelta, now_us: int, salt_of: SaltOf = no_salt) -> Iterator[Row]:
+def posted(moved: timedelta, now_us: int, salts_of: SaltsOf = no_salts) -> Iterator[Row]:
     """Yield the rows of the posts of all projects, moved.
 
     Agents are verified at the times of the sample: only then are the address lists of the release fresh, and the
@@ -88,8 +88,8 @@ def posted(moved: timedelta, now_us: int, salt_of: SaltOf = no_salt) -> Iterator
     decoder, verifier = msgspec.json.Decoder(SampleHit), _verifier()
     moved_us = moved // timedelta(microseconds=1)
 
-    def of_moved(project: str, day: int) -> Salt | None:
-        return salt_of(project, day + moved.days)
+    def of_moved(project: str, days: Iterable[int]) -> dict[int, Salt]:
+        return {day - moved.days: salt for day, salt in salts_of(project, [day + moved.days for day in days]).items()}
 
     for sent in decoder.decode_lines(POSTS.read_bytes()):
         assert sent.timestamp is not None

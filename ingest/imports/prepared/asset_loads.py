@@ -7,7 +7,6 @@ import pyarrow.compute as pc
 from ingest.classification.user_agent_cache import UserAgentCache
 from ingest.formats.page_filter import ASSET, ASSET_STATUSES
 from ingest.imports.dictionary import compact, map_values
-from ingest.visitors.visitor import SaltOf, of_columns
 from warehouse.schema import ASSET_LOADS, CLASSIFICATION, TIMESTAMP
 
 _TRAFFIC = CLASSIFICATION.names.index("traffic")
@@ -22,21 +21,20 @@ def split(hits: pa.Table) -> tuple[pa.Table, pa.Table]:
     return hits.filter(pc.invert(is_asset)), hits.filter(is_asset)
 
 
-def asset_loads(project: str, assets: pa.Table, user_agents: UserAgentCache, salt_of: SaltOf) -> pa.Table:
+def asset_loads(project: str, assets: pa.Table, visitor: pa.Array, user_agents: UserAgentCache) -> pa.Table:
     """Return the numbers of loads by day and visitor. AI, bots and unknown addresses have no visitor.
 
     If visitors are not counted, no load is.
     """
+    assets = assets.append_column("visitor", visitor)
     assets = assets.filter(pc.is_in(assets["status"], pa.array(ASSET_STATUSES, pa.int16())))
+    if assets["visitor"].null_count == assets.num_rows:
+        return ASSET_LOADS.empty_table()
     user_agent = compact(assets["user_agent"])
     classes = user_agents.columns_of_all(user_agent.dictionary.to_pylist())
     is_human = pa.array([each[_TRAFFIC] == "human" for each in classes], pa.bool_()).take(user_agent.indices)
-    ts_us = assets["ts_us"].combine_chunks()
-    visitor = of_columns(project, compact(assets["address"]), user_agent, ts_us, salt_of)
-    if visitor.null_count == len(visitor):
-        return ASSET_LOADS.empty_table()
-    days = ts_us.cast(TIMESTAMP).cast(pa.date32())
-    keys = pa.table({"date": days, "visitor": pc.if_else(is_human, visitor, pa.scalar(None, pa.int64()))})
+    days = assets["ts_us"].cast(TIMESTAMP).cast(pa.date32())
+    keys = pa.table({"date": days, "visitor": pc.if_else(is_human, assets["visitor"], pa.scalar(None, pa.int64()))})
     loads = keys.group_by(keys.column_names).aggregate([([], "count_all")])
     projects = pa.array(np.full(loads.num_rows, project), pa.string())
     columns = [projects, loads["date"], loads["visitor"], loads["count_all"]]

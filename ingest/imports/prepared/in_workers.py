@@ -7,7 +7,7 @@ and the last blocks of a log are a chunk of their own.
 
 import pickle
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
@@ -24,7 +24,7 @@ from ingest.imports.request_cache import request_cache
 from ingest.imports.rows import PARSED_HITS
 from ingest.verification.verifier import Verifier
 from ingest.visitors.salts import Salts
-from ingest.visitors.visitor import DAY_US, Salt, SaltOf, SaltUnread
+from ingest.visitors.visitor import DAY_US, Salt, SaltsOf, SaltUnread
 from warehouse.batch import driver
 from warehouse.batch.driver import Executor
 from warehouse.lake.staging import Staged, sync
@@ -48,13 +48,13 @@ class Task:
     salts: Mapping[int, bytes] | None = field(repr=False)
     """Salts by day, because a worker has no access to them; None for no visitors."""
 
-    def salt_of(self, project: str, day: int) -> Salt | None:
-        """Return the salt of a day. Raises SaltUnread if the task lacks it."""
+    def salts_of(self, project: str, days: Iterable[int]) -> dict[int, Salt]:
+        """Return the salts by day. Raises SaltUnread if the task lacks one."""
         if self.salts is None:
-            return None
-        if day not in self.salts:
-            raise SaltUnread(day)
-        return Salt(self.salts[day])
+            return {}
+        if missing := [day for day in days if day not in self.salts]:
+            raise SaltUnread(missing[0])
+        return {day: Salt(self.salts[day]) for day in days}
 
 
 def is_possible(format: Format) -> bool:
@@ -92,11 +92,11 @@ def chunks(
         yield result, started.popleft().fingerprint_of(result), prepared
 
 
-def parse_and_prepare(task: Task, salt_of: SaltOf | None = None) -> tuple[ParseResult, Prepared] | int:
+def parse_and_prepare(task: Task, salts_of: SaltsOf | None = None) -> tuple[ParseResult, Prepared] | int:
     """Return the result of a chunk without its hits, and the rows of the chunk; or a day whose salt the task lacks."""
     format, requests = detect.named(task.format, ()), request_cache(task.pages)
     result = join([parse(block, format, requests) for block in task.blocks])
-    context = _user_agents(), _verifier(task.verifier), salt_of or task.salt_of
+    context = _user_agents(), _verifier(task.verifier), salts_of or task.salts_of
     try:
         prepared = prepare(task.target, result, task.received_us, *context)
     except SaltUnread as unread:

@@ -17,10 +17,11 @@ from ingest.errors import LedgerIncomplete
 from ingest.hits.hit import accepted_us
 from ingest.hits.row import NO_SITE, Site
 from ingest.imports.chunk import ParseResult
+from ingest.imports.dictionary import compact
 from ingest.imports.prepared import asset_loads
 from ingest.imports.rows import ViewCounts, lake_rows
 from ingest.verification.verifier import Verifier
-from ingest.visitors.visitor import SaltOf
+from ingest.visitors.visitor import SaltsOf, of_columns
 from warehouse.lake.roots import Root
 from warehouse.lake.staging import Staged, stage
 from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE, Spec
@@ -55,7 +56,7 @@ def prepare(
     received_us: int,
     user_agents: UserAgentCache,
     verifier: Verifier,
-    salt_of: SaltOf,
+    salts_of: SaltsOf,
 ) -> Prepared:
     """Return the rows of a chunk. Add the hits with a wrong time and the errors of people to the skipped lines of
     `result`.
@@ -67,16 +68,23 @@ def prepare(
     accepted = accepted_us(received_us)
     parsed = _with_accepted_times(pages, accepted)
     result.skipped += Counter(not_a_page=assets.num_rows, time=pages.num_rows - parsed.num_rows)
-    hits = lake_rows(target.project, parsed, received_us, user_agents, verifier, salt_of, target.site)
-    result.skipped += Counter(status=hits.skipped)
     assets = _with_accepted_times(assets, accepted)
+    visitor = _visitors(target.project, pa.concat_tables([parsed, assets]), salts_of)
+    of_pages, of_assets = visitor[: parsed.num_rows], visitor[parsed.num_rows :]
+    hits = lake_rows(target.project, parsed, received_us, user_agents, verifier, target.site, of_pages)
+    result.skipped += Counter(status=hits.skipped)
     for times in (hits.rows["ts"], assets["ts_us"]):
         _require_covered(times, target.ledger_from_us)
-    loads = asset_loads.asset_loads(target.project, assets, user_agents, salt_of)
+    loads = asset_loads.asset_loads(target.project, assets, of_assets, user_agents)
     rows = {HITS_TABLE: hits.rows, ASSET_LOADS_TABLE: loads}
     size = sum(each.num_rows for each in rows.values()), sum(each.nbytes for each in rows.values())
     is_staged = (size[0] >= STAGED_ROWS_MIN or size[1] >= STAGED_BYTES_MIN) and not target.is_dry_run
     return Prepared(hits.views, hits.errors, stage(target.root, rows) if is_staged else rows)
+
+
+def _visitors(project: str, hits: pa.Table, salts_of: SaltsOf) -> pa.Array:
+    ts_us = hits["ts_us"].combine_chunks()
+    return of_columns(project, compact(hits["address"]), compact(hits["user_agent"]), ts_us, salts_of)
 
 
 def _with_accepted_times(hits: pa.Table, accepted: range) -> pa.Table:

@@ -63,12 +63,12 @@ def test_salt_lives_two_days_after_its_day_and_after_its_last_use(opened: Callab
 def test_salt_is_in_memory_for_an_hour_and_its_use_is_recorded_then(opened: Callable[[], Salts]) -> None:
     salts = opened()
     with pytest.raises(SaltUnread):
-        salts.cached("site", DAY)
-    salt = salts.of("site", DAY)
-    assert salts.of("site", DAY) is salts.cached("site", DAY) is salt
+        salts.cached("site", [DAY])
+    [salt] = salts.of("site", [DAY]).values()
+    assert salts.of("site", [DAY])[DAY] is salts.cached("site", [DAY])[DAY] is salt
     Clock.now_s += CACHED_S
     with pytest.raises(SaltUnread):
-        salts.cached("site", DAY)
+        salts.cached("site", [DAY])
 
 
 def test_deletion_of_a_project_destroys_its_salts(opened: Callable[[], Salts]) -> None:
@@ -111,9 +111,7 @@ def test_source_most_of_whose_views_have_one_network_has_a_warning_for_a_week(
     opened: Callable[[], Salts], store: Callable[[Salts], object]
 ) -> None:
     salts, proxy = opened(), b"proxied."
-    salt, other = salts.of("site", DAY), salts.of("other", DAY)
-    assert salt is not None
-    assert other is not None
+    salt, other = salts.of("site", [DAY])[DAY], salts.of("other", [DAY])[DAY]
     for number in range(VIEWS_MIN // 2):
         block, reader = proxy + b"agent%03d" % (number % 7), b"net%05d" % number
         salt.visitors(block, "beacon")
@@ -131,14 +129,14 @@ def test_source_most_of_whose_views_have_one_network_has_a_warning_for_a_week(
 
 def test_service_that_counts_no_visitors_has_no_salts(tmp_path: Path) -> None:
     assert open_salts("sqlite:///", tmp_path, is_on=False) is NO_SALTS
-    assert (NO_SALTS.of("site", DAY), NO_SALTS.cached("site", DAY), NO_SALTS.read("site", [DAY])) == (None, None, {})
+    assert (NO_SALTS.of("site", [DAY]), NO_SALTS.cached("site", [DAY]), NO_SALTS.read("site", [DAY])) == ({}, {}, {})
     assert not [*tmp_path.iterdir()]
 
 
 def test_damaged_file_is_created_again(tmp_path: Path) -> None:
     (tmp_path / SALTS).write_bytes(b"no database" * 1_000)
     with closing(open_salts("sqlite:///control.sqlite", tmp_path)) as salts:
-        assert salts.of("site", DAY) is not None
+        assert salts.of("site", [DAY])
     assert (tmp_path / SALTS).stat().st_mode & 0o077 == 0
 
 
@@ -148,13 +146,14 @@ def test_locked_file_leaves_visitors_unknown_for_a_minute(tmp_path: Path, monkey
     with closing(open_salts("sqlite:///control.sqlite", tmp_path, now=lambda: Clock.now_s)) as salts:
         with closing(sqlite3.connect(tmp_path / SALTS, isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")
-            assert salts.of("site", DAY) is None
-        assert salts.cached("site", DAY) is None  # without another wait
+            assert not salts.of("site", [DAY])
+        assert not salts.cached("site", [DAY])  # without another wait
         Clock.now_s += RETRY_S
-        assert salts.of("site", DAY) is not None
+        assert salts.of("site", [DAY])
 
 
 def test_days_of_a_post_are_read_together(tmp_path: Path) -> None:
     with closing(open_salts("sqlite:///control.sqlite", tmp_path)) as salts:
-        salts.load("site", range(DAY, DAY + 3_000))
-        assert all(salts.cached("site", day) for day in range(DAY, DAY + 3_000))
+        read = salts.of("site", range(DAY, DAY + 3_000))
+        assert [*read] == [*range(DAY, DAY + 3_000)]
+        assert salts.cached("site", read) == read
