@@ -156,7 +156,7 @@ def test_kills_lose_and_repeat_no_line(tmp_path: Path, kills: int, count: int) -
     assert readership("--data", str(data), "doctor").returncode == 0
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_kills_beside_a_service_that_takes_posts_lose_and_repeat_nothing(
     start: Callable[..., Running], tmp_path: Path
 ) -> None:

@@ -55,7 +55,7 @@ def check(running: Running, log: Path, posted: int) -> None:
     assert running.stop() == 0
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_service_commands_and_move(tmp_path: Path, postgresql: str) -> None:
     log = tmp_path / NAME / f"{NAME}.log"
     log.parent.mkdir()

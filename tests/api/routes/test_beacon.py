@@ -110,31 +110,23 @@ def test_fields_of_servers_and_unknown_fields_are_rejected(page: Page, kind: str
 
 
 VALID = b'{"path": "/a"}'
-HOSTILE = {
-    "array": b"[" + VALID + b"]",
-    "ndjson": VALID + b"\n" + VALID,
-    "empty": b"",
-    "blank": b" ",
-    "null": b"null",
-    "string": b'"/a"',
-    "neither url nor path": b"{}",
-    "both url and path": b'{"path": "/a", "url": "https://example.com/a"}',
-    "form": b"path=/a",
-    "NaN": b'{"path": NaN}',
-    "bad UTF-8": b'{"path": "/\xff"}',
-    "high surrogate": rb'{"path": "/\ud800"}',
-    "low surrogate in eventId": rb'{"path": "/a", "eventId": "\udc00"}',
-    "NUL in referrer": rb'{"path": "/a", "referrer": "\u0000"}',
-    "open brackets": 60_000 * b"[",
-    "brackets in a field": b'{"path": ' + 30_000 * b"[" + 30_000 * b"]" + b"}",
-    "huge integer": b'{"path": ' + 50_000 * b"9" + b"}",
-}
+HOSTILE = [
+    b"[" + VALID + b"]",
+    b"",
+    b"{}",
+    b'{"path": "/a", "url": "https://example.com/a"}',
+    b'{"path": "/\xff"}',
+    rb'{"path": "/a", "eventId": "\udc00"}',
+    b'{"path": ' + 30_000 * b"[" + 30_000 * b"]" + b"}",
+    b'{"path": ' + 50_000 * b"9" + b"}",
+]
+"""Bodies that are refused; `tests/ingest/hits/test_body.py` has more, and random ones."""
 
 
-@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
-def test_invalid_body_is_a_400_and_stores_nothing(page: Page, body: bytes) -> None:
-    for kind in (JSON, TEXT):
-        problem(page.send(body, kind), 400)
+def test_invalid_body_is_a_400_and_stores_nothing(page: Page) -> None:
+    for body in HOSTILE:
+        for kind in (JSON, TEXT):
+            problem(page.send(body, kind), 400)
     assert page.export() == NOTHING
 
 

@@ -153,11 +153,6 @@ def test_path_has_one_spelling(path: str, normalised: str) -> None:
     assert normalize_path(normalised) == normalised
 
 
-@pytest.mark.parametrize(("path", "normalised"), [each for each in PATHS if each[0].startswith(("/", "?", "#"))])
-def test_url_has_the_spelling_of_its_path(path: str, normalised: str) -> None:
-    assert path_of_url(f"https://example.com{path}") == normalised
-
-
 @pytest.mark.parametrize(("url", "normalised"), URLS)
 def test_url_has_the_path_after_its_host(url: str, normalised: str) -> None:
     assert path_of_url(url) == normalised

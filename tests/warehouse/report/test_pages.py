@@ -102,35 +102,6 @@ def remove_files(site: Site) -> None:
             Path(file.path).unlink()
 
 
-def test_most_viewed_path_is_first_and_equal_totals_are_in_byte_order(site: Site, reports: Reports) -> None:
-    site.post(view("/b"), view("/Z"), view("/%C3%A9"), view("/a"), view("/a"), view("/a", **AI))
-    assert paths(reports) == [("/a", 2, 1, 3), ("/%C3%A9", 1, 0, 1), ("/Z", 1, 0, 1), ("/b", 1, 0, 1)]
-
-
-def test_path_of_waiting_hits_alone_is_before_ranked_ones_with_fewer_views(site: Site, reports: Reports) -> None:
-    site.post(*(view(f"/{number:02}") for number in range(20) for _ in range(3 if number < 5 else 1)))
-    settle(site, "rollups")
-    site.post(*[view("/new")] * 4, *[view("/19")] * 4)
-    query = Query("site", FIRST, LAST, Filters(), NOON)
-    page = reports.views(reports.take(), query, 0, 3)
-    assert [(row["path"], row["total"]) for row in page.rows.to_pylist()] == [("/19", 5), ("/new", 4), ("/00", 3)]
-
-
-@pytest.mark.parametrize("is_loaded", [False, True], ids=["hot", "loaded"])
-def test_bots_and_other_projects_are_not_counted(site: Site, reports: Reports, is_loaded: bool) -> None:
-    site.post(view("/a"), view("/a", traffic="bot", agent="Googlebot"), view("/b", project_id="site-2"))
-    if is_loaded:
-        site.load()
-    assert paths(reports) == [("/a", 1, 0, 1)]
-    assert paths(reports, NOON - timedelta(hours=1), NOON + timedelta(hours=1)) == [("/a", 1, 0, 1)]
-
-
-def test_project_without_a_view_has_an_empty_ranking(site: Site, reports: Reports) -> None:
-    site.post(view("/b", project_id="site-2"))
-    ranking = rank(reports, "site", FIRST, LAST, NOON)
-    assert (ranking.paths.num_rows, ranking.human, ranking.ai) == (0, 0, 0)
-
-
 @pytest.mark.parametrize("is_loaded", [False, True], ids=["hot", "loaded"])
 def test_range_without_an_end_excludes_views_from_now_on(site: Site, reports: Reports, is_loaded: bool) -> None:
     site.post(view("/before", ts=NOON - timedelta(microseconds=1)), view("/now"), view("/after", ts=NOON + 40 * DAY))

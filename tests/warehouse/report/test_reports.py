@@ -1,9 +1,8 @@
 """Reports of a data folder: pages and complete tables agree, with rollups and without, loaded or not."""
 
 from collections.abc import Iterable
-from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -44,25 +43,6 @@ def write_rollup(site: Site) -> None:
 
 def values(reports: Reports, snapshot: Snapshot, query: Query, by: str) -> list[tuple[object, ...]]:
     return [tuple(row.values()) for row in reports.breakdown(snapshot, query, by, 0, 100).rows.to_pylist()]
-
-
-def test_most_views_are_first_then_values_in_byte_order_then_unknown(site: Site, reports: Reports) -> None:
-    hosts = ["b", "é", "Z", "\uffff", "\U0001f600", "", None, "a", "a", None]
-    site.post(*(view(referrer_host=host) for host in hosts), view(referrer_host="bots", **BOT))
-    listed = values(reports, reports.take(), EVERYTHING, "referrerHost")
-    assert [row[0] for row in listed] == ["a", None, "", "Z", "b", "é", "\uffff", "\U0001f600", "bots"]
-    assert listed[-1] == ("bots", 0, 0, 1, 0)
-
-
-def test_pages_of_a_breakdown_are_the_complete_breakdown(site: Site, reports: Reports) -> None:
-    site.post(*(view(referrer_host=f"host-{number}", **AI) for number in range(7)), view(**BOT))
-    snapshot = reports.take()
-    pages = [reports.breakdown(snapshot, EVERYTHING, "referrerHost", offset, 3) for offset in (0, 3, 6, 9)]
-    totals, batches = reports.all_breakdown(snapshot, EVERYTHING, "referrerHost")
-    listed = [row for page in pages for row in page.rows.to_pylist()]
-    assert listed == [row for batch in batches for row in batch.to_pylist()]
-    assert [(page.rows.num_rows, page.has_more) for page in pages] == [(3, True), (3, True), (2, False), (0, False)]
-    assert {page.totals for page in pages} == {totals} == {Counts(0, 7, 1)}
 
 
 def test_complete_breakdown_has_batches_of_limited_size(site: Site, reports: Reports) -> None:
@@ -164,66 +144,11 @@ def test_series_of_a_project_without_a_hit_begins_at_the_start_of_the_range(repo
     assert series(reports, NOON, NOON + timedelta(hours=1)) == [("2026-09-15", 0)]
 
 
-@pytest.mark.parametrize("interval", ["day", "week", "month"])
-def test_series_by_operator_are_those_with_a_filter_by_the_operator(
-    site: Site, reports: Reports, interval: str
-) -> None:
-    operators = ("OpenAI", "Meta", None)
-    site.post(*(view(ts=NOON - number * 7 * DAY / 2, **AI, operator=operators[number % 3]) for number in range(12)))
-    site.load()
-    site.post(view(ts=NOON, **AI, operator="Meta"), view(ts=NOON))
-    query, snapshot = replace(EVERYTHING, start=NOON - 30 * DAY, end=NOON + DAY), reports.take()
-    by_operator = reports.series_by_operator(snapshot, query, interval)
-    assert by_operator.keys() == {"OpenAI", "Meta"}
-    for operator, rows in by_operator.items():
-        filtered = replace(query, filters=Filters(operator=operator))
-        assert rows.equals(reports.series(snapshot, filtered, interval, ZoneInfo("UTC"))[1])
-        assert sum(rows["ai"].to_pylist()) == {"OpenAI": 3, "Meta": 4}[operator]
-
-
-def test_totals_of_a_series_are_those_of_the_views(site: Site, reports: Reports) -> None:
-    site.post(
-        *(view(ts=NOON - timedelta(hours=7 * number), **AI) for number in range(1, 9)), view(ts=NOON - DAY, **BOT)
-    )
-    site.load()
-    write_rollup(site)
-    site.post(view(ts=NOON - timedelta(seconds=1)))
-    snapshot = reports.take()
-    for interval in ("hour", "day", "week", "month"):
-        totals, rows = reports.series(snapshot, UNTIL_NOW, interval, ZoneInfo("Asia/Kathmandu"))
-        assert totals == reports.views(snapshot, UNTIL_NOW, 0, 1).totals == Counts(1, 8, 1)
-        assert sum(rows["total"].to_pylist()) == 9
-
-
 def test_hit_of_the_future_ends_a_series_without_an_end_at_now(site: Site, reports: Reports) -> None:
     site.post(view(ts=NOON - DAY), view(ts=NOON), view(ts=NOON + DAY))
     totals, rows = reports.series(reports.take(), UNTIL_NOW, "day", ZoneInfo("UTC"))
     assert rows["start"].to_pylist() == ["2026-09-14", "2026-09-15"]
     assert (rows["total"].to_pylist(), totals) == ([1, 0], Counts(1, 0, 0))
-
-
-def test_coverage_with_a_rollup_has_the_exact_times_of_hits(site: Site, reports: Reports) -> None:
-    first, last = datetime(2026, 9, 1, 0, 0, 0, 1, UTC), datetime(2026, 9, 4, 23, 59, 59, 999_999, UTC)
-    site.post(view(ts=first), view(ts=first + DAY), view(ts=last))
-    site.load()
-    write_rollup(site)
-    (source,) = reports.source_coverage(reports.take(), "site").sources
-    assert (source.first_hit, source.last_hit) == (first, last)
-    assert [day.isoformat() for day in source.missing_days] == ["2026-09-03"]
-
-
-def test_coverage_is_that_of_loaded_and_hot_rows_at_the_moment_of_the_snapshot(site: Site) -> None:
-    site.post(view(ts=NOON - 2 * DAY), view(ts=NOON + 30 * DAY, source="beacon"))
-    site.load()
-    site.post(view(ts=NOON))
-    reader = SnapshotReader(site.hot_log, site.root, (NOON + 30 * DAY).timestamp)
-    with closing(Reports(reader, site.root, site.spill, CACHE_BYTES)) as reports:
-        result = reports.source_coverage(reports.take(), "site")
-    assert [(each.source, each.first_hit, each.last_hit) for each in result.sources] == [
-        ("beacon", NOON + 30 * DAY, NOON + 30 * DAY),
-        ("log", NOON - 2 * DAY, NOON),
-    ]
-    assert tuple(map(str, result.warnings)) == ("log has had no hit for 30 days, since 2026-09-15",)
 
 
 def test_lost_table_is_a_fault_and_a_whole_one_is_not(site: Site, reports: Reports) -> None:
@@ -235,10 +160,6 @@ def test_lost_table_is_a_fault_and_a_whole_one_is_not(site: Site, reports: Repor
     for commit in (site.root / "hits" / "_delta_log").glob("*.json"):
         commit.unlink()
     assert "hits" in str(reports.fault())
-
-
-def test_bots_are_not_part_of_the_total() -> None:
-    assert Counts(human=3, ai=2, bot=9).total == 5
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def everything(site: Site, policy: Periods) -> Iterator[Any]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", [pytest.param("all", marks=pytest.mark.night), "by format"])
 def test_slow_reports_are_those_of_fast_ones(site: Site, policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fast = [*everything(site, POLICIES[policy])]
     make_all_slow(monkeypatch)
@@ -104,7 +104,7 @@ def test_slow_reports_are_those_of_fast_ones(site: Site, policy: str, monkeypatc
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("shared", [statements.SHARED_ROWS_MAX, 0])
+@pytest.mark.parametrize("shared", [pytest.param(statements.SHARED_ROWS_MAX, marks=pytest.mark.night), 0])
 def test_names_of_relations_and_values_in_the_name_of_a_folder_change_no_report(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: int
 ) -> None:
@@ -219,7 +219,7 @@ def begin(reports: Reports, count: int) -> list[Iterator[Any]]:
     return [reports.all_views(snapshot, EVERYTHING)[1] for _ in range(count)]
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_exports_whose_clients_do_not_read_on_leave_memory_for_other_reports(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
