@@ -17,7 +17,7 @@ from tests.warehouse.rollups.writing import write_rollup
 from warehouse.hotlog import retention, wal
 from warehouse.hotlog.connection import HotConnection
 from warehouse.lake import delta_table
-from warehouse.maintenance import compact, erase, load, rollup_vacuum, rollups
+from warehouse.maintenance import compact, erase, load, rollups, upkeep
 from warehouse.maintenance.erase import Chosen
 from warehouse.query import engine
 from warehouse.tables import HITS_TABLE
@@ -108,7 +108,7 @@ def vacuum(episode: "Episode", node: Node, hot: HotConnection) -> Begun:
     def call() -> None:
         compact.vacuum(hot, node.lake, 0)
         deduplication.delete_expired(hot, episode.clock.now_s)
-        rollup_vacuum.vacuum(hot, node.lake, 0)
+        upkeep.vacuum_rollups(hot, node.lake, 0)
 
     return "vacuum", call, ignore
 

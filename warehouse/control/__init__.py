@@ -7,5 +7,4 @@
 - `policy`: Source policies: which sources of a project count.
 - `source_policies`: Table of the source policies of projects.
 - `store_secret`: Random bytes of a store that key its hashes of request bodies.
-- `project_check`: Repeated check that a project still exists, for long imports.
 """

@@ -3,13 +3,17 @@
 import json
 import re
 import uuid
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import urlsplit
 
-from warehouse.control import audit
+from warehouse.control import audit, database
 from warehouse.control.database import STATEMENTS
 from warehouse.database.pool import Pool
 from warehouse.database.statements import Connection
+from warehouse.database.url import name_of, sqlite_name
 from warehouse.errors import InvalidProject, ProjectExists, ProjectGone, ProjectNotFound
 
 ID = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
@@ -221,3 +225,31 @@ def origin_of(address: str) -> str:
     except ValueError:  # such as an invalid IPv6 address
         return normalized_origin(address)
     return normalized_origin(f"{parts.scheme}://{parts.netloc}")
+
+
+Check = Callable[[], str]
+"""A function that returns a project's internal id, or raises ProjectNotFound."""
+
+
+@contextmanager
+def repeated_check(database_url: str, project: str) -> Iterator[Check]:
+    """Yield a check that a project exists. It has passed once before the block begins.
+
+    It returns the project's internal id, and fails if the project was deleted, even if another one was created under
+    the same id.
+
+    Raises:
+        ProjectNotFound: the project does not exist; the check raises it too.
+        ControlUnreadable, StoreTooNew: see `database.connect`.
+    """
+    if sqlite_name(database_url) is not None and not Path(name_of(database_url)).exists():  # connecting would create it
+        raise ProjectNotFound(project)
+    with closing(database.connect(database_url)) as control:
+        internal_id = find(control, project).internal_id
+
+        def check() -> str:
+            if find(control, project).internal_id != internal_id:
+                raise ProjectNotFound(project)
+            return internal_id
+
+        yield check

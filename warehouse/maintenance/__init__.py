@@ -5,7 +5,6 @@
 - `sorting`: Sorted rows of a partition in new files.
 - `compact`: Merge small files, sort them, and remove old ones.
 - `rollups`: Write the rollups of the months that need one, and the ranking of paths.
-- `rollup_vacuum`: Remove rollups and rankings that no reader uses any more.
 - `upkeep`: All work of a compaction by hand: compact the lake, write its rollups, and delete unused files.
 - `erase`: Delete a project, and the days before the retention.
 - `reclassification`: Stored hits under the current rules.

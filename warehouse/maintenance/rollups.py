@@ -91,7 +91,7 @@ def write_due(  # noqa: PLR0913  # where, what, and how
 def write_stale(hot: HotConnection, root: Root, share: Share, today: date, wait_s: float) -> Written:
     """Write the rollups of each month with a day whose rollup counts files that are not in `hits` any more.
 
-    The old rollup still counts deleted rows. `rollup_vacuum` removes it GRACE_H hours later, like the files of `hits`.
+    The old rollup still counts deleted rows. `upkeep` removes it GRACE_H hours later, like the files of `hits`.
 
     Raises:
         LakeBusy: another process wrote rollups for `wait_s` seconds.

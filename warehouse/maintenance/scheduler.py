@@ -29,7 +29,7 @@ from warehouse.integrity import durability
 from warehouse.lake import delta_table
 from warehouse.lake.lock import write_lock
 from warehouse.lake.roots import Root
-from warehouse.maintenance import compact, rollup_vacuum, rollups
+from warehouse.maintenance import compact, rollups, upkeep
 from warehouse.maintenance.erase import erase_before, first_trusted_s
 from warehouse.maintenance.load import is_due, load
 from warehouse.query import engine, result_cache
@@ -255,7 +255,7 @@ class Scheduler:
         with suppress(LakeBusy, Stopping):  # or another process writes them
             today, between = now.date(), self._between_queries
             write = partial(rollups.write_due, self._hot, self._lake, self._share, today, 0, on_point=between)
-            removal = partial(rollup_vacuum.vacuum, self._hot, self._lake, 0)
+            removal = partial(upkeep.vacuum_rollups, self._hot, self._lake, 0)
             steps.run_all([("the new rollups", write), ("the removal of unused rollups", removal)])
             return True
         return False

@@ -1,7 +1,8 @@
 """All work of a compaction by hand: compact the lake, write its rollups, and delete unused files."""
 
+import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -9,11 +10,13 @@ from functools import partial
 from warehouse.batch import steps
 from warehouse.batch.driver import THIS_PROCESS, Executor
 from warehouse.hotlog.connection import HotConnection
+from warehouse.lake.delta_table import GRACE_H
 from warehouse.lake.roots import Root
-from warehouse.maintenance import compact, rollup_vacuum, rollups
+from warehouse.maintenance import compact, rollups
 from warehouse.maintenance.compact import Compacted
-from warehouse.maintenance.rollups import OnMonth, Written
+from warehouse.maintenance.rollups import OnMonth, Written, files_by_month, lock
 from warehouse.query.engine import Share
+from warehouse.rollups import catalog, ranked
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,28 @@ def run(  # noqa: PLR0913  # where, what, and how
         ("the compaction", merge),
         ("the new rollups", write_rollups),
         ("the removal of unused files", partial(compact.vacuum, hot, root, wait_s)),
-        ("the removal of unused rollups", partial(rollup_vacuum.vacuum, hot, root, wait_s)),
+        ("the removal of unused rollups", partial(vacuum_rollups, hot, root, wait_s)),
     ]
     steps.run_all(tasks, steps.is_of_lake)
     return Upkeep(done[0], written[0].rollups)
+
+
+def vacuum_rollups(hot: HotConnection, root: Root, wait_s: float) -> None:
+    """Remove rollups that have not been in use for GRACE_H hours, and what killed writers have left.
+
+    A reader of an older snapshot may use a rollup until then, whether a newer rollup or a compaction replaced it.
+
+    Raises:
+        LakeBusy: another process wrote rollups for `wait_s` seconds.
+    """
+    if not (root / catalog.FOLDER).folders():
+        return
+    with lock(hot, root, wait_s):
+        old_s, by_month = time.time() - GRACE_H * 3600, files_by_month(root)
+        for month in catalog.list_months(root):
+            in_use = {part.rollup.folder for part in catalog.choose(root, by_month.get(month, ())).parts}
+            for folder in catalog.list_folders(root, month):
+                catalog.vacuum_folder(folder, old_s, is_used=folder in in_use)
+            with suppress(OSError):  # not empty, or in an object store
+                catalog.month_folder(root, month).local.rmdir()
+        ranked.remove_unused(root, old_s)

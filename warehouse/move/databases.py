@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from warehouse.control import database as control_database
 from warehouse.database import tables as definitions
@@ -19,13 +20,13 @@ from warehouse.database.url import libpq_url
 from warehouse.errors import MoveRefused
 from warehouse.hotlog import postgresql
 from warehouse.hotlog.connection import STATEMENTS, Server
-from warehouse.move import tables, values
+from warehouse.move import tables
 from warehouse.move.tables import OnRows
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Files of a data folder, opened by `exclusive.opened`. `control` is None if it is in the new database already.
+    """Files of a data folder, opened by `opened`. `control` is None if it is in the new database already.
 
     `more` are the statements of those tables in the hot log that `postgresql.create` does not create.
     """
@@ -50,9 +51,9 @@ class Sources:
 
     def require_accepted(self) -> None:
         """Raise MoveRefused if a file has a value that PostgreSQL refuses."""
-        values.require_accepted(self.hot, "the hot log", self.hot_tables())
+        tables.require_accepted(self.hot, "the hot log", self.hot_tables())
         if self.control is not None:
-            values.require_accepted(self.control, "the control database", self.control_tables())
+            tables.require_accepted(self.control, "the control database", self.control_tables())
 
     def count_rows(self) -> int:
         """Return the number of rows in all tables."""
@@ -179,3 +180,32 @@ def control_schema(url: str) -> str:
     assert server is not None
     with closing(PostgresqlConnection(server)) as connection:
         return connection.execute("SELECT current_schema()").fetchone()[0] or "public"
+
+
+WAIT_S = 2.0
+"""Time for which the lock waits for a command that is ending, in seconds."""
+
+
+@contextmanager
+def opened(file: Path, wait_s: float = WAIT_S) -> Iterator[sqlite3.Connection]:
+    """Open a SQLite file for reading, while no other connection to it is open in any process.
+
+    A connection in WAL mode has a shared lock on the file until it is closed, also between its statements. The
+    exclusive lock, for which the call waits `wait_s` seconds, therefore shows that no service, worker or import uses
+    the file. Another process that opens the file meanwhile waits, at most for its own timeout.
+
+    Raises:
+        MoveRefused: another process has the file open.
+    """
+    with closing(sqlite3.connect(file, timeout=wait_s, isolation_level=None)) as connection:
+        try:
+            connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            raise MoveRefused(
+                f"another process has {file} open: stop the service, its workers and all imports, then try again"
+            ) from None
+        yield connection
+        connection.execute("ROLLBACK")

@@ -14,7 +14,6 @@ import click
 import msgspec
 
 from api import data_folder, logs
-from api.cli.log_import import overlap
 from api.settings import Settings
 from ingest.classification.pool import Classifier
 from ingest.hits.row import Site
@@ -26,10 +25,11 @@ from ingest.imports.tail import follow
 from ingest.verification import verifier as verifiers
 from ingest.visitors.salts import Salts, open_salts
 from warehouse.batch.driver import OpenExecutor
-from warehouse.control import database, project_check, projects
-from warehouse.control.project_check import Check
+from warehouse.control import database, projects, source_policies
+from warehouse.control.projects import Check
 from warehouse.hotlog import batches
 from warehouse.integrity import completeness
+from warehouse.maintenance import double_counting
 
 LOG = logging.getLogger("readership.import")
 
@@ -59,7 +59,7 @@ def run(reading: Reading) -> None:
         logs.configure(settings.log_level)
     data_folder.require_control_database(settings)
     # Deleting a project erases its views and its ledger; an import that continued would store the views again.
-    with project_check.opened(settings.database_url, project_id) as check:
+    with projects.repeated_check(settings.database_url, project_id) as check:
         if options.is_dry_run:
             data_folder.require_hot_log(settings)
         else:
@@ -80,7 +80,7 @@ def run(reading: Reading) -> None:
     else:
         click.echo(msgspec.json.encode(_summary_json(summary, seconds, options.is_dry_run)))
     if summary.human and not (options.is_dry_run or options.is_growing):
-        for text in overlap.warnings(settings, project_id):
+        for text in warnings(settings, project_id):
             click.echo(f"Warning: {text}", err=True)
 
 
@@ -132,7 +132,7 @@ def _follow(reading: Reading, check: Check) -> Summary:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: stop_signals.append(received))
     files.require_readable([file for file in files.expand(names) if Path(file).exists()])
-    check_people = overlap.FollowedCheck(settings, reading.project_id)
+    check_people = FollowedCheck(settings, reading.project_id)
 
     def wait(seconds: float) -> bool:
         for text in check_people.warnings(following.summary.human, time.monotonic()):
@@ -171,3 +171,34 @@ def _summary_json(summary: Summary, seconds: float, is_dry_run: bool) -> dict[st
         "seconds": round(seconds, 3),
         "lines_per_s": round(summary.lines / seconds),
     }
+
+
+CHECK_S = 24 * 3600
+"""Minimum time between two checks of a followed log, in seconds."""
+
+
+def warnings(settings: Settings, project_id: str) -> list[str]:
+    """Return the warnings of a project whose policy counts people from its log and from its pages."""
+    if not double_counting.has_beacons(settings.lake, project_id):
+        return []
+    with closing(database.connect(settings.database_url)) as control:
+        policies = {project_id: source_policies.periods(control, project_id)}
+    by_project = double_counting.find(settings.hot_log, settings.lake, settings.run / "spill", policies)
+    return [double_counting.advice(project_id, text) for text in by_project.get(project_id, ())]
+
+
+class FollowedCheck:
+    """Check of a followed log: at its first views by people, and then at most once a day."""
+
+    def __init__(self, settings: Settings, project_id: str) -> None:
+        self._settings = settings
+        self._project_id = project_id
+        self._people = 0
+        self._due_s = 0.0
+
+    def warnings(self, people: int, now_s: float) -> list[str]:
+        """Return the warnings if a check is due. `people` is the number of views by people that were stored so far."""
+        if people == self._people or now_s < self._due_s:
+            return []
+        self._people, self._due_s = people, now_s + CHECK_S
+        return warnings(self._settings, self._project_id)

@@ -25,7 +25,7 @@ from warehouse.errors import MoveRefused, NoData
 from warehouse.folder import HOT_LOG, Moved
 from warehouse.lake import registry
 from warehouse.lake.lock import write_lock
-from warehouse.move import databases, exclusive, lake
+from warehouse.move import databases, lake
 from warehouse.move.databases import Sources
 
 LOCK_WAIT_S = 2.0
@@ -192,7 +192,7 @@ def _control_file(places: Places) -> Path | None:
 @contextmanager
 def _opened(places: Places, control: Path | None) -> Iterator[Sources]:
     with ExitStack() as stack:
-        hot = stack.enter_context(exclusive.opened(places.before.data / HOT_LOG))
-        opened = None if control is None else stack.enter_context(exclusive.opened(control))
+        hot = stack.enter_context(databases.opened(places.before.data / HOT_LOG))
+        opened = None if control is None else stack.enter_context(databases.opened(control))
         stack.enter_context(write_lock(places.before.lake.local, LOCK_WAIT_S))
         yield Sources(hot, opened, (deduplication.STATEMENTS, ledger_store.STATEMENTS))

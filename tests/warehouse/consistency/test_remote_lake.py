@@ -19,7 +19,7 @@ from warehouse.integrity import durability
 from warehouse.lake import agents_file, delta_log, delta_table, log_repair, rewriting, roots, table_schema
 from warehouse.lake.remote import file_cache
 from warehouse.lake.remote.object_path import ObjectPath
-from warehouse.maintenance import compact, erase, rollup_vacuum, rollups
+from warehouse.maintenance import compact, erase, rollups, upkeep
 from warehouse.query import sql
 from warehouse.rollups import catalog
 from warehouse.schema import HOT
@@ -82,7 +82,7 @@ def test_answers_equal_those_of_a_local_lake(local: Site, remote: Site) -> None:
         site.load()
         assert erase.erase_hits(site.hot, site.root, site.share, erase.Chosen("site-2"), 0) == 1
         rollups.write_stale(site.hot, site.root, site.share, TODAY, 0)
-        rollup_vacuum.vacuum(site.hot, site.root, 0)
+        upkeep.vacuum_rollups(site.hot, site.root, 0)
     result = answers(remote)
     assert result == answers(local)
     assert (result[-1], len(result[3])) == ([], 12)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from warehouse.control import database, project_check, projects
+from warehouse.control import database, projects
 from warehouse.errors import ControlUnreadable, ProjectNotFound
 from warehouse.folder import sqlite_url
 
@@ -18,7 +18,7 @@ def test_check_passes_until_the_deletion_begins(tmp_path: Path) -> None:
     engine = database.connect(sqlite_url(file))
     projects.create(engine, "site", (), NOW_S)
     projects.create(engine, "other", (), NOW_S)
-    with project_check.opened(sqlite_url(file), "site") as check:
+    with projects.repeated_check(sqlite_url(file), "site") as check:
         check()
         projects.begin_deletion(engine, "other")
         check()
@@ -35,14 +35,14 @@ def test_check_fails_for_a_new_project_under_the_same_id(tmp_path: Path) -> None
     file = tmp_path / "control.sqlite"
     engine = database.connect(sqlite_url(file))
     projects.create(engine, "site", (), NOW_S)
-    with project_check.opened(sqlite_url(file), "site") as check:
+    with projects.repeated_check(sqlite_url(file), "site") as check:
         internal_id = check()
         projects.begin_deletion(engine, "site")
         projects.delete(engine, "site")
         new = projects.create(engine, "site", (), NOW_S)
         with pytest.raises(ProjectNotFound):
             check()
-    with project_check.opened(sqlite_url(file), "site") as check:
+    with projects.repeated_check(sqlite_url(file), "site") as check:
         assert check() == new.internal_id != internal_id
     engine.close()
 
@@ -51,7 +51,7 @@ def test_unknown_project_fails_before_the_block_begins(tmp_path: Path) -> None:
     database.connect(sqlite_url(tmp_path / "control.sqlite")).close()
     with (
         pytest.raises(ProjectNotFound, match="there is no project 'site'"),
-        project_check.opened(sqlite_url(tmp_path / "control.sqlite"), "site"),
+        projects.repeated_check(sqlite_url(tmp_path / "control.sqlite"), "site"),
     ):
         pytest.fail("the block began")
 
@@ -59,22 +59,25 @@ def test_unknown_project_fails_before_the_block_begins(tmp_path: Path) -> None:
 def test_file_that_is_no_database_is_unreadable(tmp_path: Path) -> None:
     file = tmp_path / "control.sqlite"
     file.write_bytes(b"")  # as a process leaves it that was killed while creating it
-    with pytest.raises(ProjectNotFound), project_check.opened(sqlite_url(file), "site"):
+    with pytest.raises(ProjectNotFound), projects.repeated_check(sqlite_url(file), "site"):
         pytest.fail("the block began")
     file.write_bytes(b"something else altogether" * 100)
     with pytest.raises(ControlUnreadable, match="control.sqlite cannot be read .file is not a database.: restore it"):
-        project_check.opened(sqlite_url(file), "site").__enter__()
+        projects.repeated_check(sqlite_url(file), "site").__enter__()
 
 
 def test_database_error_of_the_block_is_not_blamed_on_the_control_database(tmp_path: Path) -> None:
     engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
     projects.create(engine, "site", (), NOW_S)
     engine.close()
-    with pytest.raises(sqlite3.OperationalError), project_check.opened(sqlite_url(tmp_path / "control.sqlite"), "site"):
+    with (
+        pytest.raises(sqlite3.OperationalError),
+        projects.repeated_check(sqlite_url(tmp_path / "control.sqlite"), "site"),
+    ):
         raise sqlite3.OperationalError("disk I/O error")
 
 
 def test_missing_database_has_no_project_and_is_not_created(tmp_path: Path) -> None:
-    with pytest.raises(ProjectNotFound), project_check.opened(sqlite_url(tmp_path / "control.sqlite"), "site"):
+    with pytest.raises(ProjectNotFound), projects.repeated_check(sqlite_url(tmp_path / "control.sqlite"), "site"):
         pytest.fail("the block began")
     assert list(tmp_path.iterdir()) == []

@@ -25,7 +25,7 @@ from warehouse.lake import delta_table
 from warehouse.lake.delta_table import File
 from warehouse.lake.lock import write_lock
 from warehouse.lake.roots import LocalPath
-from warehouse.maintenance import compact, rollup_vacuum, rollups
+from warehouse.maintenance import compact, rollups, upkeep
 from warehouse.maintenance.erase import Chosen, erase_before, erase_hits
 from warehouse.maintenance.rollups import Written
 from warehouse.report.results import Query
@@ -179,11 +179,11 @@ def test_deleted_project_leaves_no_trace_an_hour_later(site: Site) -> None:
     assert rollups.write_stale(site.hot, site.root, site.share, MONTH_LATER, 0) == Written(rollups=1, rows=20)
     check(site, some_rows(0, 20))
     old = folders(site) - in_use(site)
-    rollup_vacuum.vacuum(site.hot, site.root, 0)
+    upkeep.vacuum_rollups(site.hot, site.root, 0)
     assert folders(site) > old
     site.age()
     compact.vacuum(site.hot, site.root, 0)
-    rollup_vacuum.vacuum(site.hot, site.root, 0)
+    upkeep.vacuum_rollups(site.hot, site.root, 0)
     assert folders(site) == in_use(site)
     contents = [path.read_bytes() for path in site.root.rglob("*.parquet")]
     assert contents
@@ -208,11 +208,11 @@ def test_rollup_of_a_deleted_month_is_removed_with_its_files(site: Site) -> None
     write_due(site)
     erase_before(site.hot, site.root, NOON.date() + timedelta(days=365), 10, 0)
     rollups.write_stale(site.hot, site.root, site.share, MONTH_LATER, 0)
-    rollup_vacuum.vacuum(site.hot, site.root, 0)
+    upkeep.vacuum_rollups(site.hot, site.root, 0)
     assert len(folders(site)) == 2
     site.age()
     compact.vacuum(site.hot, site.root, 0)
-    rollup_vacuum.vacuum(site.hot, site.root, 0)
+    upkeep.vacuum_rollups(site.hot, site.root, 0)
     assert folders(site) == set()
     assert catalog.list_months(site.root) == []
 
@@ -237,7 +237,7 @@ def test_reader_of_an_older_snapshot_can_use_the_older_rollup_for_an_hour(site: 
     add(site, view())
     site.compact()
     write_due(site)
-    rollup_vacuum.vacuum(site.hot, site.root, 0)
+    upkeep.vacuum_rollups(site.hot, site.root, 0)
     (older,) = catalog.choose(site.root, before).parts
     assert older.is_whole
     assert stored(older.rollup) == cells(some_rows(0, 20))
@@ -261,10 +261,10 @@ def test_reader_of_an_older_snapshot_reads_a_replaced_rollup_older_than_another_
         assert write_due(site).rollups == 1
         assert reports.breakdown(reports.take(), query, "status", 0, 10).totals.total == 2
         for _ in range(2):
-            rollup_vacuum.vacuum(site.hot, site.root, 0)
+            upkeep.vacuum_rollups(site.hot, site.root, 0)
         assert reports.breakdown(older, query, "status", 0, 10).totals.total == 2
     site.age()
-    rollup_vacuum.vacuum(site.hot, site.root, 0)
+    upkeep.vacuum_rollups(site.hot, site.root, 0)
     assert folders(site) == in_use(site)
 
 
@@ -297,7 +297,7 @@ def test_rollup_in_use_is_never_removed(site: Site) -> None:
     add(site, *some_rows(0, 20))
     write_due(site)
     site.age()
-    rollup_vacuum.vacuum(site.hot, site.root, 0)
+    upkeep.vacuum_rollups(site.hot, site.root, 0)
     check(site, some_rows(0, 20))
 
 
@@ -312,10 +312,10 @@ def test_garbage_of_a_killed_writer_is_removed_an_hour_later(site: Site) -> None
     month = part(site).rollup.folder.parent
     (month / "empty").make_folder()
     assert len(month.folders()) == 3
-    rollup_vacuum.vacuum(site.hot, site.root, 0)
+    upkeep.vacuum_rollups(site.hot, site.root, 0)
     assert len(month.folders()) == 3
     site.age()
-    rollup_vacuum.vacuum(site.hot, site.root, 0)
+    upkeep.vacuum_rollups(site.hot, site.root, 0)
     assert month.folders() == [part(site).rollup.folder.name]
 
 
@@ -350,9 +350,9 @@ def test_rebuild_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(site: S
     assert sum((stored(each.rollup)["paths"] for each in chosen(site).parts), Counter()) == cells(rows)["paths"]
     assert site.faults() == []
     assert len(folders(site)) == 5
-    rollup_vacuum.vacuum(site.hot, site.root, 0)
+    upkeep.vacuum_rollups(site.hot, site.root, 0)
     site.age()
-    rollup_vacuum.vacuum(site.hot, site.root, 0)
+    upkeep.vacuum_rollups(site.hot, site.root, 0)
     assert folders(site) == in_use(site)
 
 
@@ -378,7 +378,7 @@ def test_one_process_writes_at_a_time(site: Site) -> None:
     write_due(site)
     add(site, view())
     with write_lock(site.root / "rollups", 0):
-        for call in (lambda: write_due(site), lambda: rollup_vacuum.vacuum(site.hot, site.root, 0)):
+        for call in (lambda: write_due(site), lambda: upkeep.vacuum_rollups(site.hot, site.root, 0)):
             with pytest.raises(LakeBusy):
                 call()
 
@@ -399,7 +399,7 @@ def test_lake_is_not_locked_while_a_rollup_is_written(site: Site) -> None:
 
 def test_empty_lake_has_no_rollup_and_no_folder_of_them(site: Site) -> None:
     assert write_due(site) == NOTHING
-    rollup_vacuum.vacuum(site.hot, site.root, 0)
+    upkeep.vacuum_rollups(site.hot, site.root, 0)
     assert (site.root / "rollups").folders() == []
 
 
@@ -426,7 +426,7 @@ def test_valid_days_equal_hits_after_any_maintenance(steps: list[tuple[str, int]
                 delta_table.delete(site.table(HITS_TABLE), f"date = '{day}'")
             else:
                 compact.vacuum(site.hot, site.root, 0)
-                rollup_vacuum.vacuum(site.hot, site.root, 0)
+                upkeep.vacuum_rollups(site.hot, site.root, 0)
         assert site.faults() == []
         write_due(site)
         assert chosen(site).uncovered == ()

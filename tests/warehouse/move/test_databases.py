@@ -26,7 +26,7 @@ from warehouse.errors import MoveRefused
 from warehouse.folder import sqlite_url
 from warehouse.hotlog import batches, postgresql, refusals
 from warehouse.hotlog.connection import Server, server_of
-from warehouse.move import databases, exclusive
+from warehouse.move import databases
 from warehouse.move.databases import Sources
 from warehouse.schema import HOT
 
@@ -114,7 +114,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Filled:
 
 @pytest.fixture
 def sources(filled: Filled) -> Iterator[Sources]:
-    with exclusive.opened(filled.hot) as hot, exclusive.opened(filled.control) as control:
+    with databases.opened(filled.hot) as hot, databases.opened(filled.control) as control:
         yield Sources(hot, control, MORE)
 
 

@@ -4,7 +4,7 @@ from contextlib import closing
 from pathlib import Path
 
 from api import settings
-from api.cli.log_import.overlap import CHECK_S, FollowedCheck
+from api.cli.log_import.reading import CHECK_S, FollowedCheck
 from tests.processes.running import PROJECT
 from tests.warehouse.site import Site, view
 

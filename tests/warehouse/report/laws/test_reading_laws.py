@@ -29,7 +29,7 @@ from warehouse.control.policy import POLICIES, Period, Periods
 from warehouse.errors import MomentExpired, TooManyBuckets
 from warehouse.hotlog.retention import AS_OF_S
 from warehouse.lake import delta_table
-from warehouse.maintenance import compact, erase, load, rollup_vacuum, rollups
+from warehouse.maintenance import compact, erase, load, rollups, upkeep
 from warehouse.maintenance.reclassification import reclassify
 from warehouse.query import sql_views
 from warehouse.query.moment import Moment
@@ -199,7 +199,7 @@ class Lake(RuleBasedStateMachine):
             case "vacuum":
                 self.begin_command()
                 compact.vacuum(self.site.hot, self.site.root, 0)
-                rollup_vacuum.vacuum(self.site.hot, self.site.root, 0)
+                upkeep.vacuum_rollups(self.site.hot, self.site.root, 0)
             case "rebuild rollups":
                 rollups.rebuild(self.site.hot, self.site.root, self.site.share, NOW.date(), 0)
 
