@@ -15,7 +15,7 @@ from api.settings import Settings
 from ingest.errors import ListUnavailable
 from ingest.verification import address_lists, refresh
 from ingest.verification.address_lists import FRESH_DAYS, AddressList
-from ingest.verification.addresses import RangeTable, number_of
+from ingest.verification.addresses import contains, number_of
 from ingest.verification.refresh import Change
 from warehouse import disk
 from warehouse.plural import counted
@@ -155,7 +155,7 @@ def _with_address(lists: Iterable[AddressList], address: str) -> list[AddressLis
     number = number_of(address)
     if number is None:
         raise click.UsageError(f"{address} is not an IPv4 or IPv6 address of the internet")
-    return [each for each in lists if number in RangeTable(each.prefixes)]
+    return [each for each in lists if contains(each.prefixes, number)]
 
 
 def _list_row(each: AddressList, now: datetime, of_owner: AddressList | None) -> ListRow:

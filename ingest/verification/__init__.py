@@ -1,7 +1,7 @@
 """Verification of hits: whether an agent is the one that its user agent names.
 
 - `verdict`: Answer of the verification of one hit.
-- `addresses`: IP addresses as numbers, and the search for an address in a list of prefixes.
+- `addresses`: IP addresses and prefixes as numbers.
 - `address_lists`: Address lists that operators publish, as dated files.
 - `refresh`: Download of the operators' address lists, which happens only when the owner asks for it.
 - `address_check`: Check of a client's address against the address lists of the agent that it claims to be.

@@ -1,7 +1,6 @@
-"""IP addresses as numbers, and the search for an address in a list of prefixes."""
+"""IP addresses and prefixes as numbers."""
 
 import socket
-from bisect import bisect_right
 from collections.abc import Iterable
 from functools import lru_cache
 from ipaddress import ip_network
@@ -24,32 +23,6 @@ PACKED_MAPPED = _MAPPED.to_bytes(16)[:12]
 """First bytes of the packed form of an IPv4 address."""
 NO_ADDRESS = bytes(16)
 """The packed address ::, which no client has, in place of a text that is no address."""
-
-
-class RangeTable:
-    """Prefixes as a sorted table of intervals that neither overlap nor touch. IPv4 and IPv6 share the table.
-
-    Raises: ValueError for a text that is not a prefix.
-    """
-
-    __slots__ = ("_ends", "_starts")
-
-    def __init__(self, prefixes: Iterable[str]) -> None:
-        self._starts: list[int] = []
-        self._ends: list[int] = []
-        for start, end in sorted(map(interval, prefixes)):
-            if self._ends and start <= self._ends[-1] + 1:
-                self._ends[-1] = max(end, self._ends[-1])
-            else:
-                self._starts.append(start)
-                self._ends.append(end)
-
-    def __contains__(self, number: int) -> bool:
-        """Return whether an address, as the number that `number_of` returns, is in a prefix."""
-        index = bisect_right(self._starts, number) - 1
-        return index >= 0 and number <= self._ends[index]
-
-
 CHARACTERS_MAX, CACHED = 45, 4_096
 """Length of the longest address, and the number of addresses that a process has in memory after it parsed them."""
 
@@ -75,6 +48,11 @@ def special_intervals() -> list[tuple[int, int]]:
     """Return the numbers of the first and the last address of each interval in which no client on the internet is."""
     outside = (0, _IPV4.start - 1), (_IPV4.stop, _GLOBAL_IPV6.start - 1), (_GLOBAL_IPV6.stop, (1 << 128) - 1)
     return [*outside, *map(interval, SPECIAL)]
+
+
+def contains(prefixes: Iterable[str], number: int) -> bool:
+    """Return whether an address, as the number that `number_of` returns, is in a prefix."""
+    return any(first <= number <= last for first, last in map(interval, prefixes))
 
 
 def packed(address: str | None) -> bytes:
@@ -108,8 +86,7 @@ def number_of(address: str) -> int | None:
     A private, link-local or other special address belongs to a proxy or a local network.
     """
     number = int.from_bytes(packed(address))
-    is_assigned = number in _GLOBAL_IPV6 or number in _IPV4
-    return number if is_assigned and number not in _SPECIAL else None
+    return None if any(first <= number <= last for first, last in _SPECIAL) else number
 
 
 def is_truncated(address: bytes) -> bool:
@@ -118,4 +95,4 @@ def is_truncated(address: bytes) -> bool:
     return not (address[15] if address.startswith(PACKED_MAPPED) else any(address[8:]))
 
 
-_SPECIAL = RangeTable(SPECIAL)
+_SPECIAL = special_intervals()

@@ -5,7 +5,7 @@ https://datatracker.ietf.org/doc/draft-ietf-webbotauth-httpsig-protocol/
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote, urlsplit
 
 import http_sf
@@ -16,6 +16,7 @@ from http_message_signatures.resolvers import HTTPSignatureKeyResolver
 from ingest.verification.directories import KeyDirectories
 from ingest.verification.public_keys import JsonWebKey, PublicKey, usable_keys
 from ingest.verification.signature_agents import signature_agents
+from ingest.verification.verifier import Evidence
 
 TAG = "web-bot-auth"
 LIFETIME_S_MAX = 86_400
@@ -41,17 +42,6 @@ class Signature(NamedTuple):
 
     outcome: Outcome
     host: str | None = None
-
-
-class SignedRequest(Protocol):
-    """Part of a hit's evidence that a signature covers. `headers` have lower-case names; `url` is absolute."""
-
-    @property
-    def headers(self) -> Mapping[str, str] | None: ...
-    @property
-    def url(self) -> str | None: ...
-    @property
-    def method(self) -> str: ...
 
 
 class _Member(NamedTuple):
@@ -93,7 +83,7 @@ class SignatureCheck:
         self._known_keys = bundled_keys() if known_keys is None else known_keys
         self._lifetime_s_max = lifetime_s_max
 
-    def check(self, request: SignedRequest, ts_us: int) -> Signature | None:
+    def check(self, request: Evidence, ts_us: int) -> Signature | None:
         """Return the best outcome of a request's signatures at its time; None without a signature with the tag."""
         headers = request.headers or {}
         inputs = headers.get("signature-input", "")
@@ -111,7 +101,7 @@ class SignatureCheck:
             return Signature("invalid")
         return min((self._check(each, request, ts_us / 1e6) for each in members), key=lambda each: _RANK[each.outcome])
 
-    def _check(self, member: _Member, request: SignedRequest, time_s: float) -> Signature:
+    def _check(self, member: _Member, request: Evidence, time_s: float) -> Signature:
         headers = request.headers or {}
         if "signature" not in headers or not self._is_allowed(member, headers, time_s):
             return Signature("invalid")
