@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 from shlex import quote
 
-from api.http.rate_limit import RateLimit
 from api.settings import Settings
 from ingest.classification import agents
 from ingest.hits.hit import DEDUPLICATION_DAYS
@@ -47,7 +46,6 @@ def prepare(settings: Settings) -> None:
         with closing(batches.connect(settings.hot_log)) as hot:
             ledger_store.prepare(hot, secret(settings), time.time)
         completeness.register_control(database.read_identity(settings.database_url), settings.lake)
-        RateLimit(settings.limits, settings.beacons_per_minute, settings.run_secret).close()
 
 
 def make(settings: Settings) -> None:

@@ -5,6 +5,7 @@ typing error from a revoked key without a look-up. The first four random charact
 recognise a key.
 """
 
+import asyncio
 import secrets
 import string
 import time
@@ -12,7 +13,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from api.accounts import tokens
 from api.cache import Cache
@@ -21,9 +22,6 @@ from warehouse.control import audit, projects
 from warehouse.control.database import statements
 from warehouse.database.pool import Pool
 from warehouse.database_errors import best_effort
-
-if TYPE_CHECKING:
-    import asyncio
 
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 SECRET_CHARACTERS = 32
@@ -206,9 +204,7 @@ class Keyring:
         Raises:
             KeyNotFound: see `look_up`.
         """
-        import asyncio  # noqa: PLC0415  # takes 0.03 s to import, and commands look up no token
-
-        from starlette.concurrency import run_in_threadpool  # noqa: PLC0415  # the same
+        from starlette.concurrency import run_in_threadpool  # noqa: PLC0415  # 0.03 s, and commands look up no token
 
         key, now_s = await self._cache.look_up(token, partial(self.look_up, token)), int(self._now_s())
         is_due = key.last_used_s is None or now_s - key.last_used_s >= LAST_USE_EVERY_S

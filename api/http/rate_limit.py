@@ -11,20 +11,21 @@ each other node may use its first beacons, and its last share just before that s
 after accepting n - 1 shares less than the limit, because each other node may not have used its last share.
 """
 
+import asyncio
 import math
 import sqlite3
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
+
+from starlette.concurrency import run_in_threadpool
 
 from api.client_address import hashed, hashed_address, network
 from ingest.errors import RETRY_AFTER_S, Overloaded
+from ingest.hotlog.beacon_shares import BeaconShares
 from warehouse.database.postgresql import ServerError
 from warehouse.database_errors import is_temporary, status_of
-
-if TYPE_CHECKING:
-    from ingest.hotlog.beacon_shares import BeaconShares
 
 Result = TypeVar("Result")
 
@@ -61,7 +62,7 @@ class RateLimit:
         path: Path,
         uses_max: int,
         secret: bytes,
-        shares: "BeaconShares | None" = None,
+        shares: BeaconShares | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         """Open the counts of this node. `shares` of the limit are taken together with the other nodes.
@@ -75,10 +76,7 @@ class RateLimit:
         self._shares = shares
         self._exhausted_until_us: dict[bytes, int] = {}
         """Time until which no share of an address is free, in microseconds since 1970, by the hash of the address."""
-        if shares:
-            import asyncio  # noqa: PLC0415  # as in `_retried`
-
-            self._taking = asyncio.Lock()
+        self._taking = asyncio.Lock()
         self._connection = sqlite3.connect(path, timeout=OPEN_TIMEOUT_S, isolation_level=None, check_same_thread=False)
         self._connection.execute("PRAGMA journal_mode=WAL")
         self._connection.execute("PRAGMA synchronous=OFF")
@@ -144,10 +142,8 @@ class RateLimit:
     def close(self) -> None:
         self._connection.close()
 
-    async def _take_share(self, shares: "BeaconShares", address: str) -> None:
+    async def _take_share(self, shares: BeaconShares, address: str) -> None:
         """Take a share of the limit for an address, or record that no share is free."""
-        from starlette.concurrency import run_in_threadpool  # noqa: PLC0415  # as asyncio in `_retried`
-
         client, now_us = hashed_address(address, self._secret), _us(self._now())
         try:
             share = await run_in_threadpool(shares.take, client, now_us)
@@ -182,8 +178,6 @@ def _us(seconds: float) -> int:
 
 async def _retried(count: Callable[[], Result]) -> Result:
     """Return the result of `count`, called again while another process counts. Raises Overloaded in the end."""
-    import asyncio  # noqa: PLC0415  # takes 0.03 s to import, and commands only create the file of the counts
-
     error: sqlite3.OperationalError | None = None
     for delay_s in RETRY_DELAYS_S:
         if delay_s:
