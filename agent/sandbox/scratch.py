@@ -19,8 +19,11 @@ PREFIX = "readership-turn-"
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    """Create a folder and remove it at the end of the `with` block."""
-    _remove_unlocked()
+    """Create a folder and remove it at the end of the `with` block. Remove folders that killed workers have left."""
+    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        if (unlocked := _lock(left)) is not None:
+            shutil.rmtree(left, ignore_errors=True)
+            os.close(unlocked)
     path, lock = _create()
     try:
         yield path
@@ -36,14 +39,6 @@ def _create() -> tuple[Path, int]:
         lock = _lock(path)
         if lock is not None and path.exists():
             return path, lock
-
-
-def _remove_unlocked() -> None:
-    for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        lock = _lock(path)
-        if lock is not None:
-            shutil.rmtree(path, ignore_errors=True)
-            os.close(lock)
 
 
 def _lock(path: Path) -> int | None:

@@ -10,6 +10,7 @@ Additional fields at the end are ignored. `fields.field_text` decodes text and u
 """
 
 import re
+from functools import partial
 
 from ingest.errors import InvalidLine
 from ingest.formats.fields import clf_us, field_text
@@ -26,29 +27,6 @@ _VHOST_COMBINED = re.compile(
 _REQUEST = re.compile(rb"([A-Za-z]+) (\S+) HTTP/\d(?:\.\d)?")
 
 
-def parse(line: bytes) -> Request | None:
-    """Parse one line of combined format. Raises InvalidLine if the line is not of that format."""
-    return _request(line, _COMBINED, "combined")
-
-
-def parse_common(line: bytes) -> Request | None:
-    """Parse one line of common format. It has no user agent: all its page views count as `bot:empty-user-agent`.
-
-    Raises:
-        InvalidLine: the line is not of that format.
-    """
-    return _request(line, _COMMON, "common")
-
-
-def parse_vhost_combined(line: bytes) -> Request | None:
-    """Parse one line of combined format after a host and port, which are ignored.
-
-    Raises:
-        InvalidLine: the line is not of that format.
-    """
-    return _request(line, _VHOST_COMBINED, "vhost-combined")
-
-
 def parse_request_line(field: bytes) -> tuple[str, bytes] | None:
     """Return the method and the still escaped target of a field like `GET /a HTTP/1.1`; None if it is not HTTP."""
     request = _REQUEST.fullmatch(field)
@@ -56,6 +34,7 @@ def parse_request_line(field: bytes) -> tuple[str, bytes] | None:
 
 
 def _request(line: bytes, pattern: re.Pattern[bytes], name: str) -> Request | None:
+    """Parse one line of a format. Raises InvalidLine if the line is not of that format."""
     fields = pattern.fullmatch(line.rstrip(b"\r\n"))
     if fields is None:
         raise InvalidLine(f"not a line of {name} format")
@@ -74,3 +53,10 @@ def _request(line: bytes, pattern: re.Pattern[bytes], name: str) -> Request | No
         field_text(user_agent),
         field_text(address),
     )
+
+
+parse = partial(_request, pattern=_COMBINED, name="combined")
+parse_common = partial(_request, pattern=_COMMON, name="common")
+"""Parser of lines without a user agent: all of their page views count as `bot:empty-user-agent`."""
+parse_vhost_combined = partial(_request, pattern=_VHOST_COMBINED, name="vhost-combined")
+"""Parser of lines of combined format after a host and port, which are ignored."""

@@ -45,7 +45,7 @@ class ChildProcesses:
     def close(self) -> None:
         """End the processes, also in the middle of a call."""
         for process in self._calls:
-            for pid in _children_of(process):
+            for pid in list(getattr(process, "_processes", None) or ()):  # a public name comes with Python 3.14
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             process.shutdown()
@@ -71,8 +71,3 @@ def processes(count: int) -> Iterator[Executor]:
         yield children
     finally:
         children.close()
-
-
-def _children_of(pool: ProcessPoolExecutor) -> list[int]:
-    """Return the ids of the processes of a pool: the library has no public name for them before Python 3.14."""
-    return list(getattr(pool, "_processes", None) or ())

@@ -8,7 +8,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
@@ -139,7 +139,8 @@ def _require_listening(address: str) -> None:
 
 def _check(ray: Any, root: Root) -> None:
     """Raise ClusterUnusable unless a process on each machine of the cluster reads and writes the lake."""
-    machines = {node["NodeID"]: node["NodeManagerAddress"] for node in ray.nodes() if _has_core(node)}
+    usable = (node for node in ray.nodes() if node["Alive"] and float(node["Resources"].get("CPU", 0)) >= 1)
+    machines = {node["NodeID"]: node["NodeManagerAddress"] for node in usable}
     if not machines:
         raise ClusterUnusable("no machine of the Ray cluster has a core for tasks: see ray start --num-cpus")
     with reach.probe(root) as probe:
@@ -148,23 +149,15 @@ def _check(ray: Any, root: Root) -> None:
             try:
                 fault = ray.get(answer, timeout=CHECK_S) or reach.fault(probe, node)
             except ray.exceptions.RayError as error:
-                fault = f"does not run tasks of Readership: {_last_line(error)}"
+                fault = f"does not run tasks of Readership: {str(error).strip().rpartition(chr(10))[2]}"
             if fault:
                 raise ClusterUnusable(f"the machine {machines[node]} of the Ray cluster {fault}")
-
-
-def _has_core(node: Mapping[str, Any]) -> bool:
-    return bool(node["Alive"]) and float(node["Resources"].get("CPU", 0)) >= 1
 
 
 def _on(ray: Any, node: str) -> Any:
     """Return `reach.answer` as a task that runs on one machine."""
     place = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False)
     return ray.remote(reach.answer).options(num_cpus=0, scheduling_strategy=place)
-
-
-def _last_line(error: BaseException) -> str:
-    return str(error).strip().rpartition("\n")[2]
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,15 +42,11 @@ def broken_file(hot: Path) -> str | None:
     if hot.stat().st_size == 0:
         return "the file is empty"
     try:
-        result = _integrity(hot)
+        with closing(batches.connect_file(hot)) as connection:
+            result = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
     except sqlite3.DatabaseError as error:
         return str(error)
     return None if result == "ok" else result
-
-
-def _integrity(hot: Path) -> str:
-    with closing(batches.connect_file(hot)) as connection:
-        return str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
 
 
 def broken_batch(connection: HotConnection) -> str | None:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -35,14 +34,10 @@ def has_beacons(root: Root, project: str) -> bool:
 def _has_beacon(file: str, project: str) -> bool:
     names = ["project_id", "source"]
     rows = pq.ParquetFile(roots.open_parquet(file), read_dictionary=names).read(names)
-    if not _has_text(rows["source"], "beacon"):
+    if not any("beacon" in piece.dictionary.to_pylist() for piece in rows["source"].chunks):
         return False
     is_beacon = pc.and_(pc.equal(rows["source"], "beacon"), pc.equal(rows["project_id"], project))
     return bool(pc.any(is_beacon).as_py())
-
-
-def _has_text(column: pa.ChunkedArray, text: str) -> bool:
-    return any(text in piece.dictionary.to_pylist() for piece in column.chunks)
 
 
 def find(

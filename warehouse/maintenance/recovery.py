@@ -150,7 +150,9 @@ def accept_hot_log(hot: HotConnection, root: Root, database: duckdb.DuckDBPyConn
     node = batches.node_id(hot)
     with transaction(hot):
         loads.revoke_moments_of_others(hot, now.timestamp())
-    _abandon_others(root, node)
+    for record in registry.hot_logs(root).values():
+        if record.node != node and not record.is_given_up:
+            registry.record_hot_log(root, HotLogRecord(record.node, record.ledger_from_s, is_given_up=True))
     registry.record_hot_log(root, HotLogRecord(node, ledger_from_s=now.timestamp()))
     offsets = {spec.name: delta_table.offset(delta_table.open_table(root, spec), node) for spec in TABLES}
     for spec in TABLES:
@@ -181,12 +183,6 @@ def accept_control(database_url: str, root: Root) -> None:
     """Register the control database as it is, or a new one, with the lake."""
     control.connect(database_url).close()
     completeness.register_control(control.read_identity(database_url), root)
-
-
-def _abandon_others(root: Root, node: str) -> None:
-    for record in registry.hot_logs(root).values():
-        if record.node != node and not record.is_given_up:
-            registry.record_hot_log(root, HotLogRecord(record.node, record.ledger_from_s, is_given_up=True))
 
 
 def event_ids(root: Root, database: duckdb.DuckDBPyConnection, since: datetime) -> EventIds:
