@@ -123,7 +123,8 @@ def _make_private(folder: Path) -> None:
     mode = stat.S_IMODE(folder.stat().st_mode)
     if not mode & OTHER_USERS:
         return
-    if all(_is_ours(path.name) for path in folder.iterdir()):
+    of_sqlite = (f"{HOT_LOG}-", f"{CONTROL}-", f"{SALTS}-")
+    if all(path.name in OURS or path.name.startswith(of_sqlite) for path in folder.iterdir()):
         with suppress(PermissionError):  # the folder belongs to another user
             folder.chmod(mode & ~OTHER_USERS)
             return
@@ -134,10 +135,6 @@ def _make_private(folder: Path) -> None:
 def _warn(text: str) -> None:
     """Log a warning once per process, because a service creates its folders twice."""
     LOG.warning("%s", text)
-
-
-def _is_ours(name: str) -> bool:
-    return name in OURS or name.startswith((f"{HOT_LOG}-", f"{CONTROL}-", f"{SALTS}-"))
 
 
 def require_whole_control(settings: Settings) -> None:

@@ -86,7 +86,9 @@ def authenticate(control: Pool, name: str, password: str) -> User | None:
     if not passwords.matches(password, stored) or user is None or stored is None:
         return None
     if passwords.is_outdated(stored):
-        _replace_hash(control, user.id, stored, passwords.hashed(password))
+        values = {"id": user.id, "old": stored, "new": passwords.hashed(password)}
+        with control.transaction() as connection:  # unless the password was changed in the meantime
+            STATEMENTS.run(connection, "REPLACE_HASH", values)
     return user
 
 
@@ -194,12 +196,6 @@ def _require_other_owner(connection: Connection, id: str) -> None:
     """Raise LastOwner if the user is the only owner. Lock the owners until the transaction ends."""
     if STATEMENTS.run(connection, "LOCK_OWNERS").fetchall() == [(id,)]:
         raise LastOwner("this user is the only owner: add another owner first, with readership user add --role owner")
-
-
-def _replace_hash(control: Pool, id: str, old: str, new: str | None) -> None:
-    """Replace a hash, unless the password was changed in the meantime."""
-    with control.transaction() as connection:
-        STATEMENTS.run(connection, "REPLACE_HASH", {"id": id, "old": old, "new": new})
 
 
 def _update(connection: Connection, statement: str, values: Values) -> str:

@@ -197,7 +197,7 @@ def _flat(rows: pa.Table, is_text: Callable[[pa.DataType], bool] = _is_text_in_c
 def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if _has_nanoseconds(column.type):
         return column.cast(pa.string())
-    text = _interval if pa.types.is_interval(column.type) else _nested
+    text = _interval if pa.types.is_interval(column.type) else lambda value: _JSON.encode(value).decode()
     return pa.array([None if value is None else text(value) for value in column.to_pylist()], pa.string())
 
 
@@ -217,10 +217,6 @@ def _refuse_far_times(name: str, column: pa.ChunkedArray) -> None:
         convert()
     except (OverflowError, ValueError):
         raise pa.ArrowInvalid(f"a time in column {name} is outside the years 1 to 9999, or too fine") from None
-
-
-def _nested(value: object) -> str:
-    return _JSON.encode(value).decode()
 
 
 def _interval(value: pa.MonthDayNano) -> str:

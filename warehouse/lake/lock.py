@@ -35,7 +35,8 @@ def write_lock(folder: Path, wait_s: float) -> Iterator[None]:
             if time.monotonic() >= deadline:
                 raise LakeBusy(_busy(descriptor, folder, wait_s))
             time.sleep(LOCK_POLL_S)
-        _write_owner(descriptor)
+        with suppress(OSError):  # a full disk must not prevent the work, and the text is only for messages
+            os.pwrite(descriptor, f"{os.getpid()} {os.uname().nodename}".ljust(_TEXT_BYTES).encode(), 0)
         yield
     finally:
         os.close(descriptor)
@@ -53,11 +54,6 @@ def try_lock(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _write_owner(descriptor: int) -> None:
-    with suppress(OSError):  # a full disk must not prevent the work, and the text is only for messages
-        os.pwrite(descriptor, f"{os.getpid()} {os.uname().nodename}".ljust(_TEXT_BYTES).encode(), 0)
 
 
 def _busy(descriptor: int, folder: Path, wait_s: float) -> str:

@@ -60,11 +60,13 @@ class Chosen:
 
 
 class _Erased(NamedTuple):
-    """Tables, days, and SQL condition of the rows that are deleted."""
+    """Tables, days, and SQL condition of the rows that are deleted. The functions: see `erase_hits`."""
 
     specs: Sequence[Spec]
     days: Collection[str]
     where: str
+    on_point: OnPoint
+    require_same: Callable[[], object] = lambda: None
 
 
 class DayCounts(NamedTuple):
@@ -114,7 +116,7 @@ def erase_hits(
     for spec in specs:
         if spec not in _SUMS:
             days |= {day for day in _days(root, spec) if f"{first}" <= day < f"{end}"}
-    return _erase(hot, root, _Erased(specs, days, chosen.where), wait_s, on_point, require_same)
+    return _erase(hot, root, _Erased(specs, days, chosen.where, on_point, require_same), wait_s)
 
 
 def erase_before(
@@ -133,8 +135,8 @@ def erase_before(
     first_retained = (today - timedelta(days=days)).isoformat()
     load(hot, root, wait_s)
     old = {day for spec in TABLES for day in _days(root, spec, first_retained)}
-    erased = _Erased(TABLES, old, f"date < '{first_retained}'")
-    return _erase(hot, root, erased, wait_s, on_point) if old else 0
+    erased = _Erased(TABLES, old, f"date < '{first_retained}'", on_point)
+    return _erase(hot, root, erased, wait_s) if old else 0
 
 
 def first_trusted_s(root: Root, share: Share, now_s: float) -> float:
@@ -179,40 +181,27 @@ def _days(root: Root, spec: Spec, end: str = "9") -> set[str]:
     return {f"{day}" for dates in read for day in pc.unique(dates).to_pylist() if f"{day}" < end}
 
 
-def _erase(
-    hot: HotConnection,
-    root: Root,
-    erased: _Erased,
-    wait_s: float,
-    on_point: OnPoint,
-    require_same: Callable[[], object] = lambda: None,
-) -> int:
+def _erase(hot: HotConnection, root: Root, erased: _Erased, wait_s: float) -> int:
     removed = 0
     for _, days_of_month in groupby(sorted(erased.days), key=lambda day: day[:7]):
         with durable_writes(hot, root, wait_s):
             catch_up(hot, root)
-            removed += _erase_month(root, erased, list(days_of_month), on_point, require_same)
+            removed += _erase_month(root, erased, list(days_of_month))
         pause_for_waiters()
     retention.delete_loaded(hot, delta_table.open_table(root, HITS_TABLE).version())
     wal.empty(hot)
     return removed
 
 
-def _erase_month(
-    root: Root,
-    erased: _Erased,
-    days: Sequence[str],
-    on_point: OnPoint,
-    require_same: Callable[[], object],
-) -> int:
+def _erase_month(root: Root, erased: _Erased, days: Sequence[str]) -> int:
     month, removed = days[0][:7], 0
     within = f"{erased.where} AND date >= '{days[0]}' AND date <= '{days[-1]}'"
     for spec in erased.specs:
-        on_point(f"before delete from {spec.name}")
+        erased.on_point(f"before delete from {spec.name}")
         rows = within if spec.partition == "date" else f"{within} AND month = '{month}'"
-        deleted = rewriting.retry_commit(partial(_delete, root, spec, rows, month, require_same))
+        deleted = rewriting.retry_commit(partial(_delete, root, spec, rows, month, erased.require_same))
         removed += deleted if spec is HITS_TABLE else 0
-    on_point("after month")
+    erased.on_point("after month")
     return removed
 
 
