@@ -142,10 +142,7 @@ def _beside(run: Run) -> Callable[[pa.Table], pa.Table]:
 
 
 def _totals(run: Run) -> dict[str, Any]:
-    if not run.selection.shown:
-        return {}
-    counts, hidden = run.reports.visitor_counts(run.snapshot, run.query), measured.hidden(run.visitors_known, run.query)
-    return metrics.fields(metrics.columns(metrics.whole(counts), hidden).to_pylist()[0], run.selection.shown)
+    return metrics.fields(run.visitors, run.selection.shown) if run.selection.shown else {}
 
 
 def _items(run: Run, columns: pa.Schema, rows: pa.Table, item: type[Item]) -> list[Item]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -17,7 +17,7 @@ from api.http.cors import AS_OF, EXPOSED
 from api.http.headers import matches_etag
 from api.http.negotiation import accepted
 from api.http.operation import CSV, JSON, NDJSON, PARQUET, Operation, Parameter, Success
-from api.reports import metrics, parameters, threads
+from api.reports import measured, metrics, parameters, threads
 from api.reports.formats import FORMATS, file_stem_of, rebatched
 from api.reports.parameters import Selection
 from api.state import state_of
@@ -52,6 +52,13 @@ class Run:
     @cached_property
     def visitors_known(self) -> Measured:
         return self.reports.visitors_known(self.snapshot, self.query)
+
+    @cached_property
+    def visitors(self) -> dict[str, Any]:
+        """Return the columns of METRICS of the whole range."""
+        counts = metrics.whole(self.reports.visitor_counts(self.snapshot, self.query))
+        row: dict[str, Any] = metrics.columns(counts, measured.hidden(self.visitors_known, self.query)).to_pylist()[0]
+        return row
 
 
 class Table(NamedTuple):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta, tzinfo
 from functools import lru_cache
+from typing import Literal
 
 from babel import Locale, UnknownLocaleError, dates, numbers
 
@@ -69,7 +70,7 @@ def percent(ratio: float, locale: Locale) -> str:
     return numbers.format_percent(ratio, format=digits, locale=locale)
 
 
-def change(now: int, before: int, locale: Locale) -> str:
+def change(now: float, before: float, locale: Locale) -> str:
     """Return the change between two periods as a signed percentage; empty if there is nothing to compare with."""
     if before == 0:
         return ""
@@ -93,9 +94,9 @@ def moment(value: datetime, zone: tzinfo, locale: Locale) -> str:
     return dates.format_datetime(value.astimezone(zone), "medium", locale=locale)
 
 
-def clock(value: datetime, zone: tzinfo, locale: Locale) -> str:
-    """Return the time of the day in a zone: 12:30:05 PM."""
-    return dates.format_time(value.astimezone(zone), "medium", locale=locale)
+def clock(value: datetime, zone: tzinfo, locale: Locale, length: Literal["short", "medium"] = "medium") -> str:
+    """Return the time of the day in a zone: 12:30:05 PM, or 12:30 PM if it is short."""
+    return dates.format_time(value.astimezone(zone), length, locale=locale)
 
 
 def ago(value: datetime, now: datetime) -> str:

@@ -56,7 +56,9 @@ VALUE_NAMES: Mapping[str, Mapping[str, str]] = {
 }
 """Names of values by dimension. Another value is shown as it is stored."""
 _PERIOD = ("period", "date", "from", "to", "interval")
-_RANGE = (*_PERIOD, "compare", "zone")
+TABS = ("pages", "origins", "devices")
+"""Parameters of the cards of the overview that have tabs."""
+_RANGE = (*_PERIOD, "compare", "zone", *TABS)
 _PLACE = ("page", "sort")
 """Parameters for the place in a table, which a link to other counts leaves out."""
 ERRORS = "/errors"
@@ -202,8 +204,17 @@ class View:
             return str(period.first.year)
         if period.name == "month":
             return locale.month(period.first, viewer)
-        days = dict.fromkeys((locale.day(period.first, viewer), locale.day(period.last, viewer)))
-        return " \N{EN DASH} ".join(days)
+        return self._days(period)
+
+    @property
+    def previous_name(self) -> str:
+        """Return the days of the period before, and the time until which it is compared with a period that ends now."""
+        before = self.period.previous(self.visit.now)
+        if before is None:
+            return ""
+        if before.end is None or self.period.end:
+            return self._days(before)
+        return f"{self._days(before)}, until {locale.clock(before.end, self.zone, self.visit.locale, 'short')}"
 
     @property
     def pages_days(self) -> int | None:
@@ -215,6 +226,15 @@ class View:
     def no_filters(self) -> dict[str, None]:
         """Return the changes of a link to this page without the filters of `chips`."""
         return dict.fromkeys(chip.parameter for chip in self.chips)
+
+    def day(self, instant: datetime) -> str:
+        """Return the day of an instant in the time zone of the page: Sep 1, 2026."""
+        return locale.day(instant.astimezone(self.zone).date(), self.visit.locale)
+
+    def _days(self, period: Period) -> str:
+        assert period.first is not None
+        days = (locale.day(each, self.visit.locale) for each in (period.first, period.last))
+        return " \N{EN DASH} ".join(dict.fromkeys(days))
 
     @property
     def _prefix(self) -> str:

@@ -58,6 +58,7 @@ def page_of(client: TestClient, project: str = PROJECT, **parameters: str | int)
 def totals(page: Html) -> dict[str, str]:
     """Return the totals of a page by their names."""
     text = page.text
-    names = rf"(People|AI|Other bots|Visits from AI) ([\d,.]+%?|{UNKNOWN}|Not set up)"
+    names = rf"(by people|by AI|Other bots|Visits from AI) ([\d,.]+%?|{UNKNOWN}|Not set up)"
     found = re.findall(names, text.partition("Browsers CSV")[2].partition("Top pages")[0])
-    return dict(reversed(found))  # the chart has the same names after the totals
+    short = {"by people": "People", "by AI": "AI"}
+    return {short.get(name, name): number for name, number in reversed(found)}  # the chart has the same names

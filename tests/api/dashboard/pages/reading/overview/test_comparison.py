@@ -35,7 +35,7 @@ def test_change_is_that_of_the_previous_period(dashboard: Dashboard, viewer: Tes
     )
     page = page_of(viewer, from_=10, to=1)
     sign = "+" if later > earlier else MINUS if later < earlier else ""
-    assert f"People {later} {sign}{abs(later - earlier) / earlier:.0%}" in page.text
+    assert f"Views by people {later} {sign}{abs(later - earlier) / earlier:.0%}" in page.text
 
 
 def test_previous_period_that_was_not_counted_in_full_has_no_change(viewer: TestClient) -> None:

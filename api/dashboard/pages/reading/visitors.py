@@ -1,0 +1,106 @@
+"""Visitors and visits beside the views of the overview: their totals, and the visitors of the last minutes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from api.dashboard.pages.reading.measured import NOT_COUNTED, Measured
+from api.dashboard.web import locale
+from api.dashboard.web.view import View
+from api.reports import metrics
+from api.reports.report import Run
+from warehouse.errors import TooManyViews
+from warehouse.report.results import Counts, Query
+
+VIEWS_MINUTES, VISITORS_MINUTES = 30, 5
+"""Lengths of the ranges of the live counts of views and of visitors, in minutes."""
+NUMBERS = {
+    "human": {
+        "Visitors": ("visitorsHuman", "number"),
+        "Visits": ("visits", "number"),
+        "Bounce rate": ("bounceRate", "percent"),
+        "Visit duration": ("visitDuration", "duration"),
+    },
+    "ai": {"AI sources": ("visitorsAi", "number")},
+}
+"""Totals beside the views of each kind of readers: their column in the API, and their format."""
+NOT_BY_SCRIPT = "only the website script knows it"
+KNOWN_SHARE = 0.995
+"""Share of the views with a known visitor from which the page does not name it."""
+TOO_MANY = "Visitors of these filters are counted for shorter periods only."
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """A number of the period, and of the previous period; None where nothing was measured, because of `reason`.
+
+    `link` is the address of the page with these readers as a filter, or without this filter if it is on. The total of
+    the visits from AI leads to the AI readers. `unit` is the name of a format.
+    """
+
+    name: str
+    css: str
+    now: float | None
+    before: float | None = None
+    reason: str | None = None
+    link: str | None = None
+    unit: str = "number"
+
+
+def totals(view: View, measurement: Measured, counts: Counts) -> tuple[Mapping[str, list[Total]], str]:
+    """Return the totals of NUMBERS, and a text about their limits. `counts` are the views of the period."""
+    try:
+        run = view.run()
+        known = replace(measurement, known=run.visitors_known)
+        return {kind: _totals(view, run, known, kind) for kind in NUMBERS}, _limits(view, run, measurement, counts)
+    except TooManyViews:
+        return {"human": [], "ai": []}, TOO_MANY
+
+
+def _totals(view: View, run: Run, known: Measured, kind: str) -> list[Total]:
+    """Return the totals of a kind of readers. Without a visitor there are no visits."""
+    reason = known.reason(kind)
+    if reason not in (None, NOT_COUNTED):
+        return []
+    before = view.run(view.query(known.previous)).visitors if known.compares(kind) else {}
+    every = [
+        Total(name, kind, run.visitors[column], before.get(column), reason or NOT_BY_SCRIPT, unit=unit)
+        for name, (column, unit) in NUMBERS[kind].items()
+    ]
+    return every[:1] if reason else every
+
+
+def _limits(view: View, run: Run, measurement: Measured, counts: Counts) -> str:
+    """Return which people the numbers leave out, and who counts twice."""
+    start, end = view.period.start, view.period.end
+    limit = run.visitors_known.limit("human", start, end)
+    if "human" not in measurement.traffic or run.visitors_known.extent("human", start, end) == "none":
+        return ""
+    row = metrics.whole(run.reports.visitor_counts(view.snapshot, run.query)).to_pylist()[0]
+    texts = list[str]()
+    if limit and limit.reason == "began" and limit != measurement.known.limit("human", start, end):
+        texts.append(f"Visitors are known since {view.day(limit.at)}.")
+    is_whole = not view.filters.but(traffic=None, source=None).items
+    if is_whole and counts.human and (share := row["visit_views"] / counts.human) < KNOWN_SHARE:
+        texts.append(f"Visitors are known for {locale.percent(share, view.visit.locale)} of the views by people.")
+    if view.period.days != 1:
+        texts.append("A person who comes on two days counts twice.")
+    if row["timed"] < row["visits"]:
+        timed = locale.number(row["timed"], view.visit.locale)
+        texts.append(f"Bounce rate and duration are those of the {timed} visits that the website script saw.")
+    return " ".join(texts)
+
+
+def live(view: View) -> dict[str, Any]:
+    """Return the visitors of the last minutes, or the views if visitors are not known."""
+    known = view.run().visitors_known
+    kinds = [kind for kind in NUMBERS if kind in view.filters.selected_traffic and known.counts(kind, view.now, None)]
+    start = view.now - timedelta(minutes=VISITORS_MINUTES if kinds else VIEWS_MINUTES)
+    query = Query(view.project.id, start, None, view.filters, view.now)
+    if not kinds:
+        counts = view.reports.breakdown(view.snapshot, query, "source", 0, 1).totals
+        return {"live": counts, "live_minutes": VIEWS_MINUTES, "visitors": None}
+    counted = metrics.whole(view.reports.visitor_counts(view.snapshot, query)).to_pylist()[0]
+    visitors = {kind: counted[kind] for kind in kinds}
+    return {"live": Counts(**visitors), "live_minutes": VISITORS_MINUTES, "visitors": visitors}

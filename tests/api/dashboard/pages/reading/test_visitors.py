@@ -1,0 +1,99 @@
+"""Visitors and visits on the overview: the numbers are those of the API, and an unknown visitor is never 0."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from starlette.testclient import TestClient
+
+from api.dashboard.web import locale
+from tests.api.dashboard.html import Html
+from tests.api.dashboard.pages.reading.overview.overview_page import FIREFOX, page_of
+from tests.api.dashboard.site import Dashboard, opened
+from tests.processes.running import PROJECT, new_key
+
+NOW = datetime.now(UTC)
+NUMBERS = ("visitors", "visits", "bounceRate", "visitDuration")
+
+
+def post(dashboard: Dashboard, *hits: tuple[timedelta, str | None, str, str], project: str = PROJECT) -> None:
+    """Store hits: their age, address, user agent and path."""
+    key = None if project == PROJECT else new_key(dashboard.data, project)
+    dashboard.post_hits(
+        *(
+            {"path": path, "userAgent": agent, "timestamp": (NOW - age).isoformat()}
+            | ({"address": address} if address else {})
+            for age, address, agent, path in hits
+        ),
+        project=project,
+        key=key,
+    )
+
+
+@pytest.fixture(scope="module")
+def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    with opened(tmp_path_factory.mktemp("visitors") / "data") as opened_dashboard:
+        days = [(timedelta(days=day, hours=1), f"203.0.113.{day % 3}", FIREFOX, f"/{day % 2}") for day in range(20)]
+        post(opened_dashboard, *days, (timedelta(days=15), None, FIREFOX, "/"))
+        post(opened_dashboard, *((timedelta(days=day), "198.51.100.7", "GPTBot/1.3", "/") for day in range(16)))
+        yield opened_dashboard
+
+
+@pytest.fixture(scope="module")
+def viewer(dashboard: Dashboard) -> TestClient:
+    return dashboard.visitor("viewer")
+
+
+def test_visitors_and_visits_are_those_of_the_api_with_their_change(dashboard: Dashboard, viewer: TestClient) -> None:
+    metrics = f"metrics={','.join(NUMBERS)}"
+    now, before = (
+        dashboard.get_report(f"series?{metrics}&dateFrom={first.date()}&dateTo={(first + timedelta(days=7)).date()}")
+        for first in (NOW - timedelta(days=7), NOW - timedelta(days=14))
+    )
+    text = page_of(viewer, from_=7, to=1).text
+    for name, key in (("Visitors", "human"), ("AI sources", "ai")):
+        count, then = now["totals"]["visitors"][key], before["totals"]["visitors"][key]
+        assert f"{name} {count} 0% compared with the previous period: {then}" in text
+    assert f"Visits {now['totals']['visits']} 0%" in text
+    assert now["totals"]["bounceRate"] is now["totals"]["visitDuration"] is None
+    assert "Bounce rate \N{EN DASH} only the website script knows it" in text
+    assert "A person who comes on two days counts twice." in text
+    assert "counts twice" not in page_of(viewer, period="today").text
+
+
+def test_comparison_of_a_period_until_now_ends_at_the_same_time_of_day(
+    dashboard: Dashboard, viewer: TestClient
+) -> None:
+    page = page_of(viewer, period="7d", compare="previous")
+    end = NOW - timedelta(days=7)
+    days = " \N{EN DASH} ".join(
+        locale.day(each.date(), locale.DEFAULT) for each in (NOW - timedelta(days=13), NOW - timedelta(days=7))
+    )
+    assert f"Previous period: {days}, until " in page.text
+    start = (NOW - timedelta(days=13)).date()
+    api = dashboard.get_report(f"series?dateFrom={start}&dateTo={end.isoformat().replace('+00:00', 'Z')}")["totals"]
+    assert f"compared with the previous period: {api['human']} Visitors" in page.text
+
+
+def test_visitors_that_are_known_in_a_part_of_the_period_have_their_first_day(dashboard: Dashboard) -> None:
+    ages = [(timedelta(days=20), None), (timedelta(days=5), "203.0.113.9"), (timedelta(days=4), "203.0.113.9")]
+    post(dashboard, *((age, address, FIREFOX, "/") for age, address in ages), project="part")
+    first = locale.day((NOW - timedelta(days=5)).date(), locale.DEFAULT)
+    text = page_of(dashboard.visitor("viewer"), "part").text
+    assert f"Visitors are known since {first}. Visitors are known for 67% of the views by people." in text
+
+
+def test_without_an_address_visitors_are_not_counted(dashboard: Dashboard) -> None:
+    post(dashboard, (timedelta(days=1), None, FIREFOX, "/"), project="unknown")
+    text = page_of(dashboard.visitor("viewer"), "unknown").text
+    assert "Visitors \N{EN DASH} not counted in this period" in text
+    assert "Bounce rate" not in text
+
+
+def test_live_count_is_of_the_distinct_visitors_of_five_minutes(dashboard: Dashboard) -> None:
+    hits = [(2, "203.0.113.1"), (1, "203.0.113.1"), (1, "203.0.113.2"), (8, "203.0.113.3")]
+    post(dashboard, *((timedelta(minutes=age), address, FIREFOX, "/") for age, address in hits), project="live")
+    post(dashboard, (timedelta(minutes=1), "203.0.113.1", "GPTBot/1.3", "/"), project="live")
+    viewer = dashboard.visitor("viewer")
+    assert Html(viewer.get("/projects/live/live").text).text == "Last 5 minutes: 2 people, 1 AI source"
+    assert Html(viewer.get("/projects/live/live?traffic=ai").text).text == "Last 5 minutes: 1 AI source"
