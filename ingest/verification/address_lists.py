@@ -174,7 +174,7 @@ class OldLists(NamedTuple):
         """Return a sentence without its full stop."""
         return (
             f"{self.old} of {counted(self.lists, 'address list')} {'is' if self.old == 1 else 'are'} older than"
-            f" {FRESH_DAYS} days, the newest of {day(self.newest)}: impostors are not recognised"
+            f" {FRESH_DAYS} days, the newest of {day(self.newest)}: impostors of today are not recognised"
         )
 
 

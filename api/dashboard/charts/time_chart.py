@@ -22,6 +22,8 @@ LABELS_MAX = 12
 """Maximum number of labels of the time axis in a wide plot. A medium plot has half, a narrow one a quarter of them."""
 GAPLESS_INTERVALS = 150
 """Number of intervals from which bars have no gap between them, because the gap would be narrower than a pixel."""
+JOINED_INTERVALS = 60
+"""Number of intervals from which the strokes of the previous period are one line, because they are short."""
 BAR_WIDTH = 0.8
 """Width of a bar with gaps, in intervals."""
 
@@ -104,10 +106,19 @@ def _band(chart: TimeChart, band: Band, height: int, number: Callable[[int], str
             y = _y(count, ticks[-1], height)
             css = f"{band.css} partial" if interval.is_partial else band.css
             yield _rect(css, index + (1 - width) / 2, width, y, round(height - y, 1))
-    lines = "".join(
-        f"M{at} {_y(count, ticks[-1], height):g}h1" for at, count in enumerate(previous) if count is not None
-    )
-    yield f'<path class="previous" d="{lines}" vector-effect="non-scaling-stroke"/></svg>' if lines else "</svg>"
+    lines = "".join(_previous(previous, ticks[-1], height, joined=chart.width >= JOINED_INTERVALS))
+    css = "previous joined" if chart.width >= JOINED_INTERVALS else "previous"
+    yield f'<path class="{css}" d="{lines}" vector-effect="non-scaling-stroke"/></svg>' if lines else "</svg>"
+
+
+def _previous(counts: Sequence[int | None], top: int, height: int, *, joined: bool) -> Iterator[str]:
+    """Yield the strokes of the previous period, one for each interval, joined to steps if there are many."""
+    before: int | None = None
+    for at, count in enumerate(counts):
+        if count is not None:
+            y = f"{_y(count, top, height):g}"
+            yield f"V{y}h1" if joined and before is not None else f"M{at} {y}h1"
+        before = count
 
 
 def _marks(chart: TimeChart, height: int) -> Iterator[str]:

@@ -84,6 +84,19 @@ def day(value: date, locale: Locale) -> str:
     return dates.format_date(value, "medium", locale=locale)
 
 
+def territory(code: str) -> str:
+    """Return the name of a country in the language of the pages: Germany. An unknown code is returned."""
+    return str(DEFAULT.territories.get(code, code))
+
+
+def language(tag: str) -> str:
+    """Return the name of a language in the language of the pages: Portuguese (Brazil). An unknown tag is returned."""
+    try:
+        return str(Locale.parse(tag, sep="-").get_display_name(DEFAULT) or tag)
+    except (UnknownLocaleError, ValueError):
+        return tag
+
+
 def month(value: date, locale: Locale) -> str:
     """Return the month of a day: September 2026."""
     return dates.format_skeleton("yMMMM", datetime(value.year, value.month, 1, 12), locale=locale)  # noqa: DTZ001  # a day

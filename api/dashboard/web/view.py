@@ -56,7 +56,7 @@ VALUE_NAMES: Mapping[str, Mapping[str, str]] = {
 }
 """Names of values by dimension. Another value is shown as it is stored."""
 _PERIOD = ("period", "date", "from", "to", "interval")
-TABS = ("pages", "origins", "devices")
+TABS = ("pages", "origins", "places", "devices")
 """Parameters of the cards of the overview that have tabs."""
 _RANGE = (*_PERIOD, "compare", "zone", *TABS)
 _PLACE = ("page", "sort")
@@ -269,4 +269,6 @@ class View:
 
 def value_name(name: str, value: str) -> str:
     """Return a value of a dimension as pages show it, all but paths: see `links.readable`."""
+    if name in {"country", "language"}:
+        return locale.territory(value) if name == "country" else locale.language(value)
     return VALUE_NAMES.get(name, {}).get(value, value)

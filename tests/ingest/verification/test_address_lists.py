@@ -186,7 +186,7 @@ def test_lists_whose_absence_proves_nothing_any_more_are_a_warning(day: date, wa
     page = msgspec.structs.replace(LIST, id="page", is_json=False)
     old = age_warning([LIST, newer, partial, page], datetime.combine(day, time(), UTC))
     assert (old and old.text().partition(":")[0]) == warning
-    assert old is None or old.text().endswith("impostors are not recognised")
+    assert old is None or old.text().endswith("impostors of today are not recognised")
     assert [each.is_fresh(datetime.combine(day, time(), UTC)) for each in (LIST, newer)] == [
         not warning,
         warning is None or not warning.startswith("2"),

@@ -1,8 +1,7 @@
 """Pages that show who reads.
 
 - `projects`: the projects, each with its readers of the last 30 days.
-- `warnings`: the warnings of the coverage.
-- `measured`: what the sources of a project counted in a period.
+- `measured`: what the sources of a project counted in a period, and their warnings.
 - `timeline`: the chart of a page of counts.
 - `tables`: the tables of the overview.
 - `visitors`: visitors and visits, and the visitors of the last minutes.

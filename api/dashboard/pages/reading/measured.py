@@ -1,6 +1,6 @@
 """What the sources of a project counted in a period. A count without a source is never shown as 0."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import groupby
@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from babel import Locale
 
-from api.dashboard.pages.reading.warnings import readable
 from api.dashboard.web import locale
 from api.dashboard.web.period import Period
 from api.dashboard.web.view import SOURCES, View
@@ -20,6 +19,7 @@ from warehouse.report import measured
 from warehouse.report.measured import SEEING, Limit
 from warehouse.report.results import Counts
 from warehouse.report.source_coverage import SourceCoverage
+from warehouse.report.source_warnings import SourceWarning
 
 FILTERED, NOT_SET_UP, NOT_COUNTED = "not part of this filter", "not set up", "not counted in this period"
 LEFT_OUT = "left out by the source policy"
@@ -30,6 +30,7 @@ _NOON = time(12, tzinfo=UTC)
 _DAY = timedelta(days=1)
 READERS = {"human": "people", "ai": "AI", "bot": "other bots"}
 _SUBJECTS = {**READERS, "ai": "AI readers"}
+_QUOTED = {source: f"“{name}”" for source, name in SOURCES.items()}
 
 
 class Shown(NamedTuple):
@@ -70,6 +71,8 @@ class Measured:
     known: measured.Measured
     policies: frozenset[Policy]
     policies_before: frozenset[Policy] = frozenset()
+    overlap_days: int = 0
+    """Number of UTC days on which pages and logs both have views of people, which count twice: 0 under a policy."""
 
     @property
     def since(self) -> datetime | None:
@@ -80,6 +83,11 @@ class Measured:
     def sees_ai(self) -> bool:
         """Return whether a source sees AI readers and other bots."""
         return any(source.source in SERVER_SOURCES for source in self.sources)
+
+    @property
+    def ai_since(self) -> date | None:
+        """Return the UTC day on which AI readers were first counted: a page of this day may have been read before."""
+        return min((each.first_hit.date() for each in self.sources if each.source in SERVER_SOURCES), default=None)
 
     @property
     def missing(self) -> list[str]:
@@ -257,7 +265,13 @@ def measured_in(view: View, *, has_policy: bool = True) -> Measured:
         known=measured.Measured(spans, since, view.now, of_sources),
         policies=_policies(view, view.period, periods),
         policies_before=_policies(view, previous, periods) if previous else frozenset(),
+        overlap_days=0 if periods or view.filters["source"] else coverage.overlap_days,
     )
+
+
+def readable(warnings: Iterable[SourceWarning], viewer: Locale) -> tuple[str, ...]:
+    """Return warnings as sentences, with the names of sources and the days as the viewer's pages show them."""
+    return tuple(f"{each.text(_QUOTED, lambda day: locale.day(day, viewer), 'view')}." for each in warnings)
 
 
 def _policies(view: View, period: Period, periods: Periods) -> frozenset[Policy]:

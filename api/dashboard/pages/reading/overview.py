@@ -19,11 +19,18 @@ from warehouse.report.results import Counts, Query
 VIEWS = {"human": "Views by people", "ai": "Reads by AI", "bot": "Other bots"}
 SEARCH = "search"
 """Parameter of the search for pages, which becomes the filter `path`."""
-TABLES = ("operators", "referrers", "campaigns", "devices", "browsers", "systems")
-"""Tables of the page, which are keys of `tables.DIMENSIONS`."""
-
-
-DOWNLOADS = {"time": "Chart", "pages": "Pages"} | {name: each.title for name, each in tables.DIMENSIONS.items()}
+CARDS = {
+    "pages": ("pages", "entry", "exit"),
+    "operators": ("operators",),
+    "origins": ("referrers", "channels", "campaigns"),
+    "places": ("countries", "languages"),
+    "devices": ("browsers", "systems", "devices"),
+}
+"""Tables of each card of the page, which are keys of `tables.DIMENSIONS`. The first one is open by default."""
+PAGES_TABLE = "pages"
+"""The table of pages, which has pages and an order."""
+TITLES = {name: each.title for name, each in tables.DIMENSIONS.items()}
+DOWNLOADS = {"time": "Chart", "pages": "Pages"} | {name: TITLES[name] for name in TITLES if name not in CARDS["pages"]}
 """Titles of the reports that the page offers as files."""
 
 
@@ -41,6 +48,8 @@ def overview(visit: ProjectVisit) -> Response:
         tab="Overview",
         measured=measurement,
         traffic_names=TRAFFIC,
+        cards=CARDS,
+        titles={"pages": "Top pages"} | TITLES,
         views_of=VIEWS,
         formats={
             "number": lambda count: locale.number(count, visit.locale),
@@ -65,6 +74,7 @@ def _numbers(view: View, measurement: Measured) -> dict[str, Any]:
     counts = chart.totals if chart else _totals(view, view.query())
     shown = measurement.shown(counts, view.period.start, view.period.end)
     visits = operators.visits_sent(view)
+    opened = {card: name if (name := view.values.get(card)) in names else names[0] for card, names in CARDS.items()}
     of_visitors, about = visitors.totals(view, measurement, counts)
     return {
         "chart": chart,
@@ -73,8 +83,11 @@ def _numbers(view: View, measurement: Measured) -> dict[str, Any]:
         "shown": shown,
         "visits": visits or {},
         "sent": operators.pages_sent(view),
-        "paths": tables.paths(view, measurement),
-        "tables": {name: tables.by_dimension(view, name, measurement) for name in TABLES},
+        "paths": tables.paths(view, measurement) if opened["pages"] == PAGES_TABLE else None,
+        "opened": opened,
+        "tables": {
+            name: tables.by_dimension(view, name, measurement) for name in opened.values() if name != PAGES_TABLE
+        },
         "sources": tables.sources(view, measurement),
         **visitors.live(view),
     }

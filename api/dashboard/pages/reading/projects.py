@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from api.dashboard.charts import sparkline
 from api.dashboard.pages.reading import measured
-from api.dashboard.pages.reading.warnings import readable
+from api.dashboard.pages.reading.measured import readable
 from api.dashboard.web import locale, render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.visit import Visit

@@ -16,7 +16,9 @@ from api.dashboard.pages.reading.measured import FILTERED, Measured, Shown
 from api.dashboard.web import links
 from api.dashboard.web.period import Period
 from api.dashboard.web.view import SOURCES, View, value_name
-from warehouse.columns.dimensions import dimension
+from warehouse.columns.dimensions import FILTERS, dimension
+from warehouse.columns.visits import OF_VISITS
+from warehouse.errors import TooManyViews
 from warehouse.report.measured import Extent
 from warehouse.report.results import Counts, Order, Query, ReportPage
 from warehouse.report.source_coverage import SourceCoverage
@@ -30,6 +32,7 @@ ALL_ROWS = 1 << 40
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
 BOTH = ("human", "ai")
 """Kinds of readers in the total of a page."""
+TOO_MANY = "counted for shorter periods only, with these filters"
 SORTS: Mapping[str, Order] = {"views": "total", "people": "human", "ai": "ai", "path": "path"}
 """Orders of the table of pages, by their name in addresses."""
 
@@ -63,11 +66,16 @@ DIMENSIONS = {
     "agents": Dimension("AI agents", "agent", "ai"),
     "purposes": Dimension("AI purposes", "purpose", "ai"),
     "referrers": Dimension("Referrers", "referrerHost", "human", unknown="Direct or unknown"),
+    "channels": Dimension("Channels", "channel", "human"),
     "campaigns": CAMPAIGNS,
+    "countries": Dimension("Countries", "country", "human", empty="The countries of these views are not known."),
+    "languages": Dimension("Languages", "language", "human", empty="The languages of these views are not known."),
     "devices": Dimension("Devices", "device", "human"),
     "browsers": Dimension("Browsers", "browser", "human"),
     "systems": Dimension("Operating systems", "os", "human"),
     "sources": Dimension("Sources", "source"),
+    "entry": Dimension("Entry pages", "entryPage", "human"),
+    "exit": Dimension("Exit pages", "exitPage", "human"),
 }
 """The tables by their name in addresses."""
 
@@ -161,15 +169,22 @@ def by_dimension(view: View, name: str, measurement: Measured) -> Table:
     """Return a table of DIMENSIONS."""
     dimension = DIMENSIONS[name]
     kind = dimension.traffic or "human"
+    if dimension.by in OF_VISITS:
+        measurement = replace(measurement, known=view.run().visitors_known)
     reason = measurement.reason(kind)
     nothing = Table(name, dimension, kind, reason, [], has_more=False, hides_rows=False)
     if reason == FILTERED:
         return nothing
     hidden = _hidden(view, dimension)
-    page = view.reports.breakdown(view.snapshot, query(view, dimension), dimension.by, 0, ROWS + len(hidden))
+    try:
+        page = _page(view, query(view, dimension), dimension.by, ROWS + len(hidden))
+    except TooManyViews:
+        return replace(nothing, reason=TOO_MANY)
     shown = without(page, hidden)
     rows = rows_of(view, replace(shown, rows=shown.rows.slice(0, ROWS)), dimension.by, dimension.unknown)
     has_more = shown.has_more or shown.rows.num_rows > ROWS
+    if dimension.empty and [row.value for row in rows] == [None]:
+        rows = []
     if reason and not rows:
         return nothing
     if view.previous and measurement.compares(kind):
@@ -178,9 +193,20 @@ def by_dimension(view: View, name: str, measurement: Measured) -> Table:
     return Table(name, dimension, kind, None, rows, has_more, shown.rows.num_rows < page.rows.num_rows)
 
 
+def _page(view: View, query: Query, by: str, limit: int) -> ReportPage:
+    """Return the first values of a dimension: those of visits have the visits in place of the views."""
+    if by not in OF_VISITS:
+        return view.reports.breakdown(view.snapshot, query, by, 0, limit)
+    counts = view.reports.visitor_counts(view.snapshot, query, by)
+    none = pa.array([0] * len(counts), pa.int64())
+    rows = pa.table({"value": counts[by], "human": counts["visits"], "ai": none, "bot": none})
+    order = [("human", "descending"), ("value", "ascending")]
+    return ReportPage.of(Counts(), rows.filter(pc.field("human") > 0).sort_by(order), 0, limit)
+
+
 def _before(view: View, by: str, values: Sequence[str | None], **filters: str | None) -> dict[str | None, Counts]:
     """Return the counts of some values of a dimension in the previous period."""
-    rows = view.reports.breakdown(view.snapshot, view.query(view.previous, **filters), by, 0, ALL_ROWS).rows
+    rows = _page(view, view.query(view.previous, **filters), by, ALL_ROWS).rows
     listed = rows.filter(pc.is_in(rows["value"], pa.array(values, pa.string()))).to_pylist()
     return {row["value"]: Counts(row["human"], row["ai"], row["bot"]) for row in listed}
 
@@ -246,7 +272,7 @@ def rows_of(
     `names` are other names of values, and `carry` is in links.
     """
     column = "path" if "path" in page.rows.column_names else "value"
-    name = links.readable if by == "path" else partial(value_name, by)
+    name = links.readable if by in {"path", *OF_VISITS} else partial(value_name, by)
     counts = [
         (row[column], Counts(row["human"], row["ai"], row["bot"] if column == "value" else 0))
         for row in page.rows.to_pylist()
@@ -258,7 +284,7 @@ def rows_of(
             unknown if value is None else names.get(value) or name(value),
             each,
             bar.svg(each, largest),
-            None if value is None else view.link(**(carry | {by: value})),
+            None if value is None or by not in {"source", *FILTERS} else view.link(**(carry | {by: value})),
         )
         for value, each in counts
     ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from api.dashboard.pages.reading.warnings import readable
+from api.dashboard.pages.reading.measured import readable
 from api.dashboard.pages.settings import recipes, source_policy
 from api.dashboard.web import render
 from api.dashboard.web.forms import Form

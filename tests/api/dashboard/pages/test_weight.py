@@ -13,7 +13,7 @@ from api.dashboard.pages.reading.ai.readers import OPERATORS
 from ingest.classification.agents import BY_NAME
 from tests.api.dashboard.days import with_days
 from tests.api.dashboard.html import Html
-from tests.api.dashboard.pages.reading.ai_traffic import FIREFOX, open_page
+from tests.api.dashboard.pages.reading.ai.ai_traffic import FIREFOX, open_page
 from tests.api.dashboard.site import Dashboard, opened
 from tests.processes.running import PROJECT
 

@@ -84,6 +84,11 @@ class OperatorRow(Reads):
     agents: tuple[AgentRow, ...]
 
     @property
+    def disallowed(self) -> int:
+        """Return the number of agents that read although robots.txt disallows the whole site."""
+        return sum(agent.robots == "disallowed" for agent in self.agents)
+
+    @property
     def reads_per_visit(self) -> float | None:
         """Return the number of reads for each visit; None without a visit."""
         return self.views / self.visits if self.visits else None

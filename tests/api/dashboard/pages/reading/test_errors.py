@@ -15,7 +15,7 @@ from api.dashboard.pages.reading import errors
 from api.dashboard.web.visit import ProjectVisit
 from tests.api.dashboard.days import before, today
 from tests.api.dashboard.html import Html
-from tests.api.dashboard.pages.reading.ai_traffic import ATTACK, FIREFOX, open_page
+from tests.api.dashboard.pages.reading.ai.ai_traffic import ATTACK, FIREFOX, open_page
 from tests.api.dashboard.site import Dashboard, opened
 from tests.processes.running import PROJECT
 from tests.warehouse.site import Site, view

@@ -5,8 +5,7 @@ from datetime import date
 import pytest
 from babel import Locale
 
-from api.dashboard.pages.reading.measured import FILTERED, LEFT_OUT, NOT_COUNTED, NOT_SET_UP, Shown
-from api.dashboard.pages.reading.warnings import readable
+from api.dashboard.pages.reading.measured import FILTERED, LEFT_OUT, NOT_COUNTED, NOT_SET_UP, Shown, readable
 from tests.api.dashboard.pages.reading.measuring import day, measured, period
 from warehouse.control.policy import Policy
 from warehouse.report.results import Counts

@@ -60,6 +60,7 @@ QUERIES: list[tuple[dict[str, str | int], dict[str, str | int]]] = [
 """Parameters of the page, and the days, filters and interval that they mean. A number is the age of a day, in days."""
 
 
+TAB = {"Channels": {"origins": "channels"}, "Operating systems": {"devices": "systems"}}
 KINDS = {"People": "human", "AI": "ai", "Other bots": "bot"}
 
 
@@ -138,6 +139,7 @@ def test_tables_of_readers_that_a_filter_leaves_out_are_not_shown(viewer: TestCl
     ("by", "heading", "unknown"),
     [
         ("referrerHost", "Referrers", "Direct or unknown"),
+        ("channel", "Channels", "Unknown"),
         ("browser", "Browsers", "Unknown"),
         ("os", "Operating systems", "Unknown"),
     ],
@@ -147,7 +149,7 @@ def test_tables_of_people_are_those_of_the_api(
 ) -> None:
     rows = dashboard.get_report(f"breakdown?dateFrom={before(29)}&traffic=human&limit=8&by={by}")["rows"]
     assert len(rows) >= 2
-    assert [(row[0], *numbers(row[1:])) for row in page_of(viewer).rows(heading)] == [
+    assert [(row[0], *numbers(row[1:])) for row in page_of(viewer, **TAB.get(heading, {})).rows(heading)] == [
         (each["value"] or unknown, each["human"]) for each in rows
     ]
 
@@ -158,8 +160,8 @@ def test_campaigns_are_those_of_the_api_without_the_views_that_have_none(
     rows = dashboard.get_report(f"breakdown?dateFrom={before(29)}&traffic=human&by=utmSource")["rows"]
     named = [[each["value"], str(each["human"])] for each in rows if each["value"]]
     assert 1 < len(named) == len(rows) - 1
-    assert page_of(viewer).rows("Campaigns") == named
-    assert "from a link with utm_source" in page_of(viewer, path="/nowhere").text
+    assert page_of(viewer, origins="campaigns").rows("Campaigns") == named
+    assert "from a link with utm_source" in page_of(viewer, path="/nowhere", origins="campaigns").text
 
 
 def test_referrers_are_as_many_as_without_the_links_of_the_site_itself(
@@ -209,7 +211,8 @@ def test_search_without_a_text_removes_the_filter(viewer: TestClient, text: str)
 
 @pytest.mark.parametrize("name", ["path", "operator", "source", "referrerHost", "device", "browser", "os"])
 def test_click_on_a_value_of_any_table_filters_all_numbers(dashboard: Dashboard, viewer: TestClient, name: str) -> None:
-    link = next(link for link in page_of(viewer, period="7d").links() if f"&{name}=" in link)
+    tab = {"os": "systems", "device": "devices"}.get(name, "browsers")
+    link = next(link for link in page_of(viewer, period="7d", devices=tab).links() if f"&{name}=" in link)
     value = parse_qs(urlsplit(link).query)[name][0]
     page = Html(viewer.get(link).text)
     assert [attributes.get("class") for _, attributes in page.tags].count("chip") == 1

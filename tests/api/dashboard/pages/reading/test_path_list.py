@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from tests.api.dashboard.days import before
 from tests.api.dashboard.html import Html
-from tests.api.dashboard.pages.reading.ai_traffic import (
+from tests.api.dashboard.pages.reading.ai.ai_traffic import (
     ATTACK,
     FIREFOX,
     QUERIES,

@@ -97,3 +97,24 @@ def test_live_count_is_of_the_distinct_visitors_of_five_minutes(dashboard: Dashb
     viewer = dashboard.visitor("viewer")
     assert Html(viewer.get("/projects/live/live").text).text == "Last 5 minutes: 2 people, 1 AI source"
     assert Html(viewer.get("/projects/live/live?traffic=ai").text).text == "Last 5 minutes: 1 AI source"
+
+
+@pytest.mark.parametrize(("tab", "by"), [("entry", "entryPage"), ("exit", "exitPage")])
+def test_entry_and_exit_pages_have_their_visits(dashboard: Dashboard, viewer: TestClient, tab: str, by: str) -> None:
+    days = f"dateFrom={(NOW - timedelta(days=7)).date()}&dateTo={NOW.date()}"
+    rows = dashboard.get_report(f"breakdown?by={by}&metrics=visits&{days}")["rows"]
+    page = page_of(viewer, from_=7, to=1, pages=tab)
+    shown = page.rows(f"{tab.capitalize()} pages")
+    assert sorted(shown) == sorted([row["value"], str(row["visits"])] for row in rows)
+    assert len(shown) == 2
+    assert "Top pages" not in page.tables
+
+
+def test_countries_and_languages_have_names(dashboard: Dashboard) -> None:
+    assert [locale.territory(code) for code in ("DE", "XX")] == ["Germany", "XX"]
+    assert [locale.language(tag) for tag in ("en", "pt-BR", "x", "tlh-Q")] == [
+        "English",
+        "Portuguese (Brazil)",
+        "x",
+        "tlh-Q",
+    ]

@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.api.dashboard.html import Html
-from tests.api.dashboard.pages.reading.ai_traffic import UNKNOWN
+from tests.api.dashboard.pages.reading.ai.ai_traffic import UNKNOWN
 from tests.api.dashboard.pages.reading.overview.test_unmeasured import post_old_beacon
 from tests.api.dashboard.site import Dashboard, opened, post
 from tests.processes.running import new_key

@@ -15,7 +15,7 @@ from ingest.hits.row import row
 from ingest.hotlog.deduplication import Post
 from ingest.verification import address_lists
 from tests.api.dashboard.html import Html
-from tests.api.dashboard.pages.reading.ai_traffic import FIREFOX, UNKNOWN, open_page
+from tests.api.dashboard.pages.reading.ai.ai_traffic import FIREFOX, UNKNOWN, open_page
 from tests.api.dashboard.site import Dashboard, opened
 from tests.processes.running import COMMAND, PROJECT
 from tests.warehouse.site import NOON

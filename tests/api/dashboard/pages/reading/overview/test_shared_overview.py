@@ -26,7 +26,7 @@ def test_shared_overview_has_the_numbers_and_no_other_page(read_site: Dashboard,
 
     assert response.headers["referrer-policy"] == "no-referrer"
     assert "noindex" in response.headers["x-robots-tag"]
-    for heading in ("Numbers of this chart", "Top pages", "AI operators", "Referrers", "Devices", "Browsers"):
+    for heading in ("Numbers of this chart", "Top pages", "AI operators", "Referrers", "Browsers"):
         assert page.rows(heading) == own.rows(heading)
         assert page.rows(heading)
     assert [link for link in page.links() if not link.startswith((f"/shared/{token}", "#"))] == ["/docs"]
