@@ -4,7 +4,7 @@ The days are of UTC.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
@@ -32,19 +32,6 @@ ROWS = 50
 BARS_MAX = 60
 """Maximum number of bars of a trend; each bar of a longer range is of several days."""
 _DAY = timedelta(days=1)
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorRow:
-    """Requests for one path by `others` agents, or by one agent for `others` paths. `value` may be unknown."""
-
-    value: str | None
-    others: int
-    statuses: tuple[int, ...]
-    has_ai: bool
-    requests: int
-    last_seen: datetime
-    trend: Markup
 
 
 def error_list(visit: ProjectVisit) -> Response:
@@ -106,20 +93,18 @@ def _by(view: View) -> GroupBy:
     return "agent" if view.values.get("by") == "agent" or (path and "*" not in path) else "path"
 
 
-def _rows(view: View, by: GroupBy, rows: list[dict[str, Any]]) -> list[ErrorRow]:
+def _rows(view: View, by: GroupBy, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the groups of requests with `value`, which may be unknown, `others` agents or paths, and `trend`."""
     days = [day for row in rows for day in row["days"]]
     first = view.period.first or min(days, default=view.period.last)
     last = max(view.period.last, *days) if days else view.period.last
     return [
-        ErrorRow(
-            row[by],
-            row["agents" if by == "path" else "paths"],
-            tuple(row["statuses"]),
-            row["has_ai"],
-            row["requests"],
-            row["last_seen"],
-            _trend(zip(row["days"], row["requests_of_days"], strict=True), first, last),
-        )
+        row
+        | {
+            "value": row[by],
+            "others": row["agents" if by == "path" else "paths"],
+            "trend": _trend(zip(row["days"], row["requests_of_days"], strict=True), first, last),
+        }
         for row in rows
     ]
 

@@ -27,8 +27,6 @@ CARDS = {
     "devices": ("browsers", "systems", "devices"),
 }
 """Tables of each card of the page, which are keys of `tables.DIMENSIONS`. The first one is open by default."""
-PAGES_TABLE = "pages"
-"""The table of pages, which has pages and an order."""
 TITLES = {name: each.title for name, each in tables.DIMENSIONS.items()}
 DOWNLOADS = {"time": "Chart", "pages": "Pages"} | {name: TITLES[name] for name in TITLES if name not in CARDS["pages"]}
 """Titles of the reports that the page offers as files."""
@@ -83,11 +81,9 @@ def _numbers(view: View, measurement: Measured) -> dict[str, Any]:
         "shown": shown,
         "visits": visits or {},
         "sent": operators.pages_sent(view),
-        "paths": tables.paths(view, measurement) if opened["pages"] == PAGES_TABLE else None,
+        "paths": tables.paths(view, measurement) if opened["pages"] == "pages" else None,
         "opened": opened,
-        "tables": {
-            name: tables.by_dimension(view, name, measurement) for name in opened.values() if name != PAGES_TABLE
-        },
+        "tables": {name: tables.by_dimension(view, name, measurement) for name in opened.values() if name != "pages"},
         "sources": tables.sources(view, measurement),
         **visitors.live(view),
     }

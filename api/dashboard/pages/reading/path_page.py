@@ -1,7 +1,7 @@
 """One page of a site: its views over time, its AI agents, and where its readers come from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -20,14 +20,6 @@ from warehouse.report.results import Counts
 
 ROWS = 20
 """Maximum number of rows of a table."""
-
-
-@dataclass(frozen=True, slots=True)
-class ValueTable:
-    """The values with most views, and whether there are more values."""
-
-    rows: list[Row]
-    has_more: bool
 
 
 def path_page(visit: ProjectVisit) -> Response:
@@ -50,12 +42,14 @@ def path_page(visit: ProjectVisit) -> Response:
     )
 
 
-def values(view: View, by: str, traffic: str | None = None, names: Mapping[str, str] = tables.NO_NAMES) -> ValueTable:
+def values(
+    view: View, by: str, traffic: str | None = None, names: Mapping[str, str] = tables.NO_NAMES
+) -> dict[str, Any]:
     """Return the views that a page counts, by a dimension of the API. `names` are other names of values."""
     query = view.query(traffic=traffic) if traffic else view.query()
     page = view.reports.breakdown(view.snapshot, query, by, 0, ROWS)
     rows = tables.rows_of(view, page, by, names=names, path=view.filters.path)
-    return ValueTable(rows, page.has_more)
+    return {"rows": rows, "has_more": page.has_more}
 
 
 def _numbers(view: View, measurement: Measured, path: str) -> dict[str, Any]:
@@ -76,10 +70,10 @@ def _numbers(view: View, measurement: Measured, path: str) -> dict[str, Any]:
     }
 
 
-def _sources(view: View, measurement: Measured) -> ValueTable:
+def _sources(view: View, measurement: Measured) -> dict[str, Any]:
     """Return the views by source, with None for readers that a source does not see or that are not counted from it."""
     table = values(view, "source")
-    return replace(table, rows=[replace(row, counts=_shown(row, measurement)) for row in table.rows])
+    return table | {"rows": [replace(row, counts=_shown(row, measurement)) for row in table["rows"]]}
 
 
 def _shown(row: Row, measurement: Measured) -> Shown:

@@ -1,10 +1,9 @@
 """The projects, each with its readers of the last 30 days, its last view and its warnings, and how to create one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, time
+from typing import Any
 
-from markupsafe import Markup
 from starlette.responses import Response
 
 from api.dashboard.charts import sparkline
@@ -24,22 +23,6 @@ from warehouse.report.results import Counts, Query
 PAGE_PROJECTS = 20
 """Number of projects on a page."""
 ID_CHARACTERS_MAX, ORIGIN_CHARACTERS_MAX = 63, 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """A project on the page. `last_view` is None before its first view, and a count if these readers were not counted.
-
-    `sees_ai` is whether a source sees AI readers.
-    """
-
-    project: Project
-    sparkline: Markup
-    people: int | None
-    ai: int | None
-    sees_ai: bool
-    last_view: datetime | None
-    warnings: tuple[str, ...]
 
 
 def list_projects(visit: Visit) -> Response:
@@ -84,7 +67,7 @@ def _page(visit: Visit, status: int = 200) -> Response:
     )
 
 
-def _cards(visit: Visit, shown: Sequence[Project]) -> list[Card]:
+def _cards(visit: Visit, shown: Sequence[Project]) -> list[dict[str, Any]]:
     reports = visit.state.reports
     snapshot = reports.take()
     ids = [project.id for project in shown]
@@ -92,7 +75,10 @@ def _cards(visit: Visit, shown: Sequence[Project]) -> list[Card]:
     return [_card(visit, project, snapshot, lines[project.id], last_hits[project.id]) for project in shown]
 
 
-def _card(visit: Visit, project: Project, snapshot: Snapshot, line: Sparkline, last_hit: datetime | None) -> Card:
+def _card(
+    visit: Visit, project: Project, snapshot: Snapshot, line: Sparkline, last_hit: datetime | None
+) -> dict[str, Any]:
+    """Return a project for the template. A count is None if these readers were not counted."""
     reports = visit.state.reports
     coverage = reports.source_coverage(snapshot, project.id)
     days = [Counts(human, ai) for human, ai in zip(line.human, line.ai, strict=True)]
@@ -105,9 +91,15 @@ def _card(visit: Visit, project: Project, snapshot: Snapshot, line: Sparkline, l
     counted = [(people, "people"), (ai, "AI")]
     numbers = [f"{locale.number(count, visit.locale)} by {name}" for count, name in counted if count is not None]
     title = f"Views of {project.id} in the last 30 days: {' and '.join(numbers) or 'not counted'}"
-    warnings = readable(coverage.warnings, visit.locale)
-    sees_ai = any(source.source in measured.SERVER_SOURCES for source in coverage.sources)
-    return Card(project, sparkline.svg(days, title), people, ai, sees_ai, last_hit, warnings)
+    return {
+        "project": project,
+        "sparkline": sparkline.svg(days, title),
+        "people": people,
+        "ai": ai,
+        "sees_ai": any(source.source in measured.SERVER_SOURCES for source in coverage.sources),
+        "last_view": last_hit,
+        "warnings": readable(coverage.warnings, visit.locale),
+    }
 
 
 PAGES = (

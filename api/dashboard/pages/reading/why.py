@@ -1,8 +1,8 @@
 """The page that explains why a request counts as a person, as AI or as another bot."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from starlette.responses import Response
 
@@ -12,7 +12,7 @@ from api.dashboard.web.view import PURPOSES, TRAFFIC
 from api.dashboard.web.visit import ProjectVisit
 from ingest.classification import agents
 from ingest.classification.agents import Agent
-from ingest.classification.classifier import AFTER_ACCEPT, Traffic, classify
+from ingest.classification.classifier import AFTER_ACCEPT, classify
 from ingest.classification.device import MATCHED_CHARACTERS_MAX, matched_text
 from ingest.classification.explain import ACCEPT_NAME, NAMES, Step, explain
 from ingest.hits.evidence import ACCEPT_CHARACTERS_MAX
@@ -26,26 +26,6 @@ AGENTS_SHOWN = 50
 DAYS = timedelta(days=7)
 """Length of the time whose user agents are shown, which ends now."""
 QUERY_CHARACTERS_MAX = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """Explanation of a request's class. `untried` are the names of the steps after the step that decided."""
-
-    user_agent: str
-    accept: str | None
-    traffic: Traffic
-    agent: str | None
-    steps: tuple[Step, ...]
-    untried: tuple[str, ...]
-    parts: tuple[str, str, str]
-    """The user agent before, in and after the text that matched."""
-    ignored: int
-    """Number of characters that no rule reads."""
-
-    @property
-    def decision(self) -> Step:
-        return self.steps[-1]
 
 
 def why(visit: ProjectVisit) -> Response:
@@ -76,19 +56,22 @@ def why(visit: ProjectVisit) -> Response:
     )
 
 
-def _explained(user_agent: str, accept: str | None) -> Explanation:
+def _explained(user_agent: str, accept: str | None) -> dict[str, Any]:
+    """Return how a request is classified. `untried` are the names of the steps after the step that decided."""
     steps, answer = explain(user_agent, accept), classify(user_agent, accept)
     is_by_accept = steps[-1].name == ACCEPT_NAME
-    return Explanation(
-        user_agent,
-        accept,
-        answer.traffic,
-        answer.agent,
-        steps,
-        _untried(steps, accept),
-        _parts(matched_text(user_agent), None if is_by_accept else steps[-1].text),
-        max(0, len(user_agent) - MATCHED_CHARACTERS_MAX),
-    )
+    matched = None if is_by_accept else steps[-1].text
+    return {
+        "user_agent": user_agent,
+        "accept": accept,
+        "traffic": answer.traffic,
+        "agent": answer.agent,
+        "steps": steps,
+        "decision": steps[-1],
+        "untried": _untried(steps, accept),
+        "parts": _parts(matched_text(user_agent), matched),
+        "ignored": max(0, len(user_agent) - MATCHED_CHARACTERS_MAX),
+    }
 
 
 def _untried(steps: Sequence[Step], accept: str | None) -> tuple[str, ...]:

@@ -1,6 +1,5 @@
 """One AI agent: its operator and purpose, its rule, the pages that it reads, and its rules in robots.txt."""
 
-from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, Literal
 
@@ -12,7 +11,7 @@ from api.dashboard.pages.reading.ai.readers import PURPOSE_TEXTS
 from api.dashboard.pages.reading.ai.verdicts import SPOOFED
 from api.dashboard.pages.reading.timeline import timeline
 from api.dashboard.robots import rules, texts
-from api.dashboard.robots.rules import RobotsRules, State
+from api.dashboard.robots.rules import RobotsRules
 from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import PURPOSES, STATES, View
@@ -35,22 +34,6 @@ AgentTraffic = Literal["ai", "bot"]
 """Traffic of the hits: reads of the agent, or spoofed requests in its name, which count as those of a bot."""
 ASKED = ("assistant",)
 """Purposes of agents whose operators document that they may ignore robots.txt, because a person asks for the page."""
-
-
-@dataclass(frozen=True, slots=True)
-class Robots:
-    """Rules of robots.txt for the agent, and the disallowed paths that it read in the period.
-
-    `group` is the agent's group in robots.txt, or None without one. `paths` and `views` are the numbers of disallowed
-    paths and of their reads; `examples` are the disallowed paths with most reads.
-    """
-
-    saved: date
-    state: State
-    group: str | None
-    paths: int
-    views: int
-    examples: tuple[str, ...]
 
 
 def agent(visit: ProjectVisit) -> Response:
@@ -130,16 +113,25 @@ def _numbers(
     }
 
 
-def _robots(view: View, robots: RobotsRules, name: str, saved: date) -> Robots:
+def _robots(view: View, robots: RobotsRules, name: str, saved: date) -> dict[str, Any]:
+    """Return the rules for the agent, and the disallowed paths that it read in the period: `examples` are the first.
+
+    `group` is None without a group of the agent.
+    """
     names = operators.names(name)
-    result = Robots(saved, robots.state(names), robots.group(names), 0, 0, ())
-    if result.state == "allowed":
-        return result
-    query = view.query(traffic="ai", verification=None)
-    read = view.reports.views(view.snapshot, query, 0, CHECKED_MAX).rows.select(["path", "ai"]).to_pylist()
-    disallowed = [row for row in read if not robots.allows(names, row["path"])]
-    examples = tuple(row["path"] for row in disallowed[:5])
-    return replace(result, paths=len(disallowed), views=sum(row["ai"] for row in disallowed), examples=examples)
+    state, disallowed = robots.state(names), list[dict[str, Any]]()
+    if state != "allowed":
+        query = view.query(traffic="ai", verification=None)
+        read = view.reports.views(view.snapshot, query, 0, CHECKED_MAX).rows.select(["path", "ai"]).to_pylist()
+        disallowed = [row for row in read if not robots.allows(names, row["path"])]
+    return {
+        "saved": saved,
+        "state": state,
+        "group": robots.group(names),
+        "paths": len(disallowed),
+        "views": sum(row["ai"] for row in disallowed),
+        "examples": [row["path"] for row in disallowed[:5]],
+    }
 
 
 PAGES = (Page("GET", "/projects/{project}/ai/agents/{agent:path}", agent, Access.PROJECT),)

@@ -35,22 +35,6 @@ TEXTS: Mapping[State, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class StateRow:
-    """Requests of a state. `share` is their share of the requests of all states. `link` adds or removes the filter by
-    the state."""
-
-    state: State
-    requests: int
-    share: float
-    link: str
-    is_only: bool
-
-    @property
-    def text(self) -> str:
-        return TEXTS[self.state]
-
-
-@dataclass(frozen=True, slots=True)
 class Proof:
     """A piece of evidence: its kind and name, and for an address list the day of the copy and the URL of the source."""
 
@@ -61,26 +45,6 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
-class EvidenceRow:
-    """Requests with the same state and evidence."""
-
-    state: State
-    proofs: tuple[Proof, ...]
-    requests: int
-
-
-@dataclass(frozen=True, slots=True)
-class FalseName:
-    """Spoofed requests in the name of an agent. `share` is their share of all requests in this name."""
-
-    agent: str
-    operator: str
-    requests: int
-    share: float
-    link: str
-
-
-@dataclass(frozen=True, slots=True)
 class Verification:
     """Requests in the names of AI agents by state, the evidence of the last 7 days, and false names.
 
@@ -88,23 +52,23 @@ class Verification:
     are the reads of each agent by state, without the spoofed requests, which are no reads of the agent.
     """
 
-    states: tuple[StateRow, ...]
-    evidence: tuple[EvidenceRow, ...]
-    false_names: tuple[FalseName, ...]
+    states: tuple[dict[str, Any], ...]
+    evidence: tuple[dict[str, Any], ...]
+    false_names: tuple[dict[str, Any], ...]
     reads: Mapping[Agent, Mapping[State, int]]
 
     @property
     def requests(self) -> int:
-        return sum(row.requests for row in self.states)
+        return sum(row["requests"] for row in self.states)
 
     @property
     def spoofed(self) -> int:
-        return sum(row.requests for row in self.states if row.state == SPOOFED)
+        return sum(row["requests"] for row in self.states if row["state"] == SPOOFED)
 
     @property
     def is_unchecked(self) -> bool:
         """Return whether nothing is known about any request."""
-        return {row.state for row in self.states} == {NOT_CHECKED}
+        return {row["state"] for row in self.states} == {NOT_CHECKED}
 
 
 def verification_of(view: View) -> Verification:
@@ -139,18 +103,22 @@ def _selected(view: View, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]
     return selected
 
 
-def _state_row(view: View, state: State, requests: Counter[State]) -> StateRow:
+def _state_row(view: View, state: State, requests: Counter[State]) -> dict[str, Any]:
+    """Return a state with its share of all requests, and the link that adds or removes the filter by it."""
     is_only = view.filters["verification"] == state
     link = view.link(verification=None if is_only else state)
-    return StateRow(state, requests[state], requests[state] / requests.total(), link, is_only)
+    share = requests[state] / requests.total()
+    shown = {"state": state, "text": TEXTS[state], "requests": requests[state], "share": share}
+    return shown | {"link": link, "is_only": is_only}
 
 
-def _evidence(rows: Iterable[Mapping[str, Any]]) -> tuple[EvidenceRow, ...]:
+def _evidence(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
+    """Return the requests with the same state and evidence."""
     requests = Counter[tuple[State, str]]()
     for row in rows:
         requests[row["verification"], row["verified_by"]] += row["views"]
     return tuple(
-        EvidenceRow(state, tuple(map(_proof, verified_by.split(", "))), count)
+        {"state": state, "proofs": [*map(_proof, verified_by.split(", "))], "requests": count}
         for (state, verified_by), count in requests.most_common()
     )
 
@@ -163,8 +131,10 @@ def _proof(text: str) -> Proof:
     return Proof(PROOFS[kind], name) if kind in PROOFS else Proof("", text)
 
 
-def _false_name(view: View, row: Mapping[str, Any], names: Counter[str | None]) -> FalseName:
-    name = row["agent"]
+def _false_name(view: View, row: Mapping[str, Any], names: Counter[str | None]) -> dict[str, Any]:
+    """Return the spoofed requests in the name of an agent, and their share of all requests in this name."""
+    name, requests = row["agent"], row["views"]
     path = f"{view.visit.base}/ai/agents/{name}"
     link = view.link(path, agent=None, operator=None, purpose=None, verification=SPOOFED)
-    return FalseName(name, row["operator"], row["views"], row["views"] / names[name], link)
+    share = requests / names[name]
+    return {"agent": name, "operator": row["operator"], "requests": requests, "share": share, "link": link}

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from starlette.testclient import TestClient
 
-from tests.api.dashboard.pages.reading import ai_traffic
+from tests.api.dashboard.pages.reading.ai import ai_traffic
 from tests.api.dashboard.site import Dashboard, opened
 
 
