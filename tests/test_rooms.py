@@ -30,6 +30,7 @@ TESTED_BY = {
     "warehouse/columns/visits.py": "warehouse/report/laws/test_visitors.py",
     "warehouse/report/audience/visitors.py": "warehouse/report/laws/test_visitors.py",
     "warehouse/rollups/cubes.py": "warehouse/rollups/test_writer.py",
+    "warehouse/rollups/days.py": "warehouse/report/laws/test_visitors.py",
     "warehouse/errors.py": "warehouse/lake/remote/test_filesystem.py",
     "warehouse/hotlog/postgresql.py": "ingest/hotlog/test_ledger_store.py",
     "warehouse/hotlog/schema_migrations.py": "warehouse/test_migrations.py",

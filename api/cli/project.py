@@ -100,6 +100,7 @@ def set_policy(
     beacon_only                 pages
     log_only                    access logs and server posts
     beacon_people_log_machines  people from pages; AI agents, bots and Markdown from access logs and server posts
+    confirmed_people            every source, without people for whom there is no evidence
 
     Under all, a site with beacons and an access log counts its people twice. The rows of hits never change: reports
     apply the policy when they count. A policy from a day on replaces those from later days. Standard error gets the

@@ -214,7 +214,8 @@ class Coverage(msgspec.Struct, frozen=True, rename="camel"):
         Meta(
             description="Today's policy. `all`: the hits of every source count. `beacon_only`: only hits of `beacon`."
             " `log_only`: only hits of `log` and `server`. `beacon_people_log_machines`: people from `beacon`; AI,"
-            " bots and Markdown from `log` and `server`."
+            " bots and Markdown from `log` and `server`. `confirmed_people`: every source, without the views of people"
+            " for whom there is no evidence."
         ),
     ]
     warnings: Annotated[tuple[str, ...], Meta(description="What the project's owner should check.")]

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from warehouse.columns import evidence
 from warehouse.columns.sources import BITS, SEND_STATUS, SOURCES, TRAFFIC
 
 QUARTER_S = 900
@@ -27,6 +28,8 @@ class Aspect(Enum):
     TIME = "time"
     EVIDENCE = "evidence"
     """Columns of the evidence for a classification. The user agent is in no cube: it is for reports of few days."""
+    PRESENCE = "presence"
+    """Columns of the evidence that a person was there."""
     VISIT = "visit"
     """Values of a visit, which only reports of visits have."""
 
@@ -71,6 +74,10 @@ DIMENSIONS: tuple[Dimension, ...] = (
         readers=("ai", "bot"),
     ),
     Dimension("sources", "Source", BITS, "source that counted the page view", Aspect.READER, SOURCES),
+    Dimension(
+        "evidence", "Evidence", "evidence", "strongest evidence that the visitor of the day is a person",
+        Aspect.PRESENCE, evidence.VALUES, readers=("human",),
+    ),
     Dimension(
         "channel", "Channel", "channel", "how a person came to the site", Aspect.ORIGIN,
         example="Search", readers=("human",), has_visitors=True,

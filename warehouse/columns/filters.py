@@ -7,6 +7,7 @@ from typing import Any
 
 from warehouse.columns import sources
 from warehouse.columns.dimensions import FILTERS, dimension
+from warehouse.columns.evidence import NONE
 from warehouse.columns.sources import SOURCES, TRAFFIC
 from warehouse.control.policy import DEFAULT, Periods, Policy
 
@@ -65,7 +66,8 @@ class Filters:
     def columns(self) -> frozenset[str]:
         """Return the columns of cells that `condition` reads."""
         names = {"sources" if name == "source" else name for name, _ in self.items}
-        return frozenset(names | ({"traffic", "sources", "day"} if self.policy else set()))
+        confirmed = {"evidence"} if any(each.policy == "confirmed_people" for each in self.policy) else set()
+        return frozenset(names | confirmed | ({"traffic", "sources", "day"} if self.policy else set()))
 
     def condition(self) -> tuple[str, Bound]:
         """Return the predicate over cells, and the values that it binds. It is `true` without any filter."""
@@ -77,6 +79,9 @@ class Filters:
             masks.append(f"({_by_period(self.policy, bound, sources.of_policy)})")
         if masks:
             conditions.append(f"sources & {' & '.join(masks)} <> 0")
+        if "evidence" in self.columns:
+            is_hidden = _by_period(self.policy, bound, lambda policy: str(policy == "confirmed_people").lower())
+            conditions.append(f"NOT (traffic = 'human' AND evidence = '{NONE}' AND {is_hidden})")
         return " AND ".join(conditions) or "true", bound
 
     def conditions(self, names: Collection[str], bound: Bound) -> list[str]:
@@ -96,7 +101,10 @@ class Filters:
 
         def of(policy: Policy) -> str:
             masks = zip(TRAFFIC, self.masks(policy), strict=True)
-            return str(sum(each << 6 * number for number, (kind, each) in enumerate(masks) if kind in chosen))
+            mask = sum(each << 6 * number for number, (kind, each) in enumerate(masks) if kind in chosen)
+            return (
+                f"if(evidence = '{NONE}', {mask & ~0b111_111}, {mask})" if policy == "confirmed_people" else str(mask)
+            )
 
         return _by_period(self.policy, bound, of)
 

@@ -17,6 +17,8 @@ from warehouse.columns.sources import BITS, TRAFFIC
 TIMEOUT_S = 1_800
 """Maximum time between two views of a visit, in seconds."""
 DEVICE_KEY = ("browser", "os", "device")
+OF_VISITOR = (*AGENT_KEY, *DEVICE_KEY, "evidence")
+"""Dimensions of which a visitor has one value a day."""
 VALUES = tuple(each.name for each in DIMENSIONS if each.has_visitors)
 """Dimensions by whose values rollups count visitors and visits."""
 OF_VISITS = ("entryPage", "exitPage")
@@ -35,7 +37,7 @@ TIE = f"hash({', '.join(BY_NAME[name].sql for name in _OF_VIEWS if name != 'path
 devices of a visitor, the largest is chosen."""
 _VIEWS = f"""
 SELECT project_id, date AS day, visitor, source, traffic, ts, {_SET} AS sources, {AGENT} AS agent_key,
-    {DEVICE} AS device_key, {TIE} AS tie{{columns}}
+    {DEVICE} AS device_key, {TIE} AS tie, {{evidence}} AS evidence{{columns}}
 FROM {{rows}} WHERE visitor IS NOT NULL AND {{within}}
 """
 _VISITS = f"""
@@ -59,20 +61,28 @@ _KEYS = "SELECT DISTINCT {key} AS {name}_key, {columns} FROM {rows} WHERE visito
 
 def values_of(names: Iterable[str]) -> list[str]:
     """Return the dimensions of which a visitor may have several values on a day."""
-    return [name for name in names if name not in {"day", *AGENT_KEY, *DEVICE_KEY, *_TIMES}]
+    return [name for name in names if name not in {"day", *OF_VISITOR, *_TIMES}]
 
 
-def cells(rows: str, within: str, names: Collection[str], filtered: Collection[str], condition: str) -> str:
+def cells(  # what, where and how
+    rows: str,
+    within: str,
+    names: Collection[str],
+    filtered: Collection[str],
+    condition: str,
+    evident: str | None = None,
+) -> str:
     """Return the SELECT of the visitors and visits of rows, with some dimensions: a row for each of them.
 
-    `within` is a condition on rows, and `condition` one on the values of dimensions, which are `filtered`.
+    `within` is a condition on rows, and `condition` one on the values of dimensions, which are `filtered`. `evident`
+    are the same rows with the column `evidence`.
     """
     values, times = values_of(names), [name for name in names if name in _TIMES]
     columns = dict.fromkeys(name for name in ("path", *values, *filtered, *times) if name not in OF_VISITS)
     shown = "".join(f"{name}, " for name in names)
     return (
-        f"WITH {_with(rows, within, [*columns])} SELECT {shown}sources, {each_measure('{name}', VISITOR_MEASURES)}"
-        f" FROM ({_both(values, times, condition)})"
+        f"WITH {_with(rows, within, [*columns], evident)} SELECT {shown}sources,"
+        f" {each_measure('{name}', VISITOR_MEASURES)} FROM ({_both(values, times, condition)})"
         " LEFT JOIN agents USING (agent_key) LEFT JOIN devices USING (device_key)"
     )
 
@@ -87,21 +97,22 @@ def of_rollup(rows: str, within: str) -> str:
     ]
     shown = ", ".join(VISITORS.columns)
     return (
-        f"WITH {_with(rows, within, [*_OF_VIEWS, 'quarter'])}"
+        f"WITH {_with(rows, within, [*_OF_VIEWS, 'quarter'], None)}"
         f" SELECT project_id, day(day)::UTINYINT AS day_of_month, {shown},"
         f" {each_measure('{name}::UINTEGER AS {name}', VISITOR_MEASURES)} FROM ({' UNION ALL '.join(branches)})"
         " LEFT JOIN agents USING (agent_key) LEFT JOIN devices USING (device_key)"
     )
 
 
-def _with(rows: str, within: str, columns: Sequence[str]) -> str:
+def _with(rows: str, within: str, columns: Sequence[str], evident: str | None) -> str:
     """Return the common table expressions: views, visits, and the agents and devices of visitors."""
     named = "".join(f", {BY_NAME[name].sql} AS {name}" for name in columns)
     keys = (
         f"{name}s AS ({_KEYS.format(key=key, name=name, columns=_named(of_key), rows=rows, within=within)})"
         for name, key, of_key in (("agent", AGENT, AGENT_KEY), ("device", DEVICE, DEVICE_KEY))
     )
-    views = _VIEWS.format(columns=named, rows=rows, within=within)
+    evidence = "evidence" if evident else "NULL::VARCHAR"
+    views = _VIEWS.format(columns=named, rows=evident or rows, within=within, evidence=evidence)
     return f"views AS MATERIALIZED ({views}), visits AS MATERIALIZED ({_VISITS}), {', '.join(keys)}"
 
 
@@ -115,7 +126,8 @@ def _both(values: Sequence[str], times: Sequence[str], condition: str = "true") 
     visits = each_measure("({sql})::BIGINT", VISITOR_MEASURES[1:])
     return (
         f"{_visitors(values, times, condition)} UNION ALL"
-        f" SELECT project_id, day, {columns}agent_key, device_key, sources, 0, {visits} FROM visits WHERE {condition}"
+        f" SELECT project_id, day, {columns}agent_key, device_key, evidence, sources, 0, {visits} FROM visits"
+        f" WHERE {condition}"
     )
 
 
@@ -124,7 +136,7 @@ def _visitors(values: Sequence[str], times: Sequence[str], condition: str = "tru
     first = "".join(f"min({name}) AS {name}, " for name in times)
     return (
         f"SELECT project_id, day, {named}{first}max(agent_key) AS agent_key, max(device_key) AS device_key,"
-        f" bit_or(sources) AS sources, 1 AS visitors, {_NONE}"
+        f" max(evidence) AS evidence, bit_or(sources) AS sources, 1 AS visitors, {_NONE}"
         f" FROM {of} WHERE {condition} GROUP BY project_id, day, {named}visitor"
     )
 
@@ -134,5 +146,6 @@ def _branch(dimension: str, value: str, counted: str, device: str = "0::UBIGINT"
     sums = each_measure("sum({name}) AS {name}", VISITOR_MEASURES)
     return (
         f"SELECT project_id, day, '{dimension}' AS dimension, {value}::VARCHAR AS value, agent_key,"
-        f" {device} AS device_key, {quarter}::UTINYINT AS quarter, sources, {sums} FROM ({counted}) GROUP BY ALL"
+        f" {device} AS device_key, {quarter}::UTINYINT AS quarter, evidence, sources, {sums}"
+        f" FROM ({counted}) GROUP BY ALL"
     )

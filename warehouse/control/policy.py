@@ -9,7 +9,7 @@ from datetime import date, datetime
 from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
-Policy = Literal["all", "beacon_only", "log_only", "beacon_people_log_machines"]
+Policy = Literal["all", "beacon_only", "log_only", "beacon_people_log_machines", "confirmed_people"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 DEFAULT: Policy = "all"
 """Policy of a day before the first period."""
@@ -31,6 +31,7 @@ COUNTED: Mapping[Policy, Counted] = {
     "beacon_only": Counted(_PAGES, _PAGES, _PAGES),
     "log_only": Counted(_LOGS, _LOGS, _LOGS),
     "beacon_people_log_machines": Counted(_PAGES, _LOGS, _LOGS),
+    "confirmed_people": Counted(SOURCES, SOURCES, SOURCES),  # without the views of people that have no evidence
 }
 
 

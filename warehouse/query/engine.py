@@ -250,9 +250,10 @@ def _has_columns(path: str, names: tuple[str, ...]) -> bool:
         return True
 
 
-def no_rows(spec: Spec) -> str:
-    """Return the subquery that has the columns of a table and no rows."""
-    columns = ", ".join(f"NULL::{_SQL_TYPES[field.type]} AS {field.name}" for field in spec.schema)
+def no_rows(spec: Spec, *texts: str) -> str:
+    """Return the subquery that has the columns of a table, and more columns of texts, and no rows."""
+    fields = [(field.name, _SQL_TYPES[field.type]) for field in spec.schema]
+    columns = ", ".join(f"NULL::{kind} AS {name}" for name, kind in [*fields, *((name, "VARCHAR") for name in texts)])
     return f"(SELECT {columns} WHERE false)"
 
 

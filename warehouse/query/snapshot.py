@@ -14,10 +14,12 @@ import re
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pyarrow as pa
 
+from warehouse.columns import evidence
 from warehouse.columns.dimensions import DIMENSIONS, MEASURES
 from warehouse.errors import HotLogBehind
 from warehouse.hotlog import batches, loads
@@ -31,11 +33,11 @@ from warehouse.query.hot_rows import HotRows
 from warehouse.query.moment import Moment
 from warehouse.query.past import PastReader, Version, require_files
 from warehouse.query.result_cache import ResultCache
-from warehouse.schema import HOT
-from warehouse.tables import HITS_TABLE, TABLES, Spec
+from warehouse.schema import ASSET_LOADS, HOT
+from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE, TABLES, Spec
 
 _SQL = " ".join([*(each.sql for each in DIMENSIONS), *(each.sql for each in MEASURES)])
-_READ = {*re.findall(r"\w+", _SQL)}
+_READ = {*re.findall(r"\w+", _SQL)} | {*evidence.COLUMNS}
 HOT_COLUMNS = tuple(name for name in HOT.names if name in {"project_id", *_READ})
 """Columns of page views in the hot log that reports read."""
 _OTHERS = tuple(spec for spec in TABLES if spec is not HITS_TABLE)
@@ -46,11 +48,13 @@ class Snapshot:
     """The files of a table at a moment, staged files of hot batches included, and the hot rows that are in no file.
 
     `hot` has `batch_id`, too, and is in the order of the batches. The keys are for snapshots of `hits`.
+    `asset_loads` takes the snapshot of the loads of assets at the same moment.
     """
 
     moment: Moment
     files: tuple[File, ...]
     hot: pa.Table
+    asset_loads: Callable[[], "Snapshot"] = field(default=lambda: _NO_LOADS, compare=False)
 
     @property
     def files_key(self) -> Hashable:
@@ -61,6 +65,9 @@ class Snapshot:
     def rows_key(self) -> Hashable:
         """Return a key that is equal for two snapshots of one reader with the same files and hot rows."""
         return self.files_key, self.moment.last_id, self.moment.generation
+
+
+_NO_LOADS: Snapshot = Snapshot(Moment(0, 0, 0, 0), (), ASSET_LOADS.empty_table())
 
 
 class SnapshotReader:
@@ -165,7 +172,8 @@ class SnapshotReader:
         moment.require_batches(state.offset)
         files, staged = hot_rows.staged_files(spec, self._folder / spec.name, state.offset, moment.last_id)
         hot = hot_rows.rows(spec, state.offset, moment.last_id)
-        return Snapshot(replace(moment, staged=staged), (*state.files, *files), hot)
+        taken = replace(moment, staged=staged)
+        return Snapshot(taken, (*state.files, *files), hot, partial(self.take, taken, ASSET_LOADS_TABLE))
 
     def _state_of_other(self, spec: Spec, recorded: Mapping[str, Synced]) -> State:
         """Return the newest state of a table beside `hits`. A table that an older release did not have is empty."""

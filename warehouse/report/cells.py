@@ -3,11 +3,9 @@
 All parts have the same columns, so that a report is one sum over their union, and a filter is one predicate.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
-
-import pyarrow.compute as pc
 
 from warehouse.columns.dimensions import BY_NAME, Aspect, Cube, each_measure, find_cube
 from warehouse.columns.filters import Bound, Filters
@@ -16,7 +14,9 @@ from warehouse.lake.delta_table import File
 from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot
 from warehouse.query.time_range import TimeRange, round_to_days
+from warehouse.rollups import days
 from warehouse.rollups.catalog import ChosenRollups
+from warehouse.rollups.days import files_of, has_waiting
 from warehouse.tables import HITS_TABLE
 
 SLOW_ROWS = 4_000_000
@@ -30,7 +30,6 @@ SLOW_PATH_BYTES = 256 * 1024 * 1024
 SPILLED_PATH_BYTES = 64 * 1024 * 1024
 """Size of these paths above which an export is slow, because a fast one has its rows in memory, in bytes."""
 _OF_PROJECT, _OF_PROJECTS = "project_id = $project", "project_id IN (SELECT unnest($project::VARCHAR[]))"
-_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,8 @@ class Cells:
     """The cells of a scope: a subquery with the asked columns and measures, which may be negative, and what it binds.
 
     `rows` of `hits` and of large cubes are read, and the files have `path_bytes` of paths by which the cells count.
-    `is_empty`: there are none. `relation_of` names the relations of `shared` rows.
+    `is_empty`: there are none. `relation_of` names the relations of `shared` rows. `by_evidence`: `sql` reads the
+    relation `hot_loads` of waiting loads of assets.
     """
 
     sql: str
@@ -65,6 +65,7 @@ class Cells:
     path_bytes: int = 0
     is_empty: bool = False
     shared: tuple[SharedRows, ...] = ()
+    by_evidence: bool = False
 
     @property
     def is_slow(self) -> bool:
@@ -79,57 +80,79 @@ def select(snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, columns: Co
     """
     needed = dict.fromkeys(name for name in [*columns, *sorted(scope.filters.columns)] if name != "project_id")
     is_by_time = any(BY_NAME[name].aspect is Aspect.TIME for name in needed if name in columns)
-    cube = find_cube(needed)
-    bound: Bound = {"project": scope.project if isinstance(scope.project, str) else [*scope.project]}
-    selects, hits = list[str](), list[tuple[list[File], TimeRange, int]]()
+    cube, by_evidence = find_cube(needed), "evidence" in needed
+    is_of_project = _OF_PROJECT if isinstance(scope.project, str) else _OF_PROJECTS
+    if by_evidence:
+        chosen = _whole_days(snapshot, rollups, scope, needed, cube, is_of_project)
+    else:
+        chosen = _parts(snapshot, rollups, scope, needed, cube)
+    selects, cuts = chosen.selects, scope.filters.policy_days
+    if cube:
+        for files, month, is_valid in days.of_cube(rollups, chosen.covered, cube, cuts, by_day=is_by_time):
+            selects.append(_of_files(files, needed, month, is_valid))
+    bound: Bound = {"project": scope.project if isinstance(scope.project, str) else [*scope.project], **chosen.bound}
+    condition, values = scope.filters.condition()
+    union = " UNION ALL ".join(selects) or _of_hits(engine.no_rows(HITS_TABLE, "evidence"), needed, None, 1)
+    shown = ", ".join([*columns, each_measure("{name}")])
+    sql = f"(SELECT {shown} FROM ({union}) WHERE {is_of_project} AND {condition})"
+    size = _size(chosen.files, rollups, scope, cube, "path" in needed)
+    return Cells(sql, bound | values, *size, not selects, tuple(chosen.shared), by_evidence)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The SELECTs of rows of `hits`, what they bind, their files, and the days that are counted from rollups."""
+
+    selects: list[str] = field(default_factory=list)
+    bound: Bound = field(default_factory=dict)
+    files: list[File] = field(default_factory=list)
+    shared: list[SharedRows] = field(default_factory=list)
+    covered: frozenset[str] = frozenset()
+
+
+def _whole_days(  # where, what and how
+    snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, columns: Collection[str], cube: Cube | None, within: str
+) -> _Chosen:
+    """Choose the rows of days that no rollup counts as a whole, whose evidence depends on all of them."""
+    projects = [scope.project] if isinstance(scope.project, str) else scope.project
+    covered = days.whole(snapshot, rollups, projects, scope.time_range) if cube else frozenset[str]()
+    rows, files = days.evident(snapshot, scope.time_range, covered, within)
+    selects = [_of_hits(rows, columns, "0", 1)] if rows else []
+    bound: Bound = {"start_0": scope.time_range.start, "end_0": scope.time_range.end} if rows else {}
+    return _Chosen(selects, bound, files, covered=covered)
+
+
+def _parts(
+    snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, columns: Collection[str], cube: Cube | None
+) -> _Chosen:
+    """Choose the rows of files that no rollup counts, of the edges of the range, and those that wait."""
+    hits = list[tuple[list[File], TimeRange, int]]()
+    chosen = _Chosen()
     if cube is None:
         hits.append((files_of(snapshot.files, scope.time_range), scope.time_range, 1))
     else:
         rounded = round_to_days(scope.time_range)
         hits += [(files_of(snapshot.files, each.time_range), each.time_range, each.sign) for each in rounded.edges]
-        for days in rounded.whole_days:
-            hits.append((files_of(rollups.uncovered, days), days, 1))
-            selects += _of_rollups(rollups, days, cube, needed, scope.filters, by_day=is_by_time)
-    shared = list[SharedRows]()
+        for whole in rounded.whole_days:
+            hits.append((files_of(rollups.uncovered, whole), whole, 1))
+            chosen = _Chosen(covered=days.within(rollups, whole.start, whole.end))
     for number, (files, within, sign) in enumerate(each for each in hits if each[0]):
         relation = engine.rows(HITS_TABLE, files)
-        if _is_shared(files, within, scope, needed, cube):
-            relation = relation_of(len(shared))
-            shared.append(SharedRows(tuple(files), within, _one_path(scope.filters) if cube is None else None))
-        selects.append(_of_hits(relation, needed, f"{number}", sign))
-        bound |= {f"start_{number}": within.start, f"end_{number}": within.end}
+        if _is_shared(files, within, scope, columns, cube):
+            relation = relation_of(len(chosen.shared))
+            chosen.shared.append(SharedRows(tuple(files), within, _one_path(scope.filters) if cube is None else None))
+        chosen.selects.append(_of_hits(relation, columns, f"{number}", sign))
+        chosen.bound.update({f"start_{number}": within.start, f"end_{number}": within.end})
+        chosen.files.extend(files)
     if has_waiting(snapshot, scope.time_range):
-        selects.append(_of_hits("(SELECT *, ts::DATE AS date FROM hot)", needed, "hot", 1))
-        bound |= {"start_hot": scope.time_range.start, "end_hot": scope.time_range.end}
-    read = [file for files, _, _ in hits for file in files]
-    condition, values = scope.filters.condition()
-    union = " UNION ALL ".join(selects) or _of_hits(engine.no_rows(HITS_TABLE), needed, None, 1)
-    shown = ", ".join([*columns, each_measure("{name}")])
-    is_of_project = _OF_PROJECT if isinstance(scope.project, str) else _OF_PROJECTS
-    sql = f"(SELECT {shown} FROM ({union}) WHERE {is_of_project} AND {condition})"
-    size = _size(read, rollups, scope, cube, "path" in needed)
-    return Cells(sql, bound | values, *size, not selects, tuple(shared))
+        chosen.selects.append(_of_hits("(SELECT *, ts::DATE AS date FROM hot)", columns, "hot", 1))
+        chosen.bound.update({"start_hot": scope.time_range.start, "end_hot": scope.time_range.end})
+    return chosen
 
 
 def relation_of(number: int) -> str:
     """Return the name of the relation of shared rows: a table in memory, or a view of files."""
     return f"rows_{number}"
-
-
-def files_of(files: Sequence[File], time_range: TimeRange) -> list[File]:
-    """Return the files of the days in which a range has an instant."""
-    if time_range.start >= time_range.end:
-        return []
-    first, last = (each.date().isoformat() for each in (time_range.start, time_range.end - _MICROSECOND))
-    return [file for file in files if first <= file.partition <= last]
-
-
-def has_waiting(snapshot: Snapshot, time_range: TimeRange) -> bool:
-    """Return whether the range may have a waiting row: a union with none takes 1 ms."""
-    if not snapshot.hot.num_rows:
-        return False
-    times = pc.min_max(snapshot.hot["ts"])
-    return bool(times["min"].as_py() < time_range.end and times["max"].as_py() >= time_range.start)
 
 
 def _of_hits(rows: str, columns: Collection[str], number: str | None, sign: int) -> str:
@@ -138,30 +161,6 @@ def _of_hits(rows: str, columns: Collection[str], number: str | None, sign: int)
     values = "".join(f"{BY_NAME[name].sql} AS {name}, " for name in columns)
     numbers = each_measure(f"({{sql}})::BIGINT * {sign} AS {{name}}")
     return f"SELECT project_id, {values}{numbers} FROM {rows}{within}"
-
-
-def _of_rollups(
-    rollups: ChosenRollups, days: TimeRange, cube: Cube, columns: Collection[str], filters: Filters, *, by_day: bool
-) -> Iterator[str]:
-    """Yield the SELECTs of the cells of whole UTC days in rollups: of months where the days are not asked."""
-    first, end = (instant.date().isoformat() for instant in (days.start, days.end))
-    cut = {day.isoformat()[:7] for day in filters.policy_days if day.day > 1}
-    months, whole = list[str](), list[str]()
-    for part in rollups.parts:
-        valid = sorted(int(day[-2:]) for day in part.days if first <= day < end)
-        if not valid:
-            continue
-        file, month = str(part.rollup.folder / cube.file), part.rollup.month
-        if len(valid) < len(part.rollup.files):
-            yield _of_files([file], columns, f"'{month}'", f"day_of_month IN ({', '.join(map(str, valid))})")
-        elif by_day or not cube.has_months or month in cut:
-            whole.append(file)
-        else:
-            months.append(file)
-    if months:
-        yield _of_files(months, columns, "month", "day_of_month = 0")
-    if whole:
-        yield _of_files(whole, columns, "month", "day_of_month > 0")
 
 
 def _of_files(files: Sequence[str], columns: Collection[str], month: str, condition: str) -> str:

@@ -33,7 +33,7 @@ from warehouse.rollups.ranked import Ranking
 
 ROWS_MAX, BYTES_MAX = 500_000, 32 * 1024 * 1024
 """Rows of a project, and bytes of its paths, above which a page does not read all ranks: a statement is faster."""
-_FILTERS = {"path", "traffic", "source"}  # the columns of the ranking
+_COLUMNS = {"path", "traffic", "sources", "day"}  # of the ranking
 _PAGE = f"""
 WITH sums AS MATERIALIZED (
     SELECT path, bool_or(is_ranked) AS is_ranked, sum(human)::BIGINT AS human, sum(ai)::BIGINT AS ai,
@@ -93,7 +93,7 @@ class _Chosen:
 
 def _choose(statements: Statements, snapshot: Snapshot, scope: Scope) -> _Chosen | None:
     ranking, rollups = statements.ranking(), statements.rollups(snapshot)
-    if ranking is None or not _FILTERS.issuperset(scope.filters.fields) or not isinstance(scope.project, str):
+    if ranking is None or not _COLUMNS.issuperset(scope.filters.columns) or not isinstance(scope.project, str):
         return None
     ranked = [part for part in rollups.parts if ranking.has(part)]
     others = ChosenRollups(tuple(part for part in rollups.parts if part not in ranked), rollups.uncovered)

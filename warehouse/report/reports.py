@@ -20,10 +20,11 @@ from warehouse.query.result_cache import ResultCache
 from warehouse.query.snapshot import Snapshot, SnapshotReader
 from warehouse.query.time_range import FIRST, TimeRange
 from warehouse.report import pages, series, source_coverage
-from warehouse.report.audience import activity, agents, errors, visitors, visits_sent
+from warehouse.report.audience import activity, agents, errors, people, visitors, visits_sent
 from warehouse.report.audience.activity import Sparkline
 from warehouse.report.audience.agents import Verdicts
 from warehouse.report.audience.errors import ErrorQuery, GroupBy
+from warehouse.report.audience.people import People
 from warehouse.report.audience.visits_sent import SentPage
 from warehouse.report.cells import Scope
 from warehouse.report.measured import Measured
@@ -141,11 +142,7 @@ class Reports:
         return Counts.of(rows), rows
 
     def series_by_operator(self, snapshot: Snapshot, query: Query, interval: str) -> dict[str, pa.Table]:
-        """Return the series of each operator of AI agents that has a view, by UTC days, weeks or months.
-
-        Raises:
-            TooManyBuckets: see `time_buckets.buckets`.
-        """
+        """Return the series by days, weeks or months of each operator of AI agents that has a view: see `series`."""
         assert interval != "hour", "the list of agents is by day"
         parts = self._buckets(snapshot, query, interval, UTC_ZONE)
         counts = self._statements.counts(snapshot, self._scope(snapshot, query), *agents.COLUMNS, "day")
@@ -175,10 +172,8 @@ class Reports:
         return agents.verdicts(states, self._statements.counts(snapshot, last, *agents.EVIDENCE))
 
     def agent_pages(self, snapshot: Snapshot, query: Query, by: str = "agent") -> dict[str, int]:
-        """Return the number of distinct paths that each AI agent or operator read.
-
-        They are those of the last 32 UTC days of the range, in which a month of any time zone lies.
-        """
+        """Return the number of distinct paths that each AI agent or operator read in the last 32 UTC days of the range.
+        A month of any time zone lies in them."""
         scope = self._last_days(snapshot, query, AGENT_PAGES_DAYS)
         return pages.agent_pages(self._statements, snapshot, scope, by)
 
@@ -195,10 +190,8 @@ class Reports:
     def pages_sent(
         self, snapshot: Snapshot, query: Query, hosts: Mapping[str, str], campaigns: Mapping[str, str], limit: int
     ) -> list[SentPage] | None:
-        """Return the pages to which AI products sent most visits: see `visits_sent`. None if they take long to count.
-
-        The visits and reads are those of the last 32 UTC days of the range.
-        """
+        """Return the pages to which AI products sent most visits; None if they take long to count: see `visits_sent`.
+        The visits and reads are those of the last 32 UTC days of the range."""
         scope = self._last_days(snapshot, query, AGENT_PAGES_DAYS)
         return visits_sent.by_page(self._statements, snapshot, scope, hosts, campaigns, limit)
 
@@ -237,6 +230,10 @@ class Reports:
         parts = self._buckets(snapshot, query, interval, zone)
         counts = self.visitor_counts(snapshot, query, *series.unit(parts))
         return series.series(parts, counts, visitors.COLUMNS)
+
+    def people(self, snapshot: Snapshot, query: Query) -> People:
+        """Return the views and visitors of people by evidence: see `people.people`. It may raise TooManyViews."""
+        return people.people(self._statements, snapshot, self._scope(snapshot, query))
 
     def visitors_known(self, snapshot: Snapshot, query: Query) -> Measured:
         """Return when the visitors of each kind of readers were known, for the sources that a query selects."""

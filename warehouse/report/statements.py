@@ -39,7 +39,7 @@ SELECT {{by}}, grouping_id({{by}}) AS absent, {VIEWS} FROM {{cells}} GROUP BY GR
 HAVING human > 0 OR ai > 0 OR bot > 0
 """
 _SHARED = f"""
-SELECT {", ".join(name for name in HOT_COLUMNS if name != "user_agent")}, date FROM {{rows}}
+SELECT {", ".join(name for name in HOT_COLUMNS if name not in {"user_agent", "referrer"})}, date FROM {{rows}}
 WHERE project_id = $project AND ts >= $start AND ts < $end {{of_path}} LIMIT {SHARED_ROWS_MAX + 1}
 """
 METADATA_BYTES_MAX = 64 * 1024 * 1024
@@ -169,6 +169,8 @@ class Statements:
     def _relations(self, snapshot: Snapshot, scope: Scope, chosen: Cells) -> Relations:
         """Return the relations that a statement names: the waiting rows, and shared rows, if few, in memory."""
         relations: dict[str, pa.Table | str] = {"hot": snapshot.hot}
+        if chosen.by_evidence:
+            relations["hot_loads"] = snapshot.asset_loads().hot
         for number, rows in enumerate(chosen.shared):
             name = cells.relation_of(number)
             relations[name] = engine.rows(HITS_TABLE, rows.files)

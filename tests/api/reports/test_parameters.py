@@ -60,6 +60,7 @@ def test_every_filter_is_parsed() -> None:
         "purpose": "training",
         "verification": "not_checked",
         "source": "log",
+        "evidence": "assets",
         "channel": "Search",
         "referrerHost": "example.com",
         "utmSource": "mail",

@@ -2,27 +2,27 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from warehouse.columns import visits
-from warehouse.columns.dimensions import AGENT_KEY, VISITOR_MEASURES, VISITORS, each_measure
+from warehouse.columns.dimensions import VISITOR_MEASURES, VISITORS, each_measure
 from warehouse.columns.filters import Bound, Filters
 from warehouse.columns.sources import NAME, SOURCES, TRAFFIC, of_source
-from warehouse.columns.visits import DEVICE_KEY, VALUES
+from warehouse.columns.visits import DEVICE_KEY, OF_VISITOR, VALUES
 from warehouse.control.policy import Periods
 from warehouse.errors import TooManyViews
-from warehouse.lake.delta_table import File
 from warehouse.query import engine
-from warehouse.query.snapshot import HOT_COLUMNS, Snapshot
+from warehouse.query.snapshot import Snapshot
 from warehouse.query.time_range import TimeRange
 from warehouse.report import cells
-from warehouse.report.cells import Cells, Scope, files_of, has_waiting
+from warehouse.report.cells import Cells, Scope
 from warehouse.report.measured import Measured, Span, clipped, midnight, of_kinds
 from warehouse.report.statements import Statements
+from warehouse.rollups import days
 from warehouse.rollups.catalog import ChosenRollups
+from warehouse.rollups.days import files_of
 from warehouse.tables import HITS_TABLE
 
 VIEWS_MAX = 1_000_000
@@ -40,7 +40,6 @@ COLUMNS = (*COUNTS, "timed")
 _IN_BEACONS = ("bounces", "visit_seconds")
 """Measures of visits that only the script of a page can know: it also sends views that a browser's cache answers."""
 _BY_SOURCE = ", ".join(f"('{name}', {of_source(name) * 0b1_000_001_000_001})" for name in SOURCES)
-_DAY = timedelta(days=1)
 
 
 def counts(statements: Statements, snapshot: Snapshot, scope: Scope, *by: str) -> pa.Table:
@@ -123,100 +122,55 @@ def select(snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, by: Collect
     of the parts of a day cannot be added.
     """
     fields, bound = scope.filters.fields, Bound(project=scope.project)
-    keys = [name for name in fields if name in {*AGENT_KEY, *DEVICE_KEY}]
+    by_evidence = "evidence" in {*by, *scope.filters.columns}
+    keys = [name for name in fields if name in OF_VISITOR]
     filtered = visits.values_of(name for name in fields if name not in {"traffic", "source"})
     condition = " AND ".join(scope.filters.conditions(filtered, bound)) or "true"
-    names = dict.fromkeys([*by, *keys, *(["day"] if scope.filters.policy else [])])
+    of_policy = scope.filters.columns & {"day", "evidence"}
+    names = dict.fromkeys([*by, *keys, *sorted(of_policy)])
     dimension = _dimension({*names, *filtered}, is_exact="path" in by or "*" not in (scope.filters.path or ""))
-    selects, days = list[str](), frozenset[str]()
+    selects, covered = list[str](), frozenset[str]()
     if dimension is not None:
-        days = _whole_days(snapshot, rollups, scope)
-        selects += _of_rollups(rollups, scope, days, dimension, names, condition, by_day="day" in by)
-    files = [file for file in files_of(snapshot.files, scope.time_range) if file.partition not in days]
-    rows = sum(file.rows for file in files)
+        covered = days.whole(snapshot, rollups, [str(scope.project)], scope.time_range)
+        cuts, by_day = scope.filters.policy_days, "day" in by or dimension == "quarter"
+        for files, month, is_valid in days.of_cube(rollups, covered, VISITORS, cuts, by_day=by_day):
+            selects.append(_of_files(files, dimension, names, month, f"{is_valid} AND {condition}"))
+    read = days.without(covered, files_of(snapshot.files, scope.time_range))
+    rows = sum(file.rows for file in read)
     if dimension is None and rows > VIEWS_MAX:
         raise TooManyViews(rows, VIEWS_MAX, VALUES)
     matches = " AND ".join(scope.filters.conditions(keys, bound)) or "true"
-    relation = _rows(snapshot, scope, files, is_required=not selects)
+    relation = days.rows(snapshot, scope.time_range, read)
+    if relation is None and not selects:
+        relation = engine.no_rows(HITS_TABLE)
     bound |= {"start": scope.time_range.start, "end": scope.time_range.end}
     parts = 1 + rows // PART_ROWS
     for part in range(parts):
         if relation:
-            within = f"project_id = $project AND ts >= $start AND ts < $end AND visitor % {parts} IN ({part}, {-part})"
-            selects.append(f"({visits.cells(relation, within, [*names], filtered, condition)})")
-        yield Cells(f"(FROM ({' UNION ALL '.join(selects)}) WHERE {matches})", dict(bound), rows)
+            share = f"project_id = $project AND visitor % {parts} IN ({part}, {-part})"
+            evident = None
+            if by_evidence:
+                evident, _ = days.evident(snapshot, scope.time_range, covered, share)
+            within = f"{share} AND ts >= $start AND ts < $end"
+            selects.append(f"({visits.cells(relation, within, [*names], filtered, condition, evident)})")
+        yield Cells(
+            f"(FROM ({' UNION ALL '.join(selects)}) WHERE {matches})", dict(bound), rows, by_evidence=by_evidence
+        )
         selects = []
-
-
-def _rows(snapshot: Snapshot, scope: Scope, files: list[File], *, is_required: bool) -> str | None:
-    """Return the relation of the rows of files and of the waiting rows; None without any, unless it is required."""
-    columns = ", ".join(HOT_COLUMNS)
-    read = [f"SELECT {columns}, date FROM {engine.rows(HITS_TABLE, files)}"] if files else []
-    if has_waiting(snapshot, scope.time_range):
-        read.append(f"SELECT {columns}, ts::DATE AS date FROM hot")
-    if is_required and not read:
-        read.append(f"SELECT {columns}, date FROM {engine.no_rows(HITS_TABLE)}")
-    return f"({' UNION ALL '.join(read)})" if read else None
 
 
 def _dimension(names: Collection[str], *, is_exact: bool) -> str | None:
     """Return the dimension of VISITORS by which its cells have these columns; None if only `hits` has all of them."""
     values, with_device = visits.values_of(names), not {*DEVICE_KEY}.isdisjoint(names)
-    if "second" in names or not is_exact or not {*values} <= {*VALUES}:
+    if not {"second", "evidence"}.isdisjoint(names) or not is_exact or not {*values} <= {*VALUES}:
         return None
     found = [*values, *(["quarter"] if "quarter" in names else [])]
     return None if len(found) > 1 or (found and with_device) else (found or [""])[0]
 
 
-def _whole_days(snapshot: Snapshot, rollups: ChosenRollups, scope: Scope) -> frozenset[str]:
-    first, end = _midnight(scope.time_range.start), _midnight(scope.time_range.end)
-    if first < scope.time_range.start:
-        first += _DAY
-    hot = snapshot.hot.filter(pc.field("project_id") == scope.project)["ts"].cast(pa.date32()).unique()
-    partial = {day.isoformat() for day in hot.to_pylist()} | {file.partition for file in rollups.uncovered}
-    covered = frozenset[str]().union(*(part.days for part in rollups.parts))
-    return frozenset(day for day in covered - partial if first.date().isoformat() <= day < end.date().isoformat())
-
-
-def _midnight(instant: datetime) -> datetime:
-    return datetime.combine(instant.date(), time(), UTC)
-
-
-def _of_rollups(
-    rollups: ChosenRollups,
-    scope: Scope,
-    days: frozenset[str],
-    dimension: str,
-    names: Collection[str],
-    condition: str,
-    *,
-    by_day: bool,
-) -> Iterator[str]:
-    """Yield the SELECTs of whole days of rollups: of months where the days are not asked."""
-    cut = {day.isoformat()[:7] for day in scope.filters.policy_days if day.day > 1}
-    months, whole = list[str](), list[str]()
-    for part in rollups.parts:
-        valid, file = sorted(part.days & days), str(part.rollup.file(VISITORS))
-        if not valid:
-            continue
-        if len(valid) < len(part.rollup.files):
-            numbers = ", ".join(str(int(day[-2:])) for day in valid)
-            yield _of_files([file], dimension, names, f"day_of_month IN ({numbers}) AND {condition}", part.rollup.month)
-        elif by_day or dimension == "quarter" or part.rollup.month in cut:
-            whole.append(file)
-        else:
-            months.append(file)
-    for files, is_day in ((months, "day_of_month = 0"), (whole, "day_of_month > 0")):
-        if files:
-            yield _of_files(files, dimension, names, f"{is_day} AND {condition}")
-
-
-def _of_files(
-    files: list[str], dimension: str, names: Collection[str], condition: str, month: str | None = None
-) -> str:
+def _of_files(files: list[str], dimension: str, names: Collection[str], month: str, condition: str) -> str:
     """Return the SELECT of cells of a dimension. The visits of a path are those that began on it."""
-    first = f"'{month}-01'" if month else "(month || '-01')"
-    day = f"({first}::DATE + greatest(day_of_month::INTEGER - 1, 0)) AS day"
+    day = f"(({month} || '-01')::DATE + greatest(day_of_month::INTEGER - 1, 0)) AS day"
     shown = "".join(f"{day if name == 'day' else name}, " for name in names)
     visitors = "visitors" if dimension != "path" else "if(dimension = 'path', visitors, 0)"
     measures = f"{visitors}::BIGINT AS visitors, {each_measure('{name}::BIGINT AS {name}', VISITOR_MEASURES[1:])}"

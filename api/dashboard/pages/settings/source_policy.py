@@ -19,6 +19,7 @@ NAMES: Mapping[Policy, str] = {
     "beacon_only": "Website script only",
     "log_only": "Server and access logs only",
     "beacon_people_log_machines": "People from the script, the rest from server and logs",
+    "confirmed_people": "Every source, people only with evidence",
 }
 """Names of the policies as the pages show them."""
 TEXTS: Mapping[Policy, str] = {
@@ -27,6 +28,8 @@ TEXTS: Mapping[Policy, str] = {
     "log_only": "Counts the views that your server and access logs have, and none of the website script.",
     "beacon_people_log_machines": "Counts people from the website script, and AI, other bots and all Markdown from "
     "your server and access logs. Programs that pretend to be browsers are in logs only, so they do not count.",
+    "confirmed_people": "Counts AI, other bots, and the people who ran the website script, loaded a style, script, "
+    "font or image, or followed a link of your site. People without any of this are shown beside the number.",
 }
 """Descriptions of the policies as the pages show them."""
 
