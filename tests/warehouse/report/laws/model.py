@@ -72,6 +72,9 @@ def value_of(row: Row, by: str) -> str | None:
     """Return the value of a row in a breakdown."""
     if by == "verification":
         return row["verification"] or (None if row["traffic"] == "human" else "not_checked")
+    if by == "evidence":
+        assert row["visitor"] is None, "the evidence of a visitor depends on other rows"
+        return "not_measured" if row["traffic"] == "human" else None
     value = row[column(by)]
     return None if value is None else str(value)
 
