@@ -37,6 +37,12 @@ WHERE traffic NOT IN ('ai', 'bot') OR status NOT BETWEEN 400 AND 599 OR requests
    OR date <> CAST(last_seen AT TIME ZONE 'UTC' AS DATE)
 """
 _WRONG_LOADS = "SELECT count(*), min(project_id || ' ' || date) FROM asset_loads WHERE loads < 1"
+_WRONG_REQUESTS = """
+SELECT count(*), min(project_id || ' ' || date) FROM requests
+WHERE requests < 1 OR sized NOT BETWEEN 0 AND requests OR bytes < 0 OR first_seen > last_seen
+   OR month <> strftime(date, '%Y-%m') OR date <> CAST(first_seen AT TIME ZONE 'UTC' AS DATE)
+   OR date <> CAST(last_seen AT TIME ZONE 'UTC' AS DATE)
+"""
 _TWICE = """
 SELECT count(*), min(project_id || ' ' || event_id)
 FROM (SELECT project_id, event_id, received_at - lag(received_at) OVER same AS apart
@@ -153,6 +159,7 @@ def _check_snapshot(hot: HotLogPlace, root: Root, spill: Path, wait_s: float) ->
             ("every hit is in the partition of its UTC day", _WRONG_DAY),
             ("daily_errors has requests of AI agents and bots on their days", _WRONG_ERROR),
             ("asset_loads has loads of assets", _WRONG_LOADS),
+            ("requests has requests on their days", _WRONG_REQUESTS),
             ("no event id is counted twice within seven days", _TWICE),
         ):
             yield Finding(invariant, _counterexamples(database, snapshots, sql))

@@ -71,6 +71,27 @@ ASSET_LOADS = pa.schema(
 )
 """Assets that visitors loaded, by day, as access logs show them."""
 
+REQUESTS = pa.schema(
+    [
+        HOT.field("project_id"),
+        DAILY_ERRORS.field("month"),
+        DAILY_VIEWS.field("date"),
+        HOT.field("traffic"),
+        HOT.field("agent"),
+        HOT.field("operator"),
+        _column("kind", pa.string(), "page, markdown, robots, sitemap, feed, llms, asset, api or other", required=True),
+        _column("status", pa.int16(), "HTTP status served", required=True),
+        _column("cache", pa.string(), "hit or miss of the cache in front of the server; null if not logged"),
+        _column("ms_below", pa.int64(), "upper bound of the time of the response in ms; null if not logged"),
+        _column("requests", pa.int64(), "requests; several rows of one key add up", required=True),
+        _column("sized", pa.int64(), "requests with a logged number of bytes", required=True),
+        _column("bytes", pa.int64(), "bytes of the sized requests", required=True),
+        DAILY_ERRORS.field("first_seen"),
+        DAILY_ERRORS.field("last_seen"),
+    ]
+)
+"""All requests that access logs have, by day."""
+
 AGENTS = pa.schema(
     [
         _column("name", pa.string(), "name of the AI agent, as in hits.agent", required=True),

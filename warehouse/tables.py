@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from warehouse import daily_errors
-from warehouse.schema import ASSET_LOADS, DAILY_ERRORS, HITS, HOT
+from warehouse.schema import ASSET_LOADS, DAILY_ERRORS, HITS, HOT, REQUESTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,5 +63,15 @@ ASSET_LOADS_TABLE = Spec(
     "Styles, scripts, fonts and images that the visitors of a day loaded: sum loads, never count rows",
     (("loads", "sum"),),
 )
-TABLES = (HITS_TABLE, DAILY_ERRORS_TABLE, ASSET_LOADS_TABLE)
+REQUESTS_TABLE = Spec(
+    "requests",
+    REQUESTS,
+    "month",
+    ("project_id", "date", "traffic", "agent"),
+    REQUESTS,
+    "requests",
+    "All requests of access logs, by day: sum requests, never count rows",
+    (("requests", "sum"), ("sized", "sum"), ("bytes", "sum"), ("first_seen", "min"), ("last_seen", "max")),
+)
+TABLES = (HITS_TABLE, DAILY_ERRORS_TABLE, ASSET_LOADS_TABLE, REQUESTS_TABLE)
 """Tables of the lake, in the order in which the loader commits to them: `hits` first. To add a table, add a row."""

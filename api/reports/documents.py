@@ -167,6 +167,30 @@ class Errors(msgspec.Struct, frozen=True, rename="camel"):
     ] = msgspec.UNSET
 
 
+class Requests(msgspec.Struct, frozen=True, rename="camel"):
+    """Requests with one value of a dimension."""
+
+    value: Annotated[str | None, Meta(description="The value; null for people, and for agents without a name.")]
+    requests: Annotated[int, Meta(description="Number of requests.")]
+    bytes: Annotated[int | None, Meta(description="Bytes of the `sized` requests; null if none has a size.")]
+    sized: Annotated[int, Meta(description="Number of requests whose log has the size of the response.")]
+    timed: Annotated[int, Meta(description="Number of requests whose log has the time of the response.")]
+    p50_ms: Annotated[int | None, Meta(description="Half of the `timed` requests took less, in milliseconds.")]
+    p95_ms: Annotated[int | None, Meta(description="95 % of the `timed` requests took less, in milliseconds.")]
+    cached: Annotated[int, Meta(description="Number of requests whose log has the state of a cache.")]
+    cache_hits: Annotated[int, Meta(description="Number of requests that this cache answered.")]
+    refused: Annotated[int, Meta(description="Number of requests answered with 401, 402, 403, 429, 451 or 503.")]
+    robots_read: Annotated[datetime | None, Meta(description="Time of the last request for `/robots.txt`.")]
+    last_seen: Annotated[datetime, Meta(description="Time of the last request.")]
+
+
+class Cost(msgspec.Struct, frozen=True, rename="camel"):
+    """One page of the values of a dimension, with their requests."""
+
+    rows: Annotated[list[Requests], Meta(description="One page of the values, most requests first.")]
+    has_more: HasMore
+
+
 class SourceCoverage(msgspec.Struct, frozen=True, rename="camel"):
     """A source of hits."""
 

@@ -15,6 +15,7 @@ from api.http.parameters import Values, shown
 from api.reports.metrics import METRICS
 from ingest.classification import agents
 from ingest.errors import InvalidField
+from ingest.formats.kinds import KINDS
 from ingest.hits.url import PATH_CHARACTERS_MAX, UNSTORABLE, normalize_filter
 from warehouse.columns import dimensions
 from warehouse.columns.dimensions import BREAKDOWNS, dimension
@@ -24,6 +25,7 @@ from warehouse.errors import InvalidMoment
 from warehouse.query.moment import Moment
 from warehouse.query.time_range import FIRST
 from warehouse.report.audience.errors import LAST_DAY, ErrorQuery
+from warehouse.report.audience.requests import BY, RequestQuery
 from warehouse.report.results import Order, Query
 from warehouse.report.time_buckets import INTERVALS
 
@@ -88,6 +90,16 @@ ERRORS = (
     *paging("Errors"),
     *MOMENT,
 )
+COST = (
+    *ERRORS[:2],
+    Parameter("by", "The dimension.", {"enum": list(BY), "default": BY[0]}),
+    FILTERS["traffic"],
+    *(FILTERS[name] for name in ("agent", "operator")),
+    Parameter("kind", "Only requests of this kind.", {"enum": list(KINDS)}),
+    Parameter("status", "Only this HTTP status.", {"type": "integer", "minimum": 100, "maximum": 999}),
+    *paging("Values"),
+    *MOMENT,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +118,7 @@ class Selection:
     offset: int = 0
     order: Order = "total"
     by: str = ""
+    kind: str | None = None
     metrics: tuple[str, ...] | None = None
     interval: str = "day"
     zone: ZoneInfo = UTC_ZONE
@@ -122,6 +135,13 @@ class Selection:
         """Return the metrics beside the views."""
         chosen = (tuple(METRICS) if self.by in OF_VISITS else ()) if self.metrics is None else self.metrics
         return tuple(each for each in chosen if METRICS[each])
+
+    @property
+    def requests(self) -> RequestQuery:
+        """Return the query of all requests, which are counted by UTC day."""
+        named = {"kind": self.kind, **{name: self.filters[name] for name in ("traffic", "agent", "operator", "status")}}
+        chosen = {name: value for name, value in named.items() if value is not None}
+        return RequestQuery(self.project, self.start.date(), self.end.date() if self.end else LAST_DAY, chosen)
 
     @property
     def errors(self) -> ErrorQuery:
@@ -179,7 +199,7 @@ def _value(values: Values, parameter: Parameter) -> Any:
 def _instant(values: Values, name: str, *, is_day: bool) -> datetime | None:
     instant = values.time(name)
     if is_day and instant is not None and instant.time() != time():
-        values.add_fault(name, "must be a date (2026-09-01), or midnight in UTC: errors are counted by day")
+        values.add_fault(name, "must be a date (2026-09-01), or midnight in UTC: these are counted by day")
     return instant
 
 

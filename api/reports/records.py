@@ -10,6 +10,7 @@ from api.http.operation import paging
 from api.reports import documents, measured, metrics, parameters
 from api.reports.documents import (
     Breakdown,
+    Cost,
     Coverage,
     ErrorRow,
     Errors,
@@ -18,6 +19,7 @@ from api.reports.documents import (
     PathErrors,
     PathViews,
     PathVisitors,
+    Requests,
     Series,
     SourceCoverage,
     Span,
@@ -210,6 +212,37 @@ ERRORS = Report(
 )
 
 
+def _cost(run: Run) -> Cost:
+    page = ReportPage.of(Counts(), _requests(run), run.selection.offset, run.selection.limit)
+    return Cost([Requests(*row.values()) for row in page.rows.to_pylist()], page.has_more)
+
+
+def _requests(run: Run) -> pa.Table:
+    selection = run.selection
+    rows = run.reports.requests(selection.requests, run.snapshot.moment, selection.by)
+    return rows.rename_columns(COST.columns.names).cast(COST.columns)
+
+
+COST = Report(
+    "cost",
+    "getCost",
+    parameters.COST,
+    Cost,
+    pa.schema(
+        {
+            "value": _TEXT,
+            **dict.fromkeys(
+                ("requests", "bytes", "sized", "timed", "p50Ms", "p95Ms", "cached", "cacheHits", "refused"), _COUNT
+            ),
+            **dict.fromkeys(("robotsRead", "lastSeen"), _TIME),
+        }
+    ),
+    _cost,
+    lambda run: _requests(run).to_batches,
+    "The requests.",
+)
+
+
 def _coverage(run: Run) -> Coverage:
     known = run.reports.source_coverage(run.snapshot, run.selection.project)
     spans = {kind: tuple(Span(*each) for each in of) for kind, of in run.measured.spans.items()}
@@ -253,5 +286,5 @@ COVERAGE = Report(
     _sources,
     "The sources.",
 )
-REPORTS = (VIEWS, VISITORS, SERIES, BREAKDOWN, ERRORS, COVERAGE)
+REPORTS = (VIEWS, VISITORS, SERIES, BREAKDOWN, ERRORS, COST, COVERAGE)
 """All reports, in the order of the reference."""

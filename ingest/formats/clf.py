@@ -13,11 +13,11 @@ import re
 from functools import partial
 
 from ingest.errors import InvalidLine
-from ingest.formats.fields import clf_us, field_text
+from ingest.formats.fields import clf_us, field_text, size_of
 from ingest.formats.request import Request
 
 _QUOTED = rb'"((?:[^"\\]|\\.)*)"'
-_TO_SIZE = rb"(\S+) \S+ [^\[]*\[([^\]]{1,40})\] " + _QUOTED + rb" (\d{3}) (?:\d+|-)"
+_TO_SIZE = rb"(\S+) \S+ [^\[]*\[([^\]]{1,40})\] " + _QUOTED + rb" (\d{3}) (\d+|-)"
 _TO_USER_AGENT = _TO_SIZE + rb" " + _QUOTED + rb" " + _QUOTED
 _COMBINED = re.compile(_TO_USER_AGENT + rb"(?: .*)?")
 _COMMON = re.compile(_TO_SIZE + rb'(?: [^"]*)?')
@@ -38,7 +38,7 @@ def _request(line: bytes, pattern: re.Pattern[bytes], name: str) -> Request | No
     fields = pattern.fullmatch(line.rstrip(b"\r\n"))
     if fields is None:
         raise InvalidLine(f"not a line of {name} format")
-    address, time, request, status, referrer, user_agent = (*fields.groups(), b"", b"")[:6]
+    address, time, request, status, size, referrer, user_agent = (*fields.groups(), b"", b"")[:7]
     ts_us = clf_us(time.decode("latin-1"))
     request_line = parse_request_line(request)
     if request_line is None:
@@ -52,6 +52,7 @@ def _request(line: bytes, pattern: re.Pattern[bytes], name: str) -> Request | No
         field_text(referrer),
         field_text(user_agent),
         field_text(address),
+        bytes=size_of(size),
     )
 
 

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from urllib.parse import unquote_to_bytes
 
 from ingest.errors import InvalidLine
-from ingest.formats.fields import decode, iso_us, storable
+from ingest.formats.fields import decode, iso_us, ms_of, size_of, storable
 from ingest.formats.request import Request
 
 FIELDS = b"#Fields:"
 _REQUIRED = ("date", "time", "cs-method", "cs-uri-stem", "sc-status", "cs(User-Agent)")
 _OPTIONAL = ("cs-uri-query", "cs(Referer)", "c-ip", "cs-accept")
+_ANSWER = ("sc-bytes", "time-taken", "x-edge-result-type")
 _STATUS = re.compile(rb"\d{3}")
 
 
@@ -55,6 +56,7 @@ def _request(fields: list[bytes], columns: dict[str, int]) -> Request:
         raise InvalidLine(f"has {len(fields)} columns of {named}")
     date, time, method, stem, status, user_agent = (fields[columns[name]] for name in _REQUIRED)
     query, referrer, address, accept = (_text(fields[columns[name]]) if name in columns else "" for name in _OPTIONAL)
+    size, seconds, cache = (fields[columns[name]] if name in columns else b"" for name in _ANSWER)
     if not _STATUS.fullmatch(status):
         raise InvalidLine("its sc-status is no status")
     return Request(
@@ -66,6 +68,9 @@ def _request(fields: list[bytes], columns: dict[str, int]) -> Request:
         _text(user_agent),
         address,
         accept,
+        size_of(size),
+        ms_of(seconds),
+        decode(cache),
     )
 
 

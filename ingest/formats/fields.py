@@ -16,6 +16,8 @@ _ISO = re.compile(
 )
 _ESCAPE = re.compile(rb"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
 _WHITESPACE = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
+SIZE_DIGITS_MAX = 15
+_SECONDS = re.compile(rb"\d{1,9}(?:\.\d{1,9})?")
 _UNIX = re.compile(r"\d{1,19}(?:\.\d{1,9})?", re.ASCII)
 _UNITS = ((10**11, 10**6, 1), (10**14, 10**3, 1), (10**17, 1, 1), (math.inf, 1, 1_000))
 """Units of numbers since 1970 (seconds, milliseconds, microseconds, nanoseconds): the upper bound of the numbers in the
@@ -32,6 +34,16 @@ def field_text(field: bytes) -> str:
     if field == b"-":
         return ""
     return storable(decode(_ESCAPE.sub(_unescape, field) if b"\\" in field else field))
+
+
+def size_of(field: bytes) -> int | None:
+    """Return a number of bytes; None if the field is no whole number of at most 15 digits."""
+    return int(field) if field.isdigit() and len(field) <= SIZE_DIGITS_MAX else None
+
+
+def ms_of(field: bytes) -> float | None:
+    """Return seconds, such as 0.123, as milliseconds; None if the field is no such number."""
+    return float(field) * 1_000 if _SECONDS.fullmatch(field) else None
 
 
 def decode(field: bytes) -> str:

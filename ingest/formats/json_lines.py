@@ -78,7 +78,20 @@ class JsonParser:
         columns = self.product.columns([fields])
         texts = columns.referrers + columns.user_agents + columns.addresses + columns.accepts
         (method,), (target,), (status,) = columns.methods, columns.targets, columns.statuses
-        return Request(time_us(columns.times[0]), storable(method), storable(target), status, *map(storable, texts))
+        referrer, user_agent, address, accept = map(storable, texts)
+        return Request(
+            time_us(columns.times[0]),
+            storable(method),
+            storable(target),
+            status,
+            referrer,
+            user_agent,
+            address,
+            accept,
+            columns.sizes[0],
+            columns.times_ms[0],
+            columns.caches[0],
+        )
 
 
 def _decode(decoder: msgspec.json.Decoder[Any], text: str) -> Any:

@@ -8,6 +8,7 @@
 Numbers may be in quotes. The structs are not tracked by the garbage collector, because none of them can be in a cycle.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -16,12 +17,21 @@ from typing import Any, NamedTuple
 import msgspec
 
 Time = int | float | str
+Number = Any
+"""Number of bytes or time, also in quotes. Any other value, such as a time with its unit, counts as not logged."""
+_NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
+SIZE_END = 10**15
+"""Number of bytes from which a size counts as not logged."""
 Header = list[str] | str | None
 """Value of a header, a list of its values, or None if the request has no such header."""
 
 
 class RequestColumns(NamedTuple):
-    """Fields of log lines that record requests, as columns. A text that is not logged is empty."""
+    """Fields of log lines that record requests, as columns. A text that is not logged is empty.
+
+    `sizes` are the bytes of the responses, `times_ms` their times in milliseconds, and `caches` the states of
+    the cache.
+    """
 
     times: list[Time]
     methods: list[str]
@@ -31,6 +41,9 @@ class RequestColumns(NamedTuple):
     user_agents: list[str]
     addresses: list[str]
     accepts: list[str]
+    sizes: list[int | None]
+    times_ms: list[float | None]
+    caches: list[str]
 
     def extend(self, after: "RequestColumns") -> None:
         """Add the rows of other columns to the ends of these columns."""
@@ -83,6 +96,8 @@ class _CaddyClient(msgspec.Struct, gc=False):
 class _CaddyRequest(_CaddyLine, gc=False, kw_only=True):
     request: _CaddyClient
     status: int
+    size: Number = None
+    duration: Number = None
 
 
 def _is_access_logger(logger: str) -> bool:
@@ -102,6 +117,9 @@ def _caddy_columns(rows: Sequence[_CaddyRequest]) -> RequestColumns:
         user_agents=_first_values([each.user_agent for each in headers]),
         addresses=[client.client_ip or client.remote_ip or "" for client in clients],
         accepts=_first_values([each.accept for each in headers]),
+        sizes=_sizes([row.size for row in rows]),
+        times_ms=_times_ms([row.duration for row in rows], 1_000),
+        caches=[""] * len(rows),
     )
 
 
@@ -126,6 +144,9 @@ class _CloudflareRequest(_CloudflareLine, gc=False, kw_only=True):
     referer: str | None = msgspec.field(name="ClientRequestReferer", default=None)
     address: str | None = msgspec.field(name="ClientIP", default=None)
     headers: _CloudflareHeaders | str | None = msgspec.field(name="RequestHeaders", default=None)
+    size: Number = msgspec.field(name="EdgeResponseBytes", default=None)
+    origin_ms: Number = msgspec.field(name="OriginResponseDurationMs", default=None)
+    cache: str | None = msgspec.field(name="CacheCacheStatus", default=None)
 
 
 def _cloudflare_columns(rows: Sequence[_CloudflareRequest]) -> RequestColumns:
@@ -139,6 +160,9 @@ def _cloudflare_columns(rows: Sequence[_CloudflareRequest]) -> RequestColumns:
         user_agents=[row.user_agent or "" for row in rows],
         addresses=[row.address or "" for row in rows],
         accepts=_first_values([each.accept if isinstance(each, _CloudflareHeaders) else None for each in headers]),
+        sizes=_sizes([row.size for row in rows]),
+        times_ms=_times_ms([row.origin_ms for row in rows], 1),
+        caches=[row.cache or "" for row in rows],
     )
 
 
@@ -162,6 +186,8 @@ class _VercelProxy(msgspec.Struct, gc=False, rename="camel"):
     referer: str | None = None
     status_code: int | None = None
     client_ip: str | None = None
+    response_byte_size: Number = None
+    vercel_cache: str | None = None
 
 
 class _VercelRequest(msgspec.Struct, gc=False, rename="camel"):
@@ -188,6 +214,9 @@ def _vercel_columns(rows: Sequence[_VercelRequest]) -> RequestColumns:
         user_agents=_first_values([proxy.user_agent for proxy in proxies]),
         addresses=[proxy.client_ip or "" for proxy in proxies],
         accepts=[""] * len(rows),
+        sizes=_sizes([proxy.response_byte_size for proxy in proxies]),
+        times_ms=[None] * len(rows),
+        caches=[proxy.vercel_cache or "" for proxy in proxies],
     )
 
 
@@ -203,6 +232,7 @@ class _NetlifyRequest(_NetlifyLine, gc=False, kw_only=True):
     user_agent: str | None
     referrer: str | None = None
     client_ip: str | None = None
+    duration: Number = None
 
 
 def _netlify_columns(rows: Sequence[_NetlifyRequest]) -> RequestColumns:
@@ -215,7 +245,26 @@ def _netlify_columns(rows: Sequence[_NetlifyRequest]) -> RequestColumns:
         user_agents=[row.user_agent or "" for row in rows],
         addresses=[row.client_ip or "" for row in rows],
         accepts=[""] * len(rows),
+        sizes=[None] * len(rows),
+        times_ms=_times_ms([row.duration for row in rows], 1),
+        caches=[""] * len(rows),
     )
+
+
+def _sizes(sizes: Iterable[Number]) -> list[int | None]:
+    numbers = map(_number, sizes)
+    return [int(each) if each is not None and 0 <= each < SIZE_END else None for each in numbers]
+
+
+def _times_ms(times: Iterable[Number], factor: int) -> list[float | None]:
+    numbers = map(_number, times)
+    return [None if each is None else each * factor for each in numbers]
+
+
+def _number(value: Number) -> float | None:
+    if value.__class__ is int or value.__class__ is float:
+        return value
+    return float(value) if value.__class__ is str and _NUMBER.fullmatch(value) else None
 
 
 def _first_values(headers: Iterable[Header]) -> list[str]:

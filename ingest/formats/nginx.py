@@ -13,7 +13,7 @@ import re2  # type: ignore[import-untyped]  # ships no types
 
 from ingest.errors import InvalidFormat, InvalidLine
 from ingest.formats.clf import parse_request_line
-from ingest.formats.fields import field_text, time_us
+from ingest.formats.fields import field_text, ms_of, size_of, time_us
 from ingest.formats.request import Parse, Request
 
 _TIMES = ("msec", "time_iso8601", "time_local")
@@ -24,7 +24,9 @@ _ADDRESS = "remote_addr"
 """Variable with the client's address, which nginx's realip module sets behind a proxy. Headers with an address, such as
 $http_x_forwarded_for, are not read, because a client can send any address in them."""
 _HEADERS = ("http_referer", "http_user_agent", _ADDRESS, "http_accept")
-_USED = frozenset((*_TIMES, *_TARGETS, *_QUERIES, "request", "request_method", "status", *_HEADERS))
+_SIZES = ("bytes_sent", "body_bytes_sent")
+_ANSWER = (*_SIZES, "request_time", "upstream_cache_status")
+_USED = frozenset((*_ANSWER, *_TIMES, *_TARGETS, *_QUERIES, "request", "request_method", "status", *_HEADERS))
 
 _PATTERNS = {
     "msec": rb"\d{1,12}(?:\.\d{1,9})?",
@@ -119,8 +121,20 @@ def _request(variables: Mapping[str, bytes]) -> Request | None:
     if method_and_target is None:
         return None
     method, target = method_and_target
+    referrer, user_agent, address, accept = (field_text(variables.get(name, b"")) for name in _HEADERS)
+    sent = next((variables[name] for name in _SIZES if name in variables), b"")
     return Request(
-        ts_us, method, target, int(variables["status"]), *(field_text(variables.get(name, b"")) for name in _HEADERS)
+        ts_us,
+        method,
+        target,
+        int(variables["status"]),
+        referrer,
+        user_agent,
+        address,
+        accept,
+        size_of(sent),
+        ms_of(variables.get("request_time", b"")),
+        field_text(variables.get("upstream_cache_status", b"")),
     )
 
 

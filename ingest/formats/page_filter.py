@@ -64,7 +64,7 @@ DEFAULT_PAGES = Pages()
 
 _SKIPPED_PATHS: Mapping[Skip, Callable[[str, Pages], bool]] = {
     "excluded": lambda path, pages: _matches(path, pages.exclude),
-    "not_a_page": lambda path, pages: _is_not_page(path) and not _matches(path, pages.include),
+    "not_a_page": lambda path, pages: is_not_page(path) and not _matches(path, pages.include),
 }
 """Conditions on the normalised path, by reason, in the order in which they are checked."""
 
@@ -95,10 +95,10 @@ def page_view(request: Request, pages: Pages = DEFAULT_PAGES) -> Hit | Skip:
 
 
 def _hit(request: Request, pages: Pages) -> Hit | Skip:
-    path = _path(request.target)
+    path = path_of(request.target)
     for reason, applies_to_path in _SKIPPED_PATHS.items():
         if applies_to_path(path, pages):
-            if reason != "not_a_page" or not _is_asset(path):
+            if reason != "not_a_page" or not is_asset(path):
                 return reason
             path = ASSET
     hit = Hit(
@@ -125,7 +125,12 @@ def _evidence(address: str, accept: str) -> Evidence:
     )
 
 
-def _path(target: str) -> str:
+def path_of(target: str) -> str:
+    """Return the normalised path of a target.
+
+    Raises:
+        InvalidLine: the target is longer than `url.URL_CHARACTERS_MAX`.
+    """
     try:
         is_url = target.lower().startswith(("http://", "https://"))
         return url.path_of_url(target) if is_url else url.normalize_path(target)
@@ -133,12 +138,12 @@ def _path(target: str) -> str:
         raise InvalidLine(error.reason) from None
 
 
-def _is_not_page(path: str) -> bool:
+def is_not_page(path: str) -> bool:
     _, dot, extension = path.rpartition("/")[2].rpartition(".")
     return bool(dot and extension.lower() in NOT_PAGES) or path in NOT_PAGE_PATHS or path.startswith(NOT_PAGE_FOLDER)
 
 
-def _is_asset(path: str) -> bool:
+def is_asset(path: str) -> bool:
     stem, _, extension = path.rpartition(".")
     return extension.lower() in ASSETS and not stem[stem.rfind("/") :].startswith(ICONS)
 

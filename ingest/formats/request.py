@@ -11,7 +11,8 @@ format, as when only additional fields follow them."""
 class Request(NamedTuple):
     """Fields of a request. `ts_us` is microseconds since 1970; a field that is not logged, or logged as `-`, is empty.
 
-    `address` is the client's address as it is logged, and `accept` the request's Accept header.
+    `address` is the client's address as it is logged, and `accept` the request's Accept header. `bytes` is the
+    size of the response, `ms` its time in milliseconds, and `cache` the state of the cache in front of the server.
     """
 
     ts_us: int
@@ -22,6 +23,9 @@ class Request(NamedTuple):
     user_agent: str
     address: str = ""
     accept: str = ""
+    bytes: int | None = None
+    ms: float | None = None
+    cache: str = ""
 
 
 Parse = Callable[[bytes], Request | None]

@@ -10,9 +10,9 @@ import pyarrow as pa
 from ingest.errors import InvalidLine
 from ingest.formats.detect import Format, skip_blank
 from ingest.formats.page_filter import Pages, page_view
-from ingest.formats.request import LINE_BYTES_MAX
+from ingest.formats.request import LINE_BYTES_MAX, Request
 from ingest.hits.hit import Hit
-from ingest.imports.columns import combined, json_lines
+from ingest.imports.columns import combined, json_lines, request_counts
 from ingest.imports.columns.page_views import ParsedLines
 from ingest.imports.columns.separators import positions
 from ingest.imports.log_stream import BLOCK_BYTES, LogStream
@@ -70,6 +70,8 @@ class ParseResult:
 
     hits: pa.Table
     lines: int = 0
+    requests: list[pa.Table] = field(default_factory=list)
+    """Counts of the requests of all lines (`request_counts.COUNTED`), in parts."""
     skipped: Counter[str] = field(default_factory=Counter)
     malformed: list[tuple[int, str]] = field(default_factory=list)
     bytes: int = 0
@@ -165,6 +167,7 @@ def join(parts: Sequence[ParseResult]) -> ParseResult:
         room = MALFORMED_SHOWN - len(result.malformed)
         result.malformed += [(result.lines + number, reason) for number, reason in part.malformed[:room]]
         result.lines += part.lines
+        result.requests += part.requests
         result.skipped.update(part.skipped)
         result.bytes += part.bytes
         result.cut += part.cut
@@ -229,6 +232,7 @@ def _parse_lines(lines: bytes, format: Format, requests: RequestCache, result: P
         result.lines += len(each)
         return [hits]
     result.skipped.update(columns.skipped)
+    result.requests.append(columns.requests)
     parser = format if format.json is None else Format(format.name, skip_blank(format.json.parse_new))
     hits = _hits(lines.split(b"\n"), columns.unparsed, parser, requests.pages, result) if columns.unparsed else []
     result.lines += columns.lines
@@ -247,7 +251,7 @@ def _hits(
     lines: Sequence[bytes], places: Sequence[int], format: Format, pages: Pages, result: ParseResult
 ) -> list[Hit]:
     """Return the hits of the lines at these places, and count the lines without a hit in `result`."""
-    hits = []
+    hits, asked = [], list[Request]()
     for place in places:
         try:
             request = format.parse(lines[place][:LINE_BYTES_MAX])
@@ -257,9 +261,13 @@ def _hits(
             if len(result.malformed) < MALFORMED_SHOWN:
                 result.malformed.append((result.lines + place + 1, str(error)))
             continue
+        if request:
+            asked.append(request)
         if isinstance(view, str):
             result.skipped[view] += 1
         else:
             hits.append(view)
             result.cut += bool(view.cut and view.path)
+    if asked:
+        result.requests.append(request_counts.count(request_counts.asked_table(asked)))
     return hits

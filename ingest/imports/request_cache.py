@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingest.errors import InvalidLine
+from ingest.formats.kinds import kind_of
 from ingest.formats.page_filter import Pages, Skip, page_view
 from ingest.formats.request import Request
 from ingest.hits.hit import Hit
@@ -21,15 +22,14 @@ PAGE, METHOD, STATUS, EXCLUDED, NOT_A_PAGE, UNPARSED, LOAD = range(7)
 """Outcomes of a line: a page view, one of the reasons to skip the line, UNPARSED for a line that the parser of the
 format has to read, or LOAD for an asset."""
 SKIPPED: Mapping[Skip, int] = {"method": METHOD, "status": STATUS, "excluded": EXCLUDED, "not_a_page": NOT_A_PAGE}
-PARSED = pa.schema({"outcome": pa.uint8(), "path": pa.string(), **dict.fromkeys(PARAMETERS, pa.string())})
-"""The outcome of a request that was answered with 200, and the columns that its page view has from the request."""
+PARSED = pa.schema({"outcome": pa.uint8(), **dict.fromkeys(("kind", "path", *PARAMETERS), pa.string())})
+"""The outcome of a request that was answered with 200, its kind, and the columns that its page view has from it."""
 _PLAIN = r"^[A-Za-z]+ [!#-\[\]-~]+ HTTP/[0-9](?:\.[0-9])?$"
 _WITH_PATH = r"^GET [!#->@-\[\]-~][!#-\[\]-~]* HTTP/[0-9](?:\.[0-9])?$"
 """A plain GET whose target does not begin with its query."""
 _Parsed = tuple[int | str | None, ...]
-_NO_VALUES = (None,) * (len(PARSED) - 1)
-_UNPARSED: _Parsed = (UNPARSED, *_NO_VALUES)
-_METHOD: _Parsed = (METHOD, *_NO_VALUES)
+_NO_VALUES = (None,) * (len(PARSED) - 2)
+_UNPARSED: _Parsed = (UNPARSED, None, *_NO_VALUES)
 
 
 class RequestCache:
@@ -101,12 +101,13 @@ def _without_queries(requests: pa.Array) -> pa.Array:
 
 def _parse(request: str, pages: Pages) -> _Parsed:
     method, target, _ = request.split(" ")
-    if method != "GET":
-        return _METHOD
+    asked = Request(0, method, "" if target == "-" else target, 200, "", "")
+    kind = kind_of(asked)
     try:
-        view = page_view(Request(0, method, "" if target == "-" else target, 200, "", ""), pages)
+        view = page_view(asked, pages)
     except InvalidLine:
         return _UNPARSED
     if not isinstance(view, Hit):
-        return (SKIPPED[view], *_NO_VALUES)
-    return _UNPARSED if view.cut else (PAGE if view.path else LOAD, view.path, *map(view.parameters.get, PARAMETERS))
+        return (SKIPPED[view], kind, *_NO_VALUES)
+    parameters = map(view.parameters.get, PARAMETERS)
+    return _UNPARSED if view.cut else (PAGE if view.path else LOAD, kind, view.path, *parameters)

@@ -25,7 +25,7 @@ from ingest.hits.hit import beacon_hit
 from ingest.imports import chunk
 from ingest.imports.chunk import Block
 from ingest.imports.request_cache import RequestCache
-from tests.ingest.imports.columns.test_combined import by_the_parser, rows
+from tests.ingest.imports.columns.test_combined import by_the_parser, counts, rows
 from tests.processes.running import new_key
 from tests.warehouse.site import Site, view
 from warehouse.errors import WarehouseError
@@ -69,7 +69,9 @@ def logs(data: bytes) -> None:
         assert result.lines == len(whole)
         assert result.lines == result.hits.num_rows + sum(result.skipped.values())
         if format.name in UNIFORM_FORMATS and data.endswith(b"\n"):
-            assert (Counter(rows(result.hits)), result.skipped) == by_the_parser(whole, format.name, DEFAULT_PAGES)
+            requests = sum(map(counts, result.requests), Counter())
+            expected = by_the_parser(whole, format.name, DEFAULT_PAGES)
+            assert (Counter(rows(result.hits)), result.skipped, requests) == expected
 
 
 def queries(data: bytes) -> None:

@@ -34,8 +34,8 @@ from warehouse.query import engine
 from warehouse.query.snapshot import SnapshotReader
 from warehouse.report.reports import Reports
 from warehouse.report.results import Query
-from warehouse.schema import ASSET_LOADS, HITS, HOT
-from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE, Spec
+from warehouse.schema import ASSET_LOADS, HITS, HOT, REQUESTS
+from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE, REQUESTS_TABLE, Spec
 
 if TYPE_CHECKING:
     import duckdb
@@ -69,6 +69,22 @@ def view(path: str = "/a", ts: datetime = NOON, **columns: Any) -> Row:
 def loads(visitor: int | None = 1, day: date = TODAY, count: int = 1, project: str = "site") -> Row:
     """Return a row of `asset_loads`."""
     return {"project_id": project, "date": day, "visitor": visitor, "loads": count}
+
+
+def asked(project: str = "site", at: datetime = NOON, **columns: Any) -> Row:
+    """Return a row of `requests`."""
+    counts = {"requests": 1, "sized": 1, "bytes": 100, "first_seen": at, "last_seen": at}
+    key = {"project_id": project, "month": f"{at:%Y-%m}", "date": at.date(), "traffic": "ai", "agent": "GPTBot"}
+    return {
+        **key,
+        "operator": "OpenAI",
+        "kind": "page",
+        "status": 200,
+        "cache": None,
+        "ms_below": None,
+        **counts,
+        **columns,
+    }
 
 
 def column(dimension: str) -> str:
@@ -147,11 +163,16 @@ class Site:
         batch = pa.RecordBatch.from_pylist(loads, ASSET_LOADS)
         batches.append(self.hot, batch, NOON.timestamp(), ASSET_LOADS_TABLE)
 
-    def stage(self, rows: Sequence[Row], loads: Sequence[Row] = ()) -> None:
+    def post_requests(self, *requests: Row) -> None:
+        """Commit one batch of requests."""
+        batches.append(self.hot, pa.RecordBatch.from_pylist(requests, REQUESTS), NOON.timestamp(), REQUESTS_TABLE)
+
+    def stage(self, rows: Sequence[Row], loads: Sequence[Row] = (), asked: Sequence[Row] = ()) -> None:
         """Commit one batch whose rows are in files."""
         tables = {
             HITS_TABLE: pa.Table.from_pylist(rows, HOT),
             ASSET_LOADS_TABLE: pa.Table.from_pylist(loads, ASSET_LOADS),
+            REQUESTS_TABLE: pa.Table.from_pylist(asked, REQUESTS),
         }
         staged = staging.stage(self.root, tables)
         staging.sync(self.root, staged)

@@ -20,11 +20,12 @@ from warehouse.query.result_cache import ResultCache
 from warehouse.query.snapshot import Snapshot, SnapshotReader
 from warehouse.query.time_range import FIRST, TimeRange
 from warehouse.report import pages, series, source_coverage
-from warehouse.report.audience import activity, agents, errors, people, visitors, visits_sent
+from warehouse.report.audience import activity, agents, errors, people, requests, visitors, visits_sent
 from warehouse.report.audience.activity import Sparkline
 from warehouse.report.audience.agents import Verdicts
 from warehouse.report.audience.errors import ErrorQuery, GroupBy
 from warehouse.report.audience.people import People
+from warehouse.report.audience.requests import RequestQuery
 from warehouse.report.audience.visits_sent import SentPage
 from warehouse.report.cells import Scope
 from warehouse.report.measured import Measured
@@ -37,7 +38,7 @@ from warehouse.report.time_buckets import Bucket, buckets
 from warehouse.rollups import catalog, ranked
 from warehouse.rollups.catalog import ChosenRollups
 from warehouse.rollups.ranked import Ranking
-from warehouse.tables import DAILY_ERRORS_TABLE
+from warehouse.tables import DAILY_ERRORS_TABLE, REQUESTS_TABLE
 
 PATH = "path"
 BATCH_ROWS = 10_000
@@ -150,10 +151,7 @@ class Reports:
         return {name: series.series(parts, counts.filter(pc.field("operator") == name)) for name in operators}
 
     def agents(self, snapshot: Snapshot, query: Query) -> pa.Table:
-        """Return the AI agents and other bots: agent, operator, purpose, traffic, views and last_day.
-
-        The order is most views first: see `agents.list_agents`.
-        """
+        """Return the AI agents and other bots: see `agents.list_agents`."""
         scope = self._scope(snapshot, query)
         return agents.list_agents(self._statements.counts(snapshot, scope, *agents.COLUMNS, "day"))
 
@@ -220,6 +218,10 @@ class Reports:
         and requests_of_days: most requests first, unknown ones last. `days` are UTC days, and repeat."""
         snapshot = self._reader.take(moment, DAILY_ERRORS_TABLE)
         return errors.groups(self._statements.fast, snapshot, query, by, offset, limit)
+
+    def requests(self, query: RequestQuery, moment: Moment, by: str) -> pa.Table:
+        """Return the requests of access logs by one of `requests.BY`: see `requests.rows`."""
+        return requests.rows(self._statements.fast, self._reader.take(moment, REQUESTS_TABLE), query, by)
 
     def visitor_counts(self, snapshot: Snapshot, query: Query, *by: str) -> pa.Table:
         """Return the visitors and visits by some dimensions: see `visitors.counts`. It may raise TooManyViews."""

@@ -15,11 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingest.formats.fields import clf_us
+from ingest.formats.fields import SIZE_DIGITS_MAX, clf_us
 from ingest.formats.request import LINE_BYTES_MAX
 from ingest.hits.evidence import ADDRESS_CHARACTERS_MAX
 from ingest.imports.columns.page_views import (
     CHARACTERS_MAX,
+    LEFT,
     ParsedLines,
     hits_of,
     is_hit,
@@ -27,10 +28,12 @@ from ingest.imports.columns.page_views import (
     outcomes,
     repeated,
     skipped_and_unparsed,
+    take,
     within_limit,
 )
+from ingest.imports.columns.request_counts import ASKED, count
 from ingest.imports.columns.separators import Array, positions
-from ingest.imports.dictionary import map_values, one_array, replace
+from ingest.imports.dictionary import TEXTS, map_values, one_array, replace
 from ingest.imports.request_cache import RequestCache
 
 PIECE_BYTES = 1024 * 1024
@@ -61,6 +64,7 @@ _FIELDS_TO_SIZE = {"head": 0, "request": 1, "tail": 2}
 _FIELDS = _FIELDS_TO_SIZE | {"referrer": 3, "user_agent": 5}
 _ENCODED = {"request", "referrer", "user_agent"}
 """Fields of which a block has far fewer distinct texts than lines."""
+_COUNTED = ("tail", "ts_us", "user_agent", "kind", "status")
 _VIEWED = ("head", "request", "ts_us", "user_agent", "referrer", "status")
 
 
@@ -101,15 +105,35 @@ def parse(block: bytes, shape: Shape, requests: RequestCache) -> ParsedLines:
     fields |= {"ts_us": _times(fields["head"]), "status": map_values(status, _status, pa.int16())}
     is_success, is_error = (map_values(status, each, pa.bool_()) for each in (_is_success, _is_error))
     outcome = outcomes(parsed, request, is_success, is_error, reduce(pc.and_, _plain(fields, shape)))
+    for name in CHARACTERS_MAX.keys() & fields.keys():
+        is_left = is_odd(fields[name], _ODD, CHARACTERS_MAX[name])
+        is_left = is_left if name == "user_agent" else pc.and_(is_left, is_hit(outcome))
+        outcome = pc.if_else(is_left, LEFT, outcome)
     skipped, unparsed = skipped_and_unparsed(outcome)
     is_view = is_hit(outcome)
-    for name in CHARACTERS_MAX.keys() & fields.keys():
-        is_text_odd = is_odd(fields[name], _ODD, CHARACTERS_MAX[name])
-        unparsed += pc.indices_nonzero(pc.and_(is_view, is_text_odd)).to_pylist()
-        is_view = pc.and_not(is_view, is_text_odd)
     views = _hits({name: fields[name].filter(is_view) for name in _VIEWED if name in fields}, parsed, shape)
     left = np.concatenate([np.flatnonzero(~is_split), np.flatnonzero(is_split)[unparsed]])
-    return ParsedLines(len(is_split), views, skipped, sorted(left.tolist()))
+    fields |= {"kind": take(parsed["kind"], request)}
+    counts = count(_asked(fields, pc.not_equal(outcome, LEFT), shape))
+    return ParsedLines(len(is_split), views, skipped, sorted(left.tolist()), counts)
+
+
+def _asked(fields: Mapping[str, pa.Array], is_counted: pa.Array, shape: Shape) -> pa.Table:
+    """Return the requests of the counted lines (`request_counts.ASKED`), which are plain."""
+    plain = {name: fields[name].filter(is_counted) for name in _COUNTED if name in fields}
+    lines = len(plain["tail"])
+    size = pc.binary_slice(plain["tail"], _STATUS_BYTES, -1 if shape.has_user_agent else _END).cast(pa.string())
+    if not shape.has_user_agent:  # other fields may follow
+        size = pc.utf8_rtrim(pc.replace_substring_regex(size, " .*", ""), "\r")
+    is_known = pc.and_(pc.not_equal(size, NOT_LOGGED), pc.less_equal(pc.binary_length(size), SIZE_DIGITS_MAX))
+    columns = {
+        **plain,
+        "user_agent": replace(plain.get("user_agent") or repeated("", lines), [NOT_LOGGED], ""),
+        "cache": pa.nulls(lines, TEXTS),
+        "ms_below": pa.nulls(lines, pa.int64()),
+        "bytes": pc.if_else(is_known, size, None).cast(pa.int64()),
+    }
+    return pa.table([columns[name] for name in ASKED.names], schema=ASKED)
 
 
 def _split(block: bytes, shape: Shape) -> tuple[dict[str, pa.Array], Array]:

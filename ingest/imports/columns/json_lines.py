@@ -23,14 +23,17 @@ from ingest.imports.columns import times
 from ingest.imports.columns.page_views import (
     CHARACTERS_MAX,
     EVIDENCE_CHARACTERS_MAX,
+    LEFT,
     ParsedLines,
     hits_of,
     is_hit,
     is_odd,
     outcomes,
     skipped_and_unparsed,
+    take,
     within_limit,
 )
+from ingest.imports.columns.request_counts import ASKED, cache_of, count, ms_below
 from ingest.imports.columns.separators import Array, positions
 from ingest.imports.dictionary import replace
 from ingest.imports.request_cache import RequestCache
@@ -47,7 +50,7 @@ def parse(block: bytes, parser: JsonParser, requests: RequestCache) -> ParsedLin
     """Parse a block of whole lines. Decoding holds the GIL; most of the other work releases it."""
     ends = positions(block, b"\n")
     is_request, refused = np.ones(len(ends), bool), list[int]()
-    asked = RequestColumns([], [], [], [], [], [], [], [])
+    asked = RequestColumns(*([] for _ in RequestColumns._fields))
     for first, piece, is_plain in _pieces(block, ends):
         rows = _decode_plain(piece, min(PIECE_LINES, len(ends) - first), parser) if is_plain else None
         if rows is None:
@@ -55,10 +58,11 @@ def parse(block: bytes, parser: JsonParser, requests: RequestCache) -> ParsedLin
         if parser.has_memory:
             rows = _without_repeated(rows, first, parser, is_request)
         asked.extend(parser.product.columns(rows))
-    views, skipped, unparsed = _hits(asked, requests)
+    views, skipped, unparsed, counts = _hits(asked, requests)
     skipped[_NOT_A_REQUEST] = len(ends) - len(asked.times) - len(refused)
     unparsed = sorted([*refused, *np.flatnonzero(is_request)[unparsed].tolist()])
-    return ParsedLines(len(ends), views, {reason: count for reason, count in skipped.items() if count}, unparsed)
+    skipped = {reason: number for reason, number in skipped.items() if number}
+    return ParsedLines(len(ends), views, skipped, unparsed, counts)
 
 
 def _pieces(block: bytes, ends: Array) -> Iterator[tuple[int, bytes, bool]]:
@@ -135,8 +139,9 @@ def _is_utf8(piece: bytes) -> bool:
     return True
 
 
-def _hits(asked: RequestColumns, requests: RequestCache) -> tuple[pa.Table, dict[str, int], list[int]]:
-    """Return the hits, the number of skipped lines by reason, and the rows that are left to the parser."""
+def _hits(asked: RequestColumns, requests: RequestCache) -> tuple[pa.Table, dict[str, int], list[int], pa.Table]:
+    """Return the hits, the number of skipped lines by reason, the rows that are left to the parser, and the counts of
+    the other requests."""
     ts_us, status = times.microseconds(asked.times), _statuses(asked.statuses)
     line = pc.binary_join_element_wise(_texts(asked.methods), _texts(asked.targets), "HTTP/1.1", " ")
     request = line.dictionary_encode()
@@ -144,6 +149,8 @@ def _hits(asked: RequestColumns, requests: RequestCache) -> tuple[pa.Table, dict
     is_success = pc.or_(pc.and_(pc.greater_equal(status, 200), pc.less(status, 300)), pc.equal(status, 304))
     is_error = pc.and_(pc.greater_equal(status, ERRORS.start), pc.less(status, ERRORS.stop))
     outcome = outcomes(parsed, request.indices, is_success, is_error, ts_us.is_valid())
+    user_agent = _texts(asked.user_agents).dictionary_encode()
+    outcome = pc.if_else(is_odd(user_agent, _ODD, CHARACTERS_MAX["user_agent"]), LEFT, outcome)
     skipped, unparsed = skipped_and_unparsed(outcome)
     rows = pc.indices_nonzero(is_hit(outcome))
     columns = {"ts_us": ts_us.take(rows), "status": status.take(rows), "request": request.indices.take(rows)}
@@ -152,7 +159,23 @@ def _hits(asked: RequestColumns, requests: RequestCache) -> tuple[pa.Table, dict
     if pc.any(is_view_odd).as_py():
         unparsed += rows.filter(is_view_odd).to_pylist()
         columns = {name: column.filter(pc.invert(is_view_odd)) for name, column in columns.items()}
-    return hits_of(columns, columns["request"], parsed), skipped, unparsed
+    is_counted = np.ones(len(outcome), bool)
+    is_counted[unparsed] = False
+    kind = take(parsed["kind"], request.indices)
+    known = {"ts_us": ts_us, "status": status, "kind": kind, "user_agent": user_agent}
+    counts = count(_asked(asked, known).filter(pa.array(is_counted)))
+    return hits_of(columns, columns["request"], parsed), skipped, unparsed, counts
+
+
+def _asked(asked: RequestColumns, known: dict[str, pa.Array]) -> pa.Table:
+    """Return requests as `request_counts.ASKED`."""
+    columns = {
+        **known,
+        "cache": pa.array([cache_of(each) if each else None for each in asked.caches], pa.string()).dictionary_encode(),
+        "ms_below": pa.array([ms_below(each) for each in asked.times_ms], pa.int64()),
+        "bytes": pa.array(asked.sizes, pa.int64()),
+    }
+    return pa.table([columns[name] for name in ASKED.names], schema=ASKED)
 
 
 def _view_texts(asked: RequestColumns, rows: Sequence[int]) -> dict[str, pa.DictionaryArray]:

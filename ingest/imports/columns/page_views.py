@@ -21,12 +21,18 @@ EVIDENCE_CHARACTERS_MAX = {"address": ADDRESS_CHARACTERS_MAX, "accept": ACCEPT_C
 @dataclass(frozen=True, slots=True)
 class ParsedLines:
     """Result of parsing lines by columns: the number of lines, the hits (`rows.PARSED_HITS`), the number of skipped
-    lines by reason, and the places, from 0, of the lines that are left to the parser of the format."""
+    lines by reason, and the places, from 0, of the lines that are left to the parser of the format. `requests` are the
+    counts of the others (`request_counts.COUNTED`)."""
 
     lines: int
     hits: pa.Table
     skipped: Mapping[str, int]
     unparsed: list[int]
+    requests: pa.Table
+
+
+LEFT = pa.scalar(UNPARSED, pa.uint8())
+"""Outcome of a line that is left to the parser of the format."""
 
 
 def outcomes(
@@ -40,7 +46,7 @@ def outcomes(
     outcome = one_array(parsed["outcome"]).take(requests)
     is_final = pc.or_(is_success, pc.or_(pc.equal(outcome, METHOD), pc.equal(outcome, UNPARSED)))
     is_final = pc.or_(is_final, pc.and_(is_error, pc.equal(outcome, PAGE)))
-    return pc.if_else(is_plain, pc.if_else(is_final, outcome, _outcome(STATUS)), _outcome(UNPARSED))
+    return pc.if_else(is_plain, pc.if_else(is_final, outcome, _outcome(STATUS)), LEFT)
 
 
 def is_hit(outcome: pa.Array) -> pa.Array:
@@ -63,7 +69,7 @@ def is_odd(texts: pa.DictionaryArray, odd: str, characters_max: int) -> pa.Array
 
 def hits_of(fields: Mapping[str, pa.Array], requests: pa.Array, parsed: pa.Table) -> pa.Table:
     """Return the hits of lines, with path and query parameters from the lines' rows of `parsed`."""
-    columns = {**fields, **{name: _take(parsed[name], requests) for name in PARSED.names[1:]}}
+    columns = {**fields, **{name: take(parsed[name], requests) for name in PARSED.names[2:]}}
     return pa.table([columns[name] for name in PARSED_HITS.names], schema=PARSED_HITS)
 
 
@@ -83,7 +89,7 @@ def within_limit(texts: pa.DictionaryArray, characters_max: int) -> pa.Dictionar
     return pa.DictionaryArray.from_arrays(short.indices.take(texts.indices), short.dictionary)
 
 
-def _take(texts: pa.ChunkedArray, indices: pa.Array) -> pa.DictionaryArray:
+def take(texts: pa.ChunkedArray, indices: pa.Array) -> pa.DictionaryArray:
     encoded = one_array(texts).dictionary_encode()
     return pa.DictionaryArray.from_arrays(encoded.indices.take(indices), encoded.dictionary)
 

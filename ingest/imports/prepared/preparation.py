@@ -17,14 +17,15 @@ from ingest.errors import LedgerIncomplete
 from ingest.hits.hit import accepted_us
 from ingest.hits.row import NO_SITE, Site
 from ingest.imports.chunk import ParseResult
+from ingest.imports.columns import request_counts
 from ingest.imports.dictionary import compact
-from ingest.imports.prepared import asset_loads
+from ingest.imports.prepared import asset_loads, requests
 from ingest.imports.rows import ViewCounts, lake_rows
 from ingest.verification.verifier import Verifier
 from ingest.visitors.visitor import SaltsOf, of_columns
 from warehouse.lake.roots import Root
 from warehouse.lake.staging import Staged, stage
-from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE, Spec
+from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE, REQUESTS_TABLE, Spec
 
 STAGED_ROWS_MIN, STAGED_BYTES_MIN = 5_000, 4 * 1024 * 1024
 """Minimum sizes of a chunk whose rows are staged. The rows of a smaller chunk go through the hot log, like posted
@@ -76,7 +77,10 @@ def prepare(
     for times in (hits.rows["ts"], assets["ts_us"]):
         _require_covered(times, target.ledger_from_us)
     loads = asset_loads.asset_loads(target.project, assets, of_assets, user_agents)
-    rows = {HITS_TABLE: hits.rows, ASSET_LOADS_TABLE: loads}
+    counted = requests.accepted(pa.concat_tables(result.requests or [request_counts.NONE]), accepted)
+    _require_covered(counted["first_us"], target.ledger_from_us)
+    asked = requests.rows(target.project, counted, user_agents)
+    rows = {HITS_TABLE: hits.rows, ASSET_LOADS_TABLE: loads, REQUESTS_TABLE: asked}
     size = sum(each.num_rows for each in rows.values()), sum(each.nbytes for each in rows.values())
     is_staged = (size[0] >= STAGED_ROWS_MIN or size[1] >= STAGED_BYTES_MIN) and not target.is_dry_run
     return Prepared(hits.views, hits.errors, stage(target.root, rows) if is_staged else rows)

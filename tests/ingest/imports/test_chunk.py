@@ -17,7 +17,7 @@ from ingest.imports.chunk import Block, ParseResult, join, parse, split
 from ingest.imports.files import unpack
 from ingest.imports.request_cache import RequestCache
 from tests.ingest.formats.test_clf import line
-from tests.ingest.imports.columns.test_combined import by_the_parser, rows
+from tests.ingest.imports.columns.test_combined import by_the_parser, counts, rows
 from tests.rounds import rounds
 
 COMBINED = detect.named("combined", ())
@@ -54,7 +54,8 @@ def test_result_is_the_same_wherever_a_log_is_split_into_blocks(lines: list[byte
         chunks = results(content, block_bytes, monkeypatch)
     # Of a line that is longer than a block, only the first block is parsed.
     lines = [each[:block_bytes] if len(each) >= block_bytes else each for each in lines]
-    views, skipped = by_the_parser(lines, "combined", DEFAULT_PAGES)
+    views, skipped, counted = by_the_parser(lines, "combined", DEFAULT_PAGES)
+    assert sum((counts(part) for each in chunks for part in each.requests), Counter()) == counted
     assert sum((Counter(rows(each.hits)) for each in chunks), Counter()) == views
     assert sum((each.skipped for each in chunks), Counter()) == skipped
     assert sum(each.lines for each in chunks) == len(lines)

@@ -35,8 +35,16 @@ def parse(cache: RequestCache, *requests: str) -> list[dict[str, object]]:
 
 
 def test_each_request_has_its_outcome_path_and_parameters_in_order() -> None:
+    kinds = {LOAD: "asset", NOT_A_PAGE: "other", PAGE: "page", METHOD: "page", EXCLUDED: "page"}
     expected = [
-        {"outcome": outcome, "path": path, **dict.fromkeys(PARAMETERS), **read} for _, outcome, path, read in CASES
+        {
+            "outcome": outcome,
+            "kind": "feed" if path == "/feed.xml" else kinds.get(outcome),
+            "path": path,
+            **dict.fromkeys(PARAMETERS),
+            **read,
+        }
+        for _, outcome, path, read in CASES
     ]
     requests = [request for request, *_ in CASES]
     cache = RequestCache(PAGES)

@@ -53,7 +53,7 @@ def accept(site: Site) -> None:
 
 def test_all_tables_and_the_next_batch_go_on_above_the_batches_of_hits(tmp_path: Path) -> None:
     with closing(with_older_hot_log(tmp_path)) as site:
-        assert [site.state(spec).offset for spec in TABLES] == [2, 1, 1]
+        assert [site.state(spec).offset for spec in TABLES] == [2] + [1] * (len(TABLES) - 1)
         accept(site)
         assert {site.state(spec).offset for spec in TABLES} == {2}
         site.post(view("/next"))

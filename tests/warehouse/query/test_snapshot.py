@@ -20,7 +20,7 @@ from warehouse.query.snapshot import HOT_COLUMNS, Snapshot, SnapshotReader
 from warehouse.query.time_range import FIRST, LAST
 from warehouse.report.reports import Reports
 from warehouse.schema import HOT
-from warehouse.tables import HITS_TABLE
+from warehouse.tables import HITS_TABLE, TABLES
 
 BATCHES, BATCH_ROWS = 50, 7
 ROWS = BATCHES * BATCH_ROWS
@@ -189,7 +189,7 @@ def test_table_that_is_ahead_of_the_other_gets_fewer_hot_rows(site: Site, reader
     assert [(sum(file.rows for file in each.files), each.hot.num_rows) for each in snapshots.values()] == [
         (3, 2),
         (0, 5),
-        (0, 0),
+        *[(0, 0)] * (len(TABLES) - 2),
     ]
     assert count_hits_and_errors(site, snapshots) == (5, 5)
 
@@ -202,7 +202,7 @@ def test_staged_rows_are_in_each_table_once_while_the_loader_has_committed_to_on
     load_hits_alone(site)
     site.stage([*some_rows(5, 1), *some_errors(2)])
     snapshots = reader.take_all()
-    assert [each.hot.num_rows for each in snapshots.values()] == [0, 0, 0]
+    assert {each.hot.num_rows for each in snapshots.values()} == {0}
     assert count_hits_and_errors(site, snapshots) == (6, 3)
     site.load()
     assert count_hits_and_errors(site, reader.take_all()) == (6, 3)

@@ -16,7 +16,7 @@ from warehouse.columns.filters import match_path
 from warehouse.lake.staging import table_rows
 from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot
-from warehouse.tables import DAILY_ERRORS_TABLE
+from warehouse.tables import DAILY_ERRORS_TABLE, Spec
 
 FIRST_DAY, LAST_DAY = date(1, 1, 1), date(9999, 12, 31)
 GroupBy = Literal["path", "agent"]
@@ -86,14 +86,15 @@ def _counted(
 ) -> pa.Table:
     values: dict[str, Any] = {"project": query.project, "first": query.first, "end": query.end, **query.filters, **more}
     matches = [_FILTERS[name] for name in query.filters] + [*(match_path(query.path, values) if query.path else ())]
-    chosen = _CHOSEN.format(files=_files(snapshot, query), filters="".join(f" AND {each}" for each in matches))
+    files = files_of_months(DAILY_ERRORS_TABLE, snapshot, query.first, query.end)
+    chosen = _CHOSEN.format(files=files, filters="".join(f" AND {each}" for each in matches))
     with engine.interruptible_cursor(database) as cursor:
         cursor.register("hot", table_rows(DAILY_ERRORS_TABLE, snapshot.hot))
         return cursor.sql(chosen + sql, params=values).to_arrow_table()
 
 
-def _files(snapshot: Snapshot, query: ErrorQuery) -> str:
-    """Return the relation of the files whose months are in the range."""
-    first, last = f"{query.first:%Y-%m}".zfill(7), f"{query.end:%Y-%m}".zfill(7)
-    files = [file for file in snapshot.files if first <= file.partition <= last]
-    return engine.rows(DAILY_ERRORS_TABLE, files) if files else engine.no_rows(DAILY_ERRORS_TABLE)
+def files_of_months(table: Spec, snapshot: Snapshot, first: date, end: date) -> str:
+    """Return the relation of the files whose months have a day from `first` to the day before `end`."""
+    months = f"{first:%Y-%m}".zfill(7), f"{end:%Y-%m}".zfill(7)
+    files = [file for file in snapshot.files if months[0] <= file.partition <= months[1]]
+    return engine.rows(table, files) if files else engine.no_rows(table)

@@ -14,7 +14,7 @@ from ingest.formats import detect
 from ingest.formats.page_filter import DEFAULT_PAGES, Pages, page_view
 from ingest.formats.request import LINE_BYTES_MAX
 from ingest.hits.hit import Hit
-from ingest.imports.columns import combined
+from ingest.imports.columns import combined, request_counts
 from ingest.imports.columns.combined import SHAPES
 from ingest.imports.request_cache import RequestCache
 from ingest.imports.rows import PARSED_HITS, hits_table
@@ -26,31 +26,47 @@ PAGES = Pages(include=("/feed.xml",), exclude=("/admin*",))
 Views = Counter[tuple[object, ...]]
 
 
-def by_the_parser(lines: list[bytes], name: str, pages: Pages) -> tuple[Views, Counter[str]]:
-    """Return the views of lines that are parsed one by one, and the number of skipped lines by reason."""
+def by_the_parser(lines: list[bytes], name: str, pages: Pages) -> tuple[Views, Counter[str], Views]:
+    """Return the views of lines that are parsed one by one, the number of skipped lines by reason, and the requests."""
     parse = detect.named(name, ()).parse
     views: Views = Counter()
     skipped: Counter[str] = Counter()
+    asked = []
     for each in lines:
         try:
             request = parse(each[:LINE_BYTES_MAX])
             view = page_view(request, pages) if request else "not_a_request"
+            asked += [request] if request else []
         except InvalidLine:
             view = "malformed"
         if isinstance(view, Hit):
             views[tuple(hits_table([view]).to_pylist()[0].values())] += 1
         else:
             skipped[view] += 1
-    return views, skipped
+    counted: Views = Counter()
+    for request in asked:  # one by one, so that only the table of one request is used
+        counted += counts(request_counts.count(request_counts.asked_table([request])))
+    return views, skipped, counted
 
 
-def by_columns(lines: list[bytes], name: str, pages: Pages) -> tuple[Views, Counter[str]]:
+def counts(table: pa.Table) -> Views:
+    """Return the requests, sized requests and bytes of a table of COUNTED, by key."""
+    assert table.schema == request_counts.COUNTED
+    result: Views = Counter()
+    for row in table.to_pylist():
+        key = tuple(row[name] for name in ("date", "user_agent", "kind", "status", "cache", "ms_below"))
+        result += Counter({(*key, name): row[name] for name in ("requests", "sized", "bytes")})
+    return result
+
+
+def by_columns(lines: list[bytes], name: str, pages: Pages) -> tuple[Views, Counter[str], Views]:
     block = b"".join(each + b"\n" for each in lines)
     columns = combined.parse(block, SHAPES[name], RequestCache(pages))
     assert columns.lines == len(lines)
-    views, skipped = by_the_parser([lines[place] for place in columns.unparsed], name, pages)
+    views, skipped, counted = by_the_parser([lines[place] for place in columns.unparsed], name, pages)
     assert columns.hits.schema == PARSED_HITS
-    return views + Counter(rows(columns.hits)), skipped + Counter(columns.skipped)
+    counted += counts(columns.requests)
+    return views + Counter(rows(columns.hits)), skipped + Counter(columns.skipped), counted
 
 
 def rows(views: pa.Table) -> list[tuple[object, ...]]:

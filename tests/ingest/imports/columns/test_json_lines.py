@@ -18,7 +18,7 @@ from ingest.imports.columns import json_lines, times
 from ingest.imports.request_cache import RequestCache
 from ingest.imports.rows import PARSED_HITS
 from tests.ingest.formats.test_json_lines import PATHS, SAMPLES, line
-from tests.ingest.imports.columns.test_combined import Views, by_the_parser, rows
+from tests.ingest.imports.columns.test_combined import Views, by_the_parser, counts, rows
 
 PAGES = Pages(include=("/feed.xml",), exclude=("/admin*",))
 EVIDENCE = {
@@ -36,18 +36,20 @@ KINDS = {
 }
 
 
-def by_columns(lines: list[bytes], product: str, pieces: int = 1) -> tuple[Views, Counter[str]]:
+def by_columns(lines: list[bytes], product: str, pieces: int = 1) -> tuple[Views, Counter[str], Views]:
     """Return the views of lines that are parsed in blocks of equally many lines, and the number of skipped lines."""
     format, requests = detect.named(product, ()), RequestCache(PAGES)
     views: Views = Counter()
     skipped: Counter[str] = Counter()
+    counted: Views = Counter()
     for number in range(pieces):
         part = lines[len(lines) * number // pieces : len(lines) * (number + 1) // pieces]
         result = chunk.parse(Block(b"".join(each + b"\n" for each in part), False, is_last=False), format, requests)
         assert (result.lines, result.hits.schema) == (len(part), PARSED_HITS)
         views += Counter(rows(result.hits))
         skipped += result.skipped
-    return views, skipped
+        counted += sum(map(counts, result.requests), Views())
+    return views, skipped, counted
 
 
 def left_to_the_parser(lines: list[bytes], product: str) -> list[int]:

@@ -1,0 +1,109 @@
+"""All requests of access logs, with their bytes and times."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.api.reports.client import CSV, FIREFOX, GPTBOT, NDJSON, PARQUET, client_of, problem, table
+from tests.processes.running import Running
+
+ASKED = [  # minute, path, status, agent, bytes and seconds
+    (0, "/robots.txt", 200, GPTBOT, 100, 0.0005),
+    (1, "/a", 200, GPTBOT, 1_000, 0.015),
+    (2, "/b", 200, GPTBOT, 1_000, 0.019),
+    (3, "/c", 429, GPTBOT, None, None),
+    (4, "/a", 200, FIREFOX, 5_000, 0.3),
+    (5, "/style.css", 304, FIREFOX, 0, None),
+]
+GPTBOT_ROW = {
+    "value": "GPTBot", "requests": 4, "bytes": 2_100, "sized": 3, "timed": 3, "p50Ms": 20, "p95Ms": 20, "cached": 0,
+    "cacheHits": 0, "refused": 1, "robotsRead": "2026-09-02T10:00:00Z", "lastSeen": "2026-09-02T10:03:00Z",
+}  # fmt: skip
+PEOPLE_ROW = {
+    "value": None, "requests": 2, "bytes": 5_000, "sized": 2, "timed": 1, "p50Ms": 500, "p95Ms": 500, "cached": 0,
+    "cacheHits": 0, "refused": 0, "robotsRead": None, "lastSeen": "2026-09-02T10:05:00Z",
+}  # fmt: skip
+
+
+def caddy(minute: int, path: str, status: int, agent: str, size: int | None, seconds: float | None) -> str:
+    headers = {"User-Agent": [agent]}
+    request = {"method": "GET", "uri": path, "headers": headers}
+    line = {"ts": f"2026-09-02T10:{minute:02}:00Z", "level": "info", "logger": "http.log.access", "request": request}
+    return json.dumps({**line, "status": status, "size": size, "duration": seconds})
+
+
+@pytest.fixture(scope="module")
+def cost(service: Running, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """Return a client of a project into which a log was imported."""
+    log = tmp_path_factory.mktemp("cost") / "caddy.log"
+    log.write_text("".join(f"{caddy(*each)}\n" for each in ASKED))
+    with client_of(service, "reports-cost") as client:
+        assert service.run("import", "reports-cost", str(log)).returncode == 0
+        yield client
+
+
+def rows(client: httpx.Client, query: str = "") -> list[dict[str, Any]]:
+    listed: list[dict[str, Any]] = client.get(f"cost?{query}").json()["rows"]
+    return listed
+
+
+def test_agents_have_their_requests_bytes_and_times(cost: httpx.Client) -> None:
+    assert cost.get("cost").json() == {"rows": [GPTBOT_ROW, PEOPLE_ROW], "hasMore": False}
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("by=operator", [("OpenAI", 4), (None, 2)]),
+        ("by=kind", [("page", 4), ("asset", 1), ("robots", 1)]),
+        ("by=status", [("200", 4), ("304", 1), ("429", 1)]),
+        ("by=kind&agent=GPTBot", [("page", 3), ("robots", 1)]),
+        ("traffic=human", [(None, 2)]),
+        ("operator=OpenAI&status=429", [("GPTBot", 1)]),
+        ("kind=asset", [(None, 1)]),
+        ("limit=1", [("GPTBot", 4)]),
+        ("limit=1&offset=1", [(None, 2)]),
+        ("dateFrom=2026-09-03", []),
+        ("dateTo=2026-09-02", []),
+        ("dateFrom=2026-09-02&dateTo=2026-09-03&agent=GPTBot", [("GPTBot", 4)]),
+    ],
+)
+def test_filters_and_days_choose_requests(
+    cost: httpx.Client, query: str, expected: list[tuple[str | None, int]]
+) -> None:
+    assert [(row["value"], row["requests"]) for row in rows(cost, query)] == expected
+
+
+def test_what_was_not_logged_is_null(cost: httpx.Client) -> None:
+    [refused] = rows(cost, "status=429")
+    assert (refused["bytes"], refused["sized"], refused["p50Ms"], refused["p95Ms"]) == (None, 0, None, None)
+
+
+def test_tables_have_all_rows(cost: httpx.Client) -> None:
+    answer = cost.get("cost?traffic=ai", headers={"Accept": CSV})
+    assert answer.text == (
+        "agent,requests,bytes,sized,timed,p50Ms,p95Ms,cached,cacheHits,refused,robotsRead,lastSeen\r\n"
+        "GPTBot,4,2100,3,3,20,20,0,0,1,2026-09-02T10:00:00+00:00,2026-09-02T10:03:00+00:00\r\n"
+    )
+    for kind in (NDJSON, PARQUET):
+        assert [row["requests"] for row in table(cost.get("cost?limit=1", headers={"Accept": kind}))] == [4, 2]
+
+
+def test_requests_are_no_page_views(cost: httpx.Client) -> None:
+    assert cost.get("breakdown?by=path").json()["totals"] == {"human": 1, "ai": 2, "bot": 0, "total": 3}
+
+
+@pytest.mark.parametrize(
+    "query", ["by=path", "kind=x", "status=99", "traffic=x", "dateTo=2026-09-01T12:00:00Z", "path=/a"]
+)
+def test_invalid_parameter_is_named(site: httpx.Client, query: str) -> None:
+    [error] = problem(site.get(f"cost?{query}"), 400)["errors"]
+    assert error["parameter"] == query.partition("=")[0]
+
+
+def test_requests_can_be_queried(cost: httpx.Client, service: Running) -> None:
+    sql = "SELECT sum(requests)::INT AS requests, sum(bytes)::INT AS bytes FROM requests"
+    assert json.loads(service.run("sql", sql).stdout) == [{"requests": 6, "bytes": 7_100}]

@@ -1,0 +1,78 @@
+"""What readers cost: the requests of access logs with their bytes and times, by agent, operator, kind or status.
+
+A range has whole UTC days, because the table `requests` has no shorter time.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from warehouse.lake.staging import table_rows
+from warehouse.query import engine
+from warehouse.query.snapshot import Snapshot
+from warehouse.report.audience.errors import FIRST_DAY, LAST_DAY, files_of_months
+from warehouse.tables import REQUESTS_TABLE
+
+BY = ("agent", "operator", "kind", "status")
+"""Columns by which requests are counted."""
+REFUSED = (401, 402, 403, 429, 451, 503)
+"""HTTP statuses by which a site refuses a reader."""
+_CHOSEN = """
+WITH chosen AS (
+    SELECT * FROM (SELECT {columns} FROM {files} UNION ALL SELECT {columns} FROM hot)
+    WHERE project_id = $project AND date >= $first AND date < $end {filters}
+), times AS (
+    SELECT {by} AS value, ms_below, sum(sum(requests)) OVER (PARTITION BY {by} ORDER BY ms_below) AS until,
+        sum(sum(requests)) OVER (PARTITION BY {by}) AS timed
+    FROM chosen WHERE ms_below IS NOT NULL GROUP BY {by}, ms_below
+), quantiles AS (
+    SELECT value, any_value(timed)::BIGINT AS timed, min(ms_below) FILTER (until >= 0.5 * timed) AS p50_ms,
+        min(ms_below) FILTER (until >= 0.95 * timed) AS p95_ms
+    FROM times GROUP BY value
+), counted AS (
+    SELECT {by} AS value, sum(requests)::BIGINT AS requests, sum(sized)::BIGINT AS sized,
+        if(sum(sized) > 0, sum(bytes)::BIGINT, NULL) AS bytes,
+        coalesce(sum(requests) FILTER (cache IS NOT NULL), 0)::BIGINT AS cached,
+        coalesce(sum(requests) FILTER (cache = 'hit'), 0)::BIGINT AS cache_hits,
+        coalesce(sum(requests) FILTER (status IN {refused}), 0)::BIGINT AS refused,
+        max(last_seen) FILTER (kind = 'robots') AS robots_read, max(last_seen) AS last_seen
+    FROM chosen GROUP BY {by}
+)
+SELECT counted.value::VARCHAR AS value, requests, bytes, sized, coalesce(timed, 0) AS timed, p50_ms, p95_ms, cached,
+    cache_hits, refused, robots_read, last_seen
+FROM counted LEFT JOIN quantiles ON counted.value IS NOT DISTINCT FROM quantiles.value
+ORDER BY requests DESC, counted.value NULLS LAST
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestQuery:
+    """Requests of a project from the UTC day `first` to the day before `end`, with the values of some columns."""
+
+    project: str
+    first: date = FIRST_DAY
+    end: date = LAST_DAY
+    filters: Mapping[str, str | int] = field(default_factory=dict)
+
+
+def rows(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, query: RequestQuery, by: str) -> pa.Table:
+    """Return the requests by one of BY: most first, unknown values after their equals.
+
+    Columns: value, requests, bytes of the `sized` ones, p50_ms and p95_ms of the `timed` ones as upper bounds,
+    `cache_hits` among the `cached` ones, `refused`, robots_read and last_seen. `snapshot` is of the table `requests`.
+    """
+    sql = _CHOSEN.format(
+        columns=", ".join(REQUESTS_TABLE.schema.names),
+        files=files_of_months(REQUESTS_TABLE, snapshot, query.first, query.end),
+        filters="".join(f" AND {name} = ${name}" for name in query.filters),
+        by=by,
+        refused=REFUSED,
+    )
+    values: dict[str, Any] = {"project": query.project, "first": query.first, "end": query.end, **query.filters}
+    with engine.interruptible_cursor(database) as cursor:
+        cursor.register("hot", table_rows(REQUESTS_TABLE, snapshot.hot))
+        return cursor.sql(sql, params=values).to_arrow_table()
