@@ -78,6 +78,7 @@ def _numbers(view: View, measurement: Measured) -> dict[str, Any]:
         "chart": chart,
         "totals": _groups(view, measurement, shown, visits, of_visitors),
         "about_visitors": about,
+        "people": visitors.people(view, counts),
         "shown": shown,
         "visits": visits or {},
         "sent": operators.pages_sent(view),

@@ -11,6 +11,7 @@ from api.dashboard.web.view import View
 from api.reports import metrics
 from api.reports.report import Run
 from warehouse.errors import TooManyViews
+from warehouse.report.audience.people import People
 from warehouse.report.results import Counts, Query
 
 VIEWS_MINUTES, VISITORS_MINUTES = 30, 5
@@ -28,6 +29,8 @@ NUMBERS = {
 NOT_BY_SCRIPT = "only the website script knows it"
 KNOWN_SHARE = 0.995
 """Share of the views with a known visitor from which the page does not name it."""
+PEOPLE_MAX = 100_000
+"""Maximum number of views by people in a period for which the page shows the evidence."""
 TOO_MANY = "Visitors of these filters are counted for shorter periods only."
 
 
@@ -90,6 +93,17 @@ def _limits(view: View, run: Run, measurement: Measured, counts: Counts) -> str:
         timed = locale.number(row["timed"], view.visit.locale)
         texts.append(f"Bounce rate and duration are those of the {timed} visits that the website script saw.")
     return " ".join(texts)
+
+
+def people(view: View, counts: Counts) -> People | None:
+    """Return people by evidence; None if none lack it, or if there are many, because their hits are read for it."""
+    if not 0 < counts.human <= PEOPLE_MAX or "evidence" in view.filters.fields:
+        return None
+    try:
+        found = view.reports.people(view.snapshot, view.query())
+    except TooManyViews:
+        return None
+    return found if found.without_evidence.views else None
 
 
 def live(view: View) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
@@ -10,7 +11,7 @@ from api.dashboard.web import locale
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.overview.overview_page import FIREFOX, page_of
 from tests.api.dashboard.site import Dashboard, opened
-from tests.processes.running import PROJECT, new_key
+from tests.processes.running import PROJECT, new_key, readership
 
 NOW = datetime.now(UTC)
 NUMBERS = ("visitors", "visits", "bounceRate", "visitDuration")
@@ -118,3 +119,18 @@ def test_countries_and_languages_have_names(dashboard: Dashboard) -> None:
         "x",
         "tlh-Q",
     ]
+
+
+def test_people_without_evidence_are_named_and_lead_to_their_views(dashboard: Dashboard, tmp_path: Path) -> None:
+    viewer, log = dashboard.visitor("viewer"), tmp_path / "access.log"
+    new_key(dashboard.data, "with-assets")
+    at = f"{NOW - timedelta(hours=2):%d/%b/%Y:%H:%M:%S} +0000"
+    asked = [(1, "/a"), (1, "/style.css"), (1, "/b"), (2, "/a"), (3, "/a"), (3, "/b")]
+    lines = (f'203.0.113.{host} - - [{at}] "GET {path} HTTP/1.1" 200 10 "-" "{FIREFOX}"\n' for host, path in asked)
+    log.write_text("".join(lines))
+    assert readership("--data", str(dashboard.data), "import", "with-assets", str(log)).returncode == 0
+    page = Html(viewer.get("/projects/with-assets?period=7d").text)
+    assert "People: 2 views confirmed, 3 without evidence" in page.text
+    (link,) = (each for each in page.links() if "evidence=none" in each)
+    assert "Views by people 3" in Html(viewer.get(link).text).text
+    assert "without evidence" not in page_of(viewer, from_=7, to=1).text  # without a log with assets
