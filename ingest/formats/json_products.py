@@ -20,8 +20,7 @@ Time = int | float | str
 Number = Any
 """Number of bytes or time, also in quotes. Any other value, such as a time with its unit, counts as not logged."""
 _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
-SIZE_END = 10**15
-"""Number of bytes from which a size counts as not logged."""
+SIZE_END = 10**15  # bytes from which a size counts as not logged
 Header = list[str] | str | None
 """Value of a header, a list of its values, or None if the request has no such header."""
 
