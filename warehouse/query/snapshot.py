@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 
 import pyarrow as pa
 
@@ -48,7 +48,7 @@ class Snapshot:
     """The files of a table at a moment, staged files of hot batches included, and the hot rows that are in no file.
 
     `hot` has `batch_id`, too, and is in the order of the batches. The keys are for snapshots of `hits`.
-    `asset_loads` takes the snapshot of the loads of assets at the same moment.
+    `asset_loads` returns one snapshot of the loads of assets at the same moment: a report reads its files and hot rows.
     """
 
     moment: Moment
@@ -173,7 +173,7 @@ class SnapshotReader:
         files, staged = hot_rows.staged_files(spec, self._folder / spec.name, state.offset, moment.last_id)
         hot = hot_rows.rows(spec, state.offset, moment.last_id)
         taken = replace(moment, staged=staged)
-        return Snapshot(taken, (*state.files, *files), hot, partial(self.take, taken, ASSET_LOADS_TABLE))
+        return Snapshot(taken, (*state.files, *files), hot, cache(partial(self.take, taken, ASSET_LOADS_TABLE)))
 
     def _state_of_other(self, spec: Spec, recorded: Mapping[str, Synced]) -> State:
         """Return the newest state of a table beside `hits`. A table that an older release did not have is empty."""

@@ -4,11 +4,15 @@ from datetime import date, timedelta
 
 import pytest
 
-from tests.warehouse.site import DAY, NOON, TODAY, Row, Site, loads, view
+from tests.warehouse.site import CACHE_BYTES, DAY, NOON, TODAY, Row, Site, loads, view
 from warehouse.columns.filters import Filters
 from warehouse.control.policy import Period, Policy
+from warehouse.query.moment import Moment
+from warehouse.query.snapshot import Snapshot, SnapshotReader
 from warehouse.report.audience.people import Group, People
+from warehouse.report.reports import Reports
 from warehouse.report.results import Query
+from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE, Spec
 
 HOUR = timedelta(hours=1)
 OWN = {"referrer_host": "example.org", "channel": None}
@@ -57,6 +61,21 @@ def test_evidence_is_of_the_visitor_and_day(site: Site, name: str) -> None:
         rows = reports.breakdown(reports.take(), HALF_HOUR, "evidence", 0, 10).rows.to_pylist()
         assert {row["value"] for row in rows} == {expected, None}
         site.load()
+
+
+def test_load_during_a_report_loses_no_evidence(site: Site) -> None:
+    class Loaded(SnapshotReader):
+        def take(self, as_of: Moment | None = None, spec: Spec = HITS_TABLE) -> Snapshot:
+            taken = super().take(as_of, spec)
+            if spec is ASSET_LOADS_TABLE:
+                site.load()
+            return taken
+
+    site.post(view(visitor=1))
+    site.post_loads(loads(1))
+    reports = Reports(Loaded(site.hot_log, site.root), site.root, site.spill, CACHE_BYTES)
+    assert reports.people(reports.take(), QUERY) == People(Group(1, 1), Group(), Group())
+    assert site.waiting() == 0
 
 
 @pytest.mark.parametrize("policy", ["all", "confirmed_people"])
