@@ -1,6 +1,7 @@
 """The tables of the overview: the pages, and the views by a dimension. Their numbers are those of the API."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -32,7 +33,6 @@ ALL_ROWS = 1 << 40
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
 BOTH = ("human", "ai")
 """Kinds of readers in the total of a page."""
-TOO_MANY = "counted for shorter periods only, with these filters"
 SORTS: Mapping[str, Order] = {"views": "total", "people": "human", "ai": "ai", "path": "path"}
 """Orders of the table of pages, by their name in addresses."""
 
@@ -179,7 +179,7 @@ def by_dimension(view: View, name: str, measurement: Measured) -> Table:
     try:
         page = _page(view, query(view, dimension), dimension.by, ROWS + len(hidden))
     except TooManyViews:
-        return replace(nothing, reason=TOO_MANY)
+        return replace(nothing, reason=too_many(measurement))
     shown = without(page, hidden)
     rows = rows_of(view, replace(shown, rows=shown.rows.slice(0, ROWS)), dimension.by, dimension.unknown)
     has_more = shown.has_more or shown.rows.num_rows > ROWS
@@ -188,9 +188,16 @@ def by_dimension(view: View, name: str, measurement: Measured) -> Table:
     if reason and not rows:
         return nothing
     if view.previous and measurement.compares(kind):
-        before = _before(view, dimension.by, [row.value for row in rows], traffic=kind)
-        rows = [replace(row, before=getattr(before.get(row.value, Counts()), kind)) for row in rows]
+        with suppress(TooManyViews):  # of the previous period only: the rows have no change
+            before = _before(view, dimension.by, [row.value for row in rows], traffic=kind)
+            rows = [replace(row, before=getattr(before.get(row.value, Counts()), kind)) for row in rows]
     return Table(name, dimension, kind, None, rows, has_more, shown.rows.num_rows < page.rows.num_rows)
+
+
+def too_many(measurement: Measured) -> str:
+    """Return why a period with many views has no visitors and visits."""
+    cause = "the source policy" if "confirmed_people" in measurement.policies else "these filters"
+    return f"counted for shorter periods only, because of {cause}"
 
 
 def _page(view: View, query: Query, by: str, limit: int) -> ReportPage:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+from api.dashboard.pages.reading import tables
 from api.dashboard.pages.reading.measured import NOT_COUNTED, Measured
 from api.dashboard.web import locale
 from api.dashboard.web.view import View
@@ -26,12 +27,11 @@ NUMBERS = {
     "ai": {"AI sources": ("visitorsAi", "number")},
 }
 """Totals beside the views of each kind of readers: their column in the API, and their format."""
-NOT_BY_SCRIPT = "only the website script knows it"
+NOT_BY_SCRIPT, NO_VISIT = "only the website script knows it", "the website script saw no visit"
 KNOWN_SHARE = 0.995
 """Share of the views with a known visitor from which the page does not name it."""
 PEOPLE_MAX = 100_000
 """Maximum number of views by people in a period for which the page shows the evidence."""
-TOO_MANY = "Visitors of these filters are counted for shorter periods only."
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def totals(view: View, measurement: Measured, counts: Counts) -> tuple[Mapping[s
         known = replace(measurement, known=run.visitors_known)
         return {kind: _totals(view, run, known, kind) for kind in NUMBERS}, _limits(view, run, measurement, counts)
     except TooManyViews:
-        return {"human": [], "ai": []}, TOO_MANY
+        return {"human": [], "ai": []}, f"Visitors are {tables.too_many(measurement)}."
 
 
 def _totals(view: View, run: Run, known: Measured, kind: str) -> list[Total]:
@@ -67,8 +67,10 @@ def _totals(view: View, run: Run, known: Measured, kind: str) -> list[Total]:
     if reason not in (None, NOT_COUNTED):
         return []
     before = view.run(view.query(known.previous)).visitors if known.compares(kind) else {}
+    has_script = any(each.source == "beacon" and known.counts("beacon", "human") for each in known.sources)
+    unknown = reason or (NO_VISIT if has_script else NOT_BY_SCRIPT)
     every = [
-        Total(name, kind, run.visitors[column], before.get(column), reason or NOT_BY_SCRIPT, unit=unit)
+        Total(name, kind, run.visitors[column], before.get(column), unknown, unit=unit)
         for name, (column, unit) in NUMBERS[kind].items()
     ]
     return every[:1] if reason else every
@@ -89,7 +91,7 @@ def _limits(view: View, run: Run, measurement: Measured, counts: Counts) -> str:
         texts.append(f"Visitors are known for {locale.percent(share, view.visit.locale)} of the views by people.")
     if view.period.days != 1:
         texts.append("A person who comes on two days counts twice.")
-    if row["timed"] < row["visits"]:
+    if 0 < row["timed"] < row["visits"]:
         timed = locale.number(row["timed"], view.visit.locale)
         texts.append(f"Bounce rate and duration are those of the {timed} visits that the website script saw.")
     return " ".join(texts)
@@ -107,14 +109,26 @@ def people(view: View, counts: Counts) -> People | None:
 
 
 def live(view: View) -> dict[str, Any]:
-    """Return the visitors of the last minutes, or the views if visitors are not known."""
+    """Return the visitors of the last minutes, or the views if the visitors are not known or cannot be counted."""
+    visitors = _live_visitors(view)
+    if visitors is not None:
+        return {"live": Counts(**visitors), "live_minutes": VISITORS_MINUTES, "visitors": visitors}
+    counts = view.reports.breakdown(view.snapshot, _last(view, VIEWS_MINUTES), "source", 0, 1).totals
+    return {"live": counts, "live_minutes": VIEWS_MINUTES, "visitors": None}
+
+
+def _live_visitors(view: View) -> dict[str, int] | None:
     known = view.run().visitors_known
     kinds = [kind for kind in NUMBERS if kind in view.filters.selected_traffic and known.counts(kind, view.now, None)]
-    start = view.now - timedelta(minutes=VISITORS_MINUTES if kinds else VIEWS_MINUTES)
-    query = Query(view.project.id, start, None, view.filters, view.now)
     if not kinds:
-        counts = view.reports.breakdown(view.snapshot, query, "source", 0, 1).totals
-        return {"live": counts, "live_minutes": VIEWS_MINUTES, "visitors": None}
-    counted = metrics.whole(view.reports.visitor_counts(view.snapshot, query)).to_pylist()[0]
-    visitors = {kind: counted[kind] for kind in kinds}
-    return {"live": Counts(**visitors), "live_minutes": VISITORS_MINUTES, "visitors": visitors}
+        return None
+    try:
+        counts = view.reports.visitor_counts(view.snapshot, _last(view, VISITORS_MINUTES))
+    except TooManyViews:
+        return None
+    counted = metrics.whole(counts).to_pylist()[0]
+    return {kind: counted[kind] for kind in kinds}
+
+
+def _last(view: View, minutes: int) -> Query:
+    return Query(view.project.id, view.now - timedelta(minutes=minutes), None, view.filters, view.now)

@@ -15,6 +15,7 @@ from api.dashboard.web.period import Period
 from tests.api.dashboard.pages.reading.measuring import NOW as NOW_DAY
 from tests.api.dashboard.pages.reading.measuring import day, measured, period
 from warehouse.columns.filters import Filters
+from warehouse.errors import TooManyViews
 from warehouse.report.results import Counts, ReportPage
 
 PERIOD = period(10, 20)
@@ -189,6 +190,20 @@ def test_value_has_the_views_of_its_readers_in_the_previous_period() -> None:
     assert {row.name: row.before for row in by_dimension(view, "systems").rows} == {"a": 0, "Unknown": 5, "b": 20}
     later = by_dimension(view, "agents", counted(beacon=1, log=6))
     assert {row.before for row in later.rows} == {None}
+
+
+def test_rows_have_no_change_if_the_previous_period_has_too_many_views() -> None:
+    class Many(View):
+        def run(self) -> Any:
+            return SimpleNamespace(visitors_known=EVERYTHING.known)
+
+        def visitor_counts(self, snapshot: None, query: Any, by: str) -> pa.Table:
+            if query.period is self.previous:
+                raise TooManyViews(2, 1, ())
+            return pa.table({by: ["/a"], "visits": [3]})
+
+    (row,) = by_dimension(Many([], []), "entry").rows
+    assert (row.value, row.counts.human, row.before) == ("/a", 3, None)
 
 
 SOURCES: Listed = [("beacon", Counts(7, 2, 0)), ("log", Counts(1, 0, 3))]

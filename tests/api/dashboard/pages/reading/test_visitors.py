@@ -12,6 +12,8 @@ from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.overview.overview_page import FIREFOX, page_of
 from tests.api.dashboard.site import Dashboard, opened
 from tests.processes.running import PROJECT, new_key, readership
+from warehouse.control import source_policies
+from warehouse.report.audience import visitors
 
 NOW = datetime.now(UTC)
 NUMBERS = ("visitors", "visits", "bounceRate", "visitDuration")
@@ -98,6 +100,35 @@ def test_live_count_is_of_the_distinct_visitors_of_five_minutes(dashboard: Dashb
     viewer = dashboard.visitor("viewer")
     assert Html(viewer.get("/projects/live/live").text).text == "Last 5 minutes: 2 people, 1 AI source"
     assert Html(viewer.get("/projects/live/live?traffic=ai").text).text == "Last 5 minutes: 1 AI source"
+
+
+@pytest.mark.parametrize("cause", ["these filters", "the source policy"])
+def test_page_with_too_many_views_has_no_visitors_and_names_the_cause(
+    dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch, cause: str
+) -> None:
+    project, viewer = cause.replace(" ", "-"), dashboard.visitor("viewer")
+    post(dashboard, (timedelta(minutes=8), "203.0.113.1", FIREFOX, "/"), project=project)
+    filters = {"evidence": "not_measured"} if cause == "these filters" else {}
+    if not filters:
+        source_policies.put(dashboard.engine, project, "confirmed_people", NOW.date())
+    monkeypatch.setattr(visitors, "VIEWS_MAX", -1)
+    text = page_of(viewer, project, pages="entry", **filters).text
+    assert f"Visitors are counted for shorter periods only, because of {cause}." in text
+    assert "Last 30 minutes: 1 by people" in text
+    assert "Last 30 minutes: 1 by people" in Html(viewer.get(f"/projects/{project}/live", params=filters).text).text
+
+
+def test_reason_of_no_bounce_rate_is_that_of_the_sources(dashboard: Dashboard) -> None:
+    viewer = dashboard.visitor("viewer")
+    post(dashboard, (timedelta(days=1), "203.0.113.1", FIREFOX, "/"), project="with-script")
+    hit, headers = {"url": "https://example.com/"}, {"User-Agent": FIREFOX, "Origin": "https://example.com"}
+    assert dashboard.client.post("/v1/analytics/with-script/hits", json=hit, headers=headers).is_success
+    for parameters in ({"country": "DE"}, {"from_": 1, "to": 1}):
+        text = page_of(viewer, "with-script", **parameters).text
+        assert "Bounce rate \N{EN DASH} the website script saw no visit" in text
+        assert "are those of the 0 visits" not in text
+    text = page_of(viewer, "with-script", source="server").text
+    assert "Bounce rate \N{EN DASH} only the website script knows it" in text
 
 
 @pytest.mark.parametrize(("tab", "by"), [("entry", "entryPage"), ("exit", "exitPage")])
