@@ -63,7 +63,7 @@ ASSET_LOADS = pa.schema(
     [
         HOT.field("project_id"),
         _column("date", pa.date32(), "UTC day; the partition", required=True),
-        _column("visitor", pa.int64(), "visitor, as in hits; null for AI, bots and unknown addresses"),
+        _column("visitor", pa.int64(), "visitor, as in hits; null for unknown addresses"),
         _column(
             "loads", pa.int64(), "styles, scripts, fonts and images; several rows of one key add up", required=True
         ),

@@ -76,7 +76,7 @@ def prepare(
     result.skipped += Counter(status=hits.skipped)
     for times in (hits.rows["ts"], assets["ts_us"]):
         _require_covered(times, target.ledger_from_us)
-    loads = asset_loads.asset_loads(target.project, assets, of_assets, user_agents)
+    loads = asset_loads.asset_loads(target.project, assets, of_assets)
     counted = requests.accepted(pa.concat_tables(result.requests or [request_counts.NONE]), accepted)
     _require_covered(counted["first_us"], target.ledger_from_us)
     asked = requests.rows(target.project, counted, user_agents)

@@ -59,15 +59,16 @@ def stored(site: Site) -> Counter[tuple[Any, Any]]:
 
 @pytest.mark.parametrize("executor", [None, THIS_PROCESS])
 @pytest.mark.parametrize("times", [1, 600])  # 600: in staged files
-def test_loads_of_people_have_the_visitor_of_their_views(tmp_path: Path, executor: Executor | None, times: int) -> None:
+def test_loads_have_the_visitor_of_their_views(tmp_path: Path, executor: Executor | None, times: int) -> None:
     site = Site(tmp_path)
     summary = run_import(site, LOG * times, executor)
     reader = {row["visitor"] for row in site.stored(HITS_TABLE) if row["user_agent"] == FIREFOX}
     loads = stored(site)
     today = {visitor: count for (day, visitor), count in loads.items() if day == TODAY}
     assert len(reader) == 2
-    assert today.pop(None) == 2 * times  # of an AI agent, and of an unknown address
-    assert (set(today) < reader, [*today.values()]) == (True, [3 * times])
+    assert today.pop(None) == times  # of an unknown address
+    assert [today.pop(visitor) for visitor in reader & set(today)] == [3 * times]
+    assert [*today.values()] == [times]  # of an AI agent, which a later release may classify as a person
     assert sum(loads.values()) == 6 * times
     assert (summary.page_views, summary.skipped) == (2 * times, {"not_a_page": 8 * times, "status": times})
     site.close()
