@@ -6,8 +6,9 @@ from api.accounts import passwords
 from api.dashboard.pages import reference
 from api.dashboard.pages.entry import account, sign_in, welcome
 from api.dashboard.pages.jobs import job_list, job_page
-from api.dashboard.pages.reading import errors, export, overview, path_list, path_page, projects, why
+from api.dashboard.pages.reading import export, overview, path_list, path_page, projects, why
 from api.dashboard.pages.reading.ai import agent, readers
+from api.dashboard.pages.reading.requests import cost, errors
 from api.dashboard.pages.settings import audit_log, keys, robots, setup, share
 from api.dashboard.web.routes import Access, Page
 from api.reports import threads
@@ -36,7 +37,8 @@ PAGES: tuple[Page, ...] = (
     *_reports(*projects.PAGES, *setup.PAGES),
     *keys.PAGES,
     *_reports(*_shared(*overview.PAGES, *export.PAGES, access=Access.SHARED)),
-    *_reports(*_shared(*readers.PAGES, *agent.PAGES, *path_list.PAGES, *path_page.PAGES, *errors.PAGES), *why.PAGES),
+    *_reports(*_shared(*readers.PAGES, *agent.PAGES, *path_list.PAGES, *path_page.PAGES)),
+    *_reports(*_shared(*errors.PAGES, *cost.PAGES), *why.PAGES),
     *robots.PAGES,
     *job_list.PAGES,
     *job_page.PAGES,

@@ -93,7 +93,7 @@ def _csv_cells(column: pa.Array) -> list[Any]:
         column = pc.replace_substring_regex(column, _FORMULA, r"'\1")
     cells: list[Any] = column.to_pylist()
     if pa.types.is_timestamp(column.type):
-        return [cell.isoformat() for cell in cells]
+        return [cell and cell.isoformat() for cell in cells]
     return [" ".join(map(str, cell)) for cell in cells] if pa.types.is_list(column.type) else cells
 
 

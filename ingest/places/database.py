@@ -1,6 +1,8 @@
 """Country of an address, from a MaxMind DB file of the owner, such as GeoLite2-Country or DB-IP Lite."""
 
+import shutil
 from functools import lru_cache
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import maxminddb
@@ -10,7 +12,13 @@ from ingest.places import country
 
 @lru_cache(1)
 def _reader(file: str) -> maxminddb.Reader:
-    return maxminddb.open_database(file)
+    """Return the reader of a copy of the file, which it maps: a mapped file that is truncated kills the process.
+
+    From a file in memory, a look-up takes 10 µs instead of 0.5.
+    """
+    with NamedTemporaryFile(suffix=".mmdb") as copy:
+        shutil.copyfile(file, copy.name)
+        return maxminddb.open_database(copy.name)
 
 
 def require_countries(file: str) -> None:

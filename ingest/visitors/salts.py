@@ -9,7 +9,7 @@ import logging
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -57,7 +57,7 @@ class Salts:
     def __bool__(self) -> bool:
         return self._pool is not None
 
-    def of(self, project: str, days: Iterable[int]) -> dict[int, Salt]:
+    def of(self, project: str, days: Collection[int]) -> dict[int, Salt]:
         """Return the salts by day, created in one transaction if missing; none without a pool.
 
         May wait for the database. If it does not answer, views have no visitor for RETRY_S: they must be stored without
@@ -71,14 +71,14 @@ class Salts:
             read = self.read(project, missing)
         except PoolError as error:
             self._retry_s = self._now() + RETRY_S
-            LOG.error("%s does not answer, and visitors are not counted for %s s: %s", SALTS, RETRY_S, error)  # noqa: TRY400  # the cause is in the message
+            LOG.error("No salts: visitors are not counted for %s s: %s", RETRY_S, error)  # noqa: TRY400  # it has the cause
             return salts
         new = {day: Salt(salt, partial(self._vote, project, day)) for day, salt in read.items()}
         with self._lock:
             self._cache.update({(project, day): salt for day, salt in new.items()})
         return salts | new
 
-    def cached(self, project: str, days: Iterable[int]) -> dict[int, Salt]:
+    def cached(self, project: str, days: Collection[int]) -> dict[int, Salt]:
         """Return the salts by day from memory; none without a pool. Raises SaltUnread if `of` has to read one."""
         salts = self._cached(project, days)
         missing = next((day for day in days if day not in salts), None)
@@ -86,13 +86,13 @@ class Salts:
             raise SaltUnread(missing)
         return salts
 
-    def read(self, project: str, days: Iterable[int]) -> dict[int, bytes]:
+    def read(self, project: str, days: Collection[int]) -> dict[int, bytes]:
         """Return the salts of days, created if missing, and record their use. Without a pool, there are none."""
         if self._pool is None:
             return {}
         now_s, salts = int(self._now()), dict[int, bytes]()
         with self._pool.transaction() as connection:
-            for day in days:
+            for day in sorted(days):  # in one order, so that two nodes cannot wait for each other
                 values = {"project": project, "day": day, "salt": secrets.token_bytes(SALT_BYTES), "now_s": now_s}
                 [(salt,)] = STATEMENTS.run(connection, "SALT", values).fetchall()
                 salts[day] = bytes(salt)
@@ -127,7 +127,7 @@ class Salts:
                     self._store_majorities(connection)
             self._pool.close()
 
-    def _cached(self, project: str, days: Iterable[int]) -> dict[int, Salt]:
+    def _cached(self, project: str, days: Collection[int]) -> dict[int, Salt]:
         with self._lock:
             self._cache.expire()
             return {day: salt for day in days if (salt := self._cache.get((project, day))) is not None}

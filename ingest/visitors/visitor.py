@@ -6,7 +6,7 @@ nearly each line: AES takes 0.02 µs for a line of a chunk, and keyed BLAKE2b, o
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 from threading import Lock
 
@@ -51,7 +51,7 @@ class Salt:
         return np.frombuffer(encrypted, np.int64)[::2]
 
 
-SaltsOf = Callable[[str, Iterable[int]], Mapping[int, Salt]]
+SaltsOf = Callable[[str, Collection[int]], Mapping[int, Salt]]
 """Function that returns the salts of a project by UTC day (days since 1970); none if visitors are not counted."""
 
 

@@ -41,6 +41,9 @@ def _tags(accept_language: str) -> Iterator[str]:
     yield from (tag for _, tag in sorted(weighted, key=lambda pair: pair[0]) if tag not in ("", "*"))
 
 
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+
+
 def number(value: int | float, locale: Locale) -> str:
     """Return a number with the locale's separators: 12,345."""
     separator = _thousands_separator(locale) if isinstance(value, int) and value >= 0 else None
@@ -62,6 +65,13 @@ def _thousands_separator(locale: Locale) -> str | None:
 def compact(value: int, locale: Locale) -> str:
     """Return a short number for a small place: 12.3K."""
     return numbers.format_compact_decimal(value, locale=locale, fraction_digits=1 if value >= 1_000 else 0)
+
+
+def size(value: int, locale: Locale) -> str:
+    """Return a number of bytes in a decimal unit: 1.2 GB."""
+    power = min((len(str(value)) - 1) // 3, len(_UNITS) - 1)
+    text = numbers.format_decimal(value / 1_000**power, format="#,##0.#" if power else "0", locale=locale)
+    return f"{text}\N{NO-BREAK SPACE}{_UNITS[power]}"
 
 
 def percent(ratio: float, locale: Locale) -> str:

@@ -45,6 +45,13 @@ VALUE_NAMES: Mapping[str, Mapping[str, str]] = {
     "source": SOURCES,
     "purpose": PURPOSES,
     "verification": STATES,
+    "evidence": {
+        "script": "Website script",
+        "assets": "Loads of assets",
+        "navigation": "Links followed",
+        "none": "None",
+        "not_measured": "Not measured",
+    },
     "device": {"desktop": "Desktop", "mobile": "Phone", "tablet": "Tablet"},
     "format": {
         "text/html": "HTML",

@@ -1,5 +1,6 @@
 """Country and language of a request, by independent examples."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from api.errors import InvalidSetting
 from ingest.hits.evidence import Evidence
 from ingest.hits.hit import Hit
 from ingest.hits.row import Site, row
-from ingest.places import country
+from ingest.places import country, database
 from ingest.places.language import language
 from tests.ingest.places import mmdb
 from warehouse.schema import HOT
@@ -112,6 +113,13 @@ def test_header_decides_the_country_before_the_address_and_then_the_time_zone(
     view = Hit("/", 0, FIREFOX, None, {}, None, None, None, evidence)
     stored = dict(zip(HOT.names, row("site", view, "server", 0, site=site), strict=True))
     assert (stored["traffic"], stored["country"]) == ("human", expected)
+
+
+def test_file_that_is_truncated_while_it_is_used_ends_nothing(tmp_path: Path) -> None:
+    file = mmdb.write(tmp_path / "countries.mmdb", {"9.9.9.0/24": {"country": {"iso_code": "DE"}}})
+    assert database.of_address(file, "9.9.9.9") == "DE"
+    os.truncate(file, 0)
+    assert database.of_address(file, "9.9.9.9") == "DE"
 
 
 @pytest.mark.parametrize(

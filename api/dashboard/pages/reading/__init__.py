@@ -10,7 +10,7 @@
 - `path_list`: the paths of a project, and lists of those that only people read, that only AI reads, or that are new to
   AI.
 - `path_page`: one path.
-- `errors`: the errors that AI agents and bots got.
+- `requests`: requests that are no page views: errors, and what readers cost.
 - `ai`: pages of AI readers.
 - `why`: why a user agent counts as a person, as AI or as another bot.
 """

@@ -65,7 +65,14 @@ def test_filters_are_chips_that_can_be_removed(dashboard: Dashboard) -> None:
 
 def test_every_dimension_is_a_filter_with_a_title(dashboard: Dashboard) -> None:
     values = dict.fromkeys(FILTERS, "x") | {"path": "/a", "status": "404", "format": "text/markdown"}
-    values |= {"traffic": "bot", "purpose": "data", "verification": "claimed", "source": "log", "device": "mobile"}
+    values |= {
+        "traffic": "bot",
+        "purpose": "data",
+        "verification": "claimed",
+        "source": "log",
+        "device": "mobile",
+        "evidence": "none",
+    }
     shown = view(dashboard, urlencode({"period": "custom", "from": "2026-09-01", "to": "2026-09-02", **values}))
     assert shown.faults == []
     assert [(chip.name, chip.value) for chip in shown.chips] == [
@@ -76,6 +83,7 @@ def test_every_dimension_is_a_filter_with_a_title(dashboard: Dashboard) -> None:
         ("Purpose", "Resells data"),
         ("Verification", "Claimed"),
         ("Source", "Access logs"),
+        ("Evidence", "None"),
         ("Channel", "x"),
         ("Referrer", "x"),
         ("UTM source", "x"),

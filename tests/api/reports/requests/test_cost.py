@@ -88,6 +88,7 @@ def test_tables_have_all_rows(cost: httpx.Client) -> None:
         "agent,requests,bytes,sized,timed,p50Ms,p95Ms,cached,cacheHits,refused,robotsRead,lastSeen\r\n"
         "GPTBot,4,2100,3,3,20,20,0,0,1,2026-09-02T10:00:00+00:00,2026-09-02T10:03:00+00:00\r\n"
     )
+    assert table(cost.get("cost?traffic=human", headers={"Accept": CSV}))[0]["robotsRead"] is None
     for kind in (NDJSON, PARQUET):
         assert [row["requests"] for row in table(cost.get("cost?limit=1", headers={"Accept": kind}))] == [4, 2]
 

@@ -19,12 +19,14 @@ NOW = datetime.now(UTC)
 NUMBERS = ("visitors", "visits", "bounceRate", "visitDuration")
 
 
-def post(dashboard: Dashboard, *hits: tuple[timedelta, str | None, str, str], project: str = PROJECT) -> None:
+def post(
+    dashboard: Dashboard, *hits: tuple[timedelta, str | None, str, str], project: str = PROJECT, now: datetime = NOW
+) -> None:
     """Store hits: their age, address, user agent and path."""
     key = None if project == PROJECT else new_key(dashboard.data, project)
     dashboard.post_hits(
         *(
-            {"path": path, "userAgent": agent, "timestamp": (NOW - age).isoformat()}
+            {"path": path, "userAgent": agent, "timestamp": (now - age).isoformat()}
             | ({"address": address} if address else {})
             for age, address, agent, path in hits
         ),
@@ -95,8 +97,14 @@ def test_without_an_address_visitors_are_not_counted(dashboard: Dashboard) -> No
 
 def test_live_count_is_of_the_distinct_visitors_of_five_minutes(dashboard: Dashboard) -> None:
     hits = [(2, "203.0.113.1"), (1, "203.0.113.1"), (1, "203.0.113.2"), (8, "203.0.113.3")]
-    post(dashboard, *((timedelta(minutes=age), address, FIREFOX, "/") for age, address in hits), project="live")
-    post(dashboard, (timedelta(minutes=1), "203.0.113.1", "GPTBot/1.3", "/"), project="live")
+    people = ((timedelta(minutes=age), address, FIREFOX, "/") for age, address in hits)
+    post(
+        dashboard,
+        *people,
+        (timedelta(minutes=1), "203.0.113.1", "GPTBot/1.3", "/"),
+        project="live",
+        now=datetime.now(UTC),
+    )
     viewer = dashboard.visitor("viewer")
     assert Html(viewer.get("/projects/live/live").text).text == "Last 5 minutes: 2 people, 1 AI source"
     assert Html(viewer.get("/projects/live/live?traffic=ai").text).text == "Last 5 minutes: 1 AI source"

@@ -4,8 +4,7 @@ The days are of UTC.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date
 from typing import Any
 
 from markupsafe import Markup
@@ -15,6 +14,7 @@ from api.dashboard.charts import sparkline
 from api.dashboard.pages.reading import measured
 from api.dashboard.pages.reading.export import table_file
 from api.dashboard.pages.reading.measured import SERVER_SOURCES
+from api.dashboard.pages.reading.requests.days import run_of_days
 from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import View
@@ -22,22 +22,20 @@ from api.dashboard.web.visit import ProjectVisit
 from api.http.operation import CSV
 from api.reports.parameters import ERROR_FILTERS, ERROR_STATUSES
 from api.reports.records import ERRORS
-from api.reports.report import Run
 from warehouse.columns.dimensions import FILTERS
-from warehouse.report.audience.errors import FIRST_DAY, GroupBy
+from warehouse.report.audience.errors import GroupBy
 from warehouse.report.results import Counts
 
 ROWS = 50
 """Number of rows on a page of the table."""
 BARS_MAX = 60
 """Maximum number of bars of a trend; each bar of a longer range is of several days."""
-_DAY = timedelta(days=1)
 
 
 def error_list(visit: ProjectVisit) -> Response:
     """Respond to GET /projects/{project}/errors."""
     view = _view(visit)
-    query, number = _run(view).selection.errors, view.page_number()
+    query, number = run_of_days(view).selection.errors, view.page_number()
     by, moment = _by(view), view.snapshot.moment
     groups = visit.state.reports.error_groups(query, moment, by, (number - 1) * ROWS, ROWS + 1).to_pylist()
     measured_now = measured.measured_in(view, has_policy=False)
@@ -62,7 +60,7 @@ def export(visit: ProjectVisit) -> Response:
     """Respond to GET /projects/{project}/errors.csv."""
     view = _view(visit)
     view.require_valid()
-    return table_file(view, CSV, "errors", ERRORS.table(_run(view), CSV))
+    return table_file(view, CSV, "errors", ERRORS.table(run_of_days(view), CSV))
 
 
 def _view(visit: ProjectVisit) -> View:
@@ -74,17 +72,6 @@ def _view(visit: ProjectVisit) -> View:
         view.faults.append(f"“{text[:40]}” is not the status of an error, such as 404; these are all of them.")
         view.fix(status=None)
     return view
-
-
-def _run(view: View) -> Run:
-    """Return the list of the errors of the page's days, which are UTC days here.
-
-    A period that ends now includes the present UTC day, which in America begins before the viewer's day ends.
-    """
-    period = view.period
-    last = period.last if period.end else max(period.last, view.visit.now.date())
-    start, end = (datetime.combine(day, time(), UTC) for day in (period.first or FIRST_DAY, last + _DAY))
-    return view.run(replace(view.query(), start=start, end=end))
 
 
 def _by(view: View) -> GroupBy:

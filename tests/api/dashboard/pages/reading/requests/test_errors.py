@@ -11,7 +11,7 @@ import pytest
 from starlette.requests import Request
 from starlette.testclient import TestClient
 
-from api.dashboard.pages.reading import errors
+from api.dashboard.pages.reading.requests import errors
 from api.dashboard.web.visit import ProjectVisit
 from tests.api.dashboard.days import before, today
 from tests.api.dashboard.html import Html

@@ -1,0 +1,85 @@
+"""What readers cost: all requests of access logs, with their bytes and times, by agent, operator, kind or status."""
+
+from dataclasses import replace
+from typing import Any
+
+from starlette.responses import Response
+
+from api.dashboard.pages.reading.export import table_file
+from api.dashboard.pages.reading.requests.days import run_of_days
+from api.dashboard.web import locale, render
+from api.dashboard.web.routes import Access, Page
+from api.dashboard.web.view import View
+from api.dashboard.web.visit import ProjectVisit
+from api.http.operation import CSV
+from api.reports import parameters
+from api.reports.records import COST
+from warehouse.columns.dimensions import FILTERS
+from warehouse.report.audience.requests import BY
+
+ROWS_MAX = 50
+"""Maximum number of rows. The file has all of them."""
+NAMES = {"agent": "Agents", "operator": "Operators", "kind": "Kinds", "status": "Statuses"}
+_FILTERS = {each.name for each in parameters.COST} & {*FILTERS}
+_SUMS = ("requests", "bytes", "sized", "refused")
+
+
+def cost(visit: ProjectVisit) -> Response:
+    """Respond to GET /projects/{project}/cost."""
+    view = _view(visit)
+    by = _by(view)
+    rows = _rows(view, by)
+    total = {name: sum(row[name] or 0 for row in rows) for name in _SUMS}
+    return render.counts_page(
+        view,
+        "reading/cost.html",
+        title=f"Cost of {view.project.id}",
+        tab="Cost",
+        by=by,
+        names=NAMES,
+        rows=rows[:ROWS_MAX],
+        left_out=max(len(rows) - ROWS_MAX, 0),
+        total=total,
+        ai=_ai(view, by, total),
+        size=lambda count: locale.size(count, visit.locale),
+    )
+
+
+def export(visit: ProjectVisit) -> Response:
+    """Respond to GET /projects/{project}/cost.csv."""
+    view = _view(visit)
+    view.require_valid()
+    return table_file(view, CSV, "cost", COST.table(run_of_days(view, by=_by(view)), CSV))
+
+
+def _view(visit: ProjectVisit) -> View:
+    """Return the view, without the filters that requests do not have."""
+    view = View(visit)
+    view.fix(**dict.fromkeys({*FILTERS} - _FILTERS))
+    return view
+
+
+def _by(view: View) -> str:
+    by = view.values.get("by")
+    return by if by in BY else BY[0]
+
+
+def _rows(view: View, by: str, **filters: str) -> list[dict[str, Any]]:
+    query = run_of_days(view).selection.requests
+    chosen = replace(query, filters={**query.filters, **filters})
+    rows: list[dict[str, Any]] = view.reports.requests(chosen, view.snapshot.moment, by).to_pylist()
+    return rows
+
+
+def _ai(view: View, by: str, total: dict[str, int]) -> dict[str, float] | None:
+    """Return the share of AI in the requests and bytes of all readers; None if readers are chosen."""
+    if not total["requests"] or {"traffic", "agent", "operator"} & view.filters.fields.keys():
+        return None
+    rows = _rows(view, by, traffic="ai")
+    return {name: sum(row[name] or 0 for row in rows) / total[name] for name in ("requests", "bytes") if total[name]}
+
+
+PAGES = (
+    Page("GET", "/projects/{project}/cost", cost, Access.PROJECT),
+    Page("GET", "/projects/{project}/cost.csv", export, Access.PROJECT),
+)

@@ -1,0 +1,86 @@
+"""The page of what readers cost: its numbers are those of the API, and what was not logged is a dash."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.api.dashboard.html import Html
+from tests.api.dashboard.site import Dashboard, opened
+from tests.processes.running import PROJECT, readership
+
+DASH = "\N{EN DASH}"
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+AT = datetime.now(UTC) - timedelta(hours=2)
+ASKED = [  # path, status, user agent, bytes and seconds
+    ("/robots.txt", 200, "GPTBot/1.3", 1_000, 0.001),
+    ("/a", 200, "GPTBot/1.3", 2_499_000, 0.09),
+    ("/a", 429, "GPTBot/1.3", None, None),
+    ("/a", 200, FIREFOX, 7_500_000, None),
+]
+
+
+@pytest.fixture(scope="module")
+def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    folder = tmp_path_factory.mktemp("cost")
+    lines = (
+        {"ts": AT.timestamp(), "level": "info", "logger": "http.log.access", "status": status, "size": size,
+         "duration": seconds, "request": {"method": "GET", "uri": path, "headers": {"User-Agent": [agent]}}}
+        for path, status, agent, size, seconds in ASKED
+    )  # fmt: skip
+    (folder / "caddy.log").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    with opened(folder / "data") as opened_dashboard:
+        imported = readership("--data", str(opened_dashboard.data), "import", PROJECT, str(folder / "caddy.log"))
+        assert imported.returncode == 0
+        yield opened_dashboard
+
+
+@pytest.fixture(scope="module")
+def viewer(dashboard: Dashboard) -> TestClient:
+    return dashboard.visitor("viewer")
+
+
+def page(viewer: TestClient, query: str = "") -> Html:
+    response = viewer.get(f"/projects/{PROJECT}/cost?period=7d&{query}")
+    assert response.status_code == 200, response.text
+    return Html(response.text)
+
+
+def test_agents_have_requests_data_times_and_refusals(viewer: TestClient) -> None:
+    shown = page(viewer)
+    assert "4 requests, 10 MB. AI made 75% of the requests and took 25% of the data. 1 were refused." in shown.text
+    assert "The size is known for 75% of the requests." in shown.text
+    gptbot, people = shown.rows("Requests by agent")
+    assert gptbot[:7] == ["GPTBot", "3", "75%", "2.5\N{NO-BREAK SPACE}MB", "25%", "< 100 ms", "1"]
+    assert people[:7] == ["People and readers without a name", "1", "25%", "7.5\N{NO-BREAK SPACE}MB", "75%", DASH, "0"]
+    assert people[7] == DASH
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("by=operator", ["OpenAI", "People and other bots"]),
+        ("by=kind", ["page", "robots"]),
+        ("by=status&traffic=ai", ["200", "429"]),
+        ("agent=GPTBot", ["GPTBot"]),
+        ("by=x", ["GPTBot", "People and readers without a name"]),
+    ],
+)
+def test_rows_are_those_that_were_chosen(viewer: TestClient, query: str, names: list[str]) -> None:
+    by = query[3:].partition("&")[0] if query.startswith("by=") and "x" not in query else "agent"
+    assert [row[0] for row in page(viewer, query).rows(f"Requests by {by}")] == names
+
+
+def test_file_has_the_rows_of_the_page(viewer: TestClient) -> None:
+    answer = viewer.get(f"/projects/{PROJECT}/cost.csv?period=7d&by=kind")
+    assert [line.split(",")[:3] for line in answer.text.splitlines()] == [
+        ["kind", "requests", "bytes"],
+        ["page", "3", "9999000"],
+        ["robots", "1", "1000"],
+    ]
+
+
+def test_project_without_a_log_is_told_where_cost_is_known_from(dashboard: Dashboard, viewer: TestClient) -> None:
+    assert "Import access logs" in page(viewer, "agent=none").text
