@@ -501,6 +501,6 @@ def test_each_law_holds_after_each_change(seed: int) -> None:
 TestLake = Lake.TestCase
 TestLake.settings = settings(
     max_examples=1 + rounds(6),  # the first sequence is the simplest one: one rule in all of its steps
-    stateful_step_count=25,
+    stateful_step_count=5 + rounds(20),
     phases=[Phase.generate, Phase.shrink],  # the phase `explain` takes minutes
 )
