@@ -128,13 +128,14 @@ def test_page_with_too_many_views_has_no_visitors_and_names_the_cause(
 
 def test_reason_of_no_bounce_rate_is_that_of_the_sources(dashboard: Dashboard) -> None:
     viewer = dashboard.visitor("viewer")
-    post(dashboard, (timedelta(days=1), "203.0.113.1", FIREFOX, "/"), project="with-script")
+    post(dashboard, *((timedelta(days), "203.0.113.1", FIREFOX, "/") for days in (0, 1)), project="with-script")
     hit, headers = {"url": "https://example.com/"}, {"User-Agent": FIREFOX, "Origin": "https://example.com"}
     assert dashboard.client.post("/v1/analytics/with-script/hits", json=hit, headers=headers).is_success
     for parameters in ({"country": "DE"}, {"from_": 1, "to": 1}):
         text = page_of(viewer, "with-script", **parameters).text
         assert "Bounce rate \N{EN DASH} the website script saw no visit" in text
         assert "are those of the 0 visits" not in text
+    assert page_of(viewer, "with-script", period="today").text.count("that both") == 1
     text = page_of(viewer, "with-script", source="server").text
     assert "Bounce rate \N{EN DASH} only the website script knows it" in text
 
