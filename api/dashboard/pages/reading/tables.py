@@ -55,19 +55,13 @@ class Dimension:
         return dimension(self.by).title
 
 
-CAMPAIGNS = Dimension(
-    "Campaigns",
-    "utmSource",
-    "human",
-    empty="No visit came from a link with utm_source.",
-)
 DIMENSIONS = {
     "operators": Dimension("AI operators", "operator", "ai"),
     "agents": Dimension("AI agents", "agent", "ai"),
     "purposes": Dimension("AI purposes", "purpose", "ai"),
     "referrers": Dimension("Referrers", "referrerHost", "human", unknown="Direct or unknown"),
-    "channels": Dimension("Channels", "channel", "human"),
-    "campaigns": CAMPAIGNS,
+    "channels": Dimension("Channels", "channel", "human", empty="The channels of these views are not known."),
+    "campaigns": Dimension("Campaigns", "utmSource", "human", empty="No visit came from a link with utm_source."),
     "countries": Dimension("Countries", "country", "human", empty="The countries of these views are not known."),
     "languages": Dimension("Languages", "language", "human", empty="The languages of these views are not known."),
     "devices": Dimension("Devices", "device", "human"),
@@ -101,7 +95,7 @@ class Table:
     """Rows of a table, and whether more follow. `name` is that of the export, and `kind` that of the counted readers.
 
     `reason` is the reason why nothing was counted; None if the readers were counted. `hides_rows` is whether rows were
-    left out: the site's own hosts, or views without a campaign.
+    left out: the site's own hosts, or views without a channel or campaign.
     """
 
     name: str
@@ -220,7 +214,7 @@ def _before(view: View, by: str, values: Sequence[str | None], **filters: str | 
 
 def _hidden(view: View, dimension: Dimension) -> frozenset[str | None]:
     """Return the values that the table leaves out, but that the file of the table contains."""
-    if dimension is CAMPAIGNS:
+    if dimension.by in ("utmSource", "channel"):
         return frozenset({None})
     return frozenset(own_hosts(view)) if dimension.by == "referrerHost" else frozenset()
 

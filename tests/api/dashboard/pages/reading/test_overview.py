@@ -354,10 +354,11 @@ def test_page_with_a_month_of_hours_that_are_compared_is_light_on_the_wire(viewe
 def test_visits_from_the_pages_of_the_site_are_no_referrers(dashboard: Dashboard) -> None:
     key = new_key(dashboard.data, "own-pages")
     projects.set_origins(dashboard.engine, "own-pages", ("https://own.example", "http://other.example:8000", "*"))
-    for host in ("own.example", "other.example", "www.own.example"):
+    for host in ("own.example", "other.example", "www.own.example", "news.example"):
         dashboard.post_hits(
             {"path": "/", "userAgent": FIREFOX, "referrer": f"https://{host}/a"}, project="own-pages", key=key
         )
-    page = Html(dashboard.visitor("viewer").get("/projects/own-pages").text)
-    assert [row[0] for row in page.rows("Referrers")] == ["www.own.example"]
-    assert "Visits from one page of the site to another are left out." in page.text
+    for tab, rows in (("referrers", ["news.example", "www.own.example"]), ("channels", ["Referral"])):
+        page = page_of(dashboard.visitor("viewer"), "own-pages", origins=tab)
+        assert page.rows(tab.capitalize()) == [[row, "1"] for row in rows]
+        assert "Views that followed a link within the site" in page.text
