@@ -11,6 +11,7 @@ from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from zlib import crc32
 
 import msgspec
 import pyarrow as pa
@@ -41,6 +42,13 @@ BEACONS_FROM = datetime(2026, 9, 16, tzinfo=UTC)
 """Time in the sample from which beacons count people, and the log only AI and other bots."""
 TIME = HOT.names.index("ts")
 """Index of the time in a row."""
+PLACES = (
+    *(("Europe/Berlin", "de"),) * 4,
+    *(("America/New_York", "en-US"),) * 3,
+    *(("Europe/London", "en-GB"), ("America/Sao_Paulo", "pt-BR")) * 2,
+    *(("Europe/Paris", "fr"), ("Europe/Zurich", "de-CH"), ("Asia/Tokyo", "ja"), ("Asia/Kolkata", "en-IN")),
+)
+"""Time zone and language of the people of the beacons, by the checksum of their address."""
 _DAY = re.compile(rb"\[(\d\d/[A-Z][a-z]{2}/\d{4}):")
 _DAY_FORMAT = "%d/%b/%Y"
 _POST_KEY = "sample"
@@ -128,9 +136,15 @@ def _beacon(line: bytes, project: str, moved: timedelta, now_us: int, to_row: Ca
     if not isinstance(view, Hit) or view.path == ASSET or view.status in ERRORS:
         return None
     moved_us = view.ts_us + moved // timedelta(microseconds=1)
-    sent = view._replace(ts_us=moved_us, status=None, evidence=Evidence(view.evidence.address))
+    sent = view._replace(ts_us=moved_us, status=None, evidence=_evidence(view.evidence.address))
     values = to_row(project, sent, "beacon", now_us)
     return values if values[TRAFFIC] == "human" else None
+
+
+def _evidence(address: str | None) -> Evidence:
+    """Return the evidence that a browser at an address sends, always the same."""
+    time_zone, language = PLACES[crc32((address or "").encode()) % len(PLACES)]
+    return Evidence(address, language=language, time_zone=time_zone)
 
 
 def _moved(day: bytes, moved: timedelta) -> bytes:

@@ -20,8 +20,8 @@ from tests.api.cli.console import EXPECTED
 from warehouse.schema import HOT, Row
 
 DAY = re.compile(rb"\[(\d\d/\w{3}/\d{4}):")
-SOURCE, TIME, PATH, VERIFICATION, VERIFIED_BY = (
-    HOT.names.index(name) for name in ("source", "ts", "path", "verification", "verified_by")
+SOURCE, TIME, PATH, VERIFICATION, VERIFIED_BY, COUNTRY, LANGUAGE = (
+    HOT.names.index(name) for name in ("source", "ts", "path", "verification", "verified_by", "country", "language")
 )
 UNMOVED = sample_views.days_moved(date(2026, 10, 1))
 
@@ -58,6 +58,9 @@ def test_people_are_in_the_log_before_the_beacons_and_in_beacons_afterwards(tmp_
     begin = microseconds(BEACONS_FROM)
     assert {(view[TRAFFIC], view[SOURCE]) for view in beacons} == {("human", "beacon")}
     assert min(int(view[TIME] or 0) for view in beacons) >= begin
+    (country, views), *others = Counter(view[COUNTRY] for view in beacons).most_common()
+    assert (country, views < len(beacons) / 2, len(others)) == ("DE", True, 7)
+    assert {view[LANGUAGE] for view in beacons} >= {"de", "de-CH", "en-US", "pt-BR"}
     assert max(int(view[TIME] or 0) for view in logged if view[TRAFFIC] == "human") < begin
 
 
