@@ -9,7 +9,7 @@ from warehouse.columns import sources
 from warehouse.columns.dimensions import FILTERS, dimension
 from warehouse.columns.evidence import NONE
 from warehouse.columns.sources import SOURCES, TRAFFIC
-from warehouse.control.policy import DEFAULT, Periods, Policy
+from warehouse.control.policy import COUNTED, DEFAULT, Periods, Policy
 
 _LAST_CODE_POINT, _SURROGATES = 0x10FFFF, range(0xD800, 0xE000)
 Bound = dict[str, Any]
@@ -66,7 +66,7 @@ class Filters:
     def columns(self) -> frozenset[str]:
         """Return the columns of cells that `condition` reads."""
         names = {"sources" if name == "source" else name for name, _ in self.items}
-        confirmed = {"evidence"} if any(each.policy == "confirmed_people" for each in self.policy) else set()
+        confirmed = {"evidence"} if any(COUNTED[each.policy].only_confirmed for each in self.policy) else set()
         return frozenset(names | confirmed | ({"traffic", "sources", "day"} if self.policy else set()))
 
     def condition(self) -> tuple[str, Bound]:
@@ -80,7 +80,7 @@ class Filters:
         if masks:
             conditions.append(f"sources & {' & '.join(masks)} <> 0")
         if "evidence" in self.columns:
-            is_hidden = _by_period(self.policy, bound, lambda policy: str(policy == "confirmed_people").lower())
+            is_hidden = _by_period(self.policy, bound, lambda policy: str(COUNTED[policy].only_confirmed).lower())
             conditions.append(f"NOT (traffic = 'human' AND evidence = '{NONE}' AND {is_hidden})")
         return " AND ".join(conditions) or "true", bound
 
@@ -102,9 +102,8 @@ class Filters:
         def of(policy: Policy) -> str:
             masks = zip(TRAFFIC, self.masks(policy), strict=True)
             mask = sum(each << 6 * number for number, (kind, each) in enumerate(masks) if kind in chosen)
-            return (
-                f"if(evidence = '{NONE}', {mask & ~0b111_111}, {mask})" if policy == "confirmed_people" else str(mask)
-            )
+            confirmed = mask & ~0b111_111 if COUNTED[policy].only_confirmed else mask
+            return str(mask) if confirmed == mask else f"if(evidence = '{NONE}', {confirmed}, {mask})"
 
         return _by_period(self.policy, bound, of)
 

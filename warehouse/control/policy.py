@@ -19,11 +19,20 @@ _PAGES, _LOGS = SOURCES[:1], SOURCES[1:]
 
 
 class Counted(NamedTuple):
-    """Sources whose page views a policy counts: of people, of AI and other bots, and of Markdown by anybody."""
+    """Sources whose page views a policy counts: of people, of AI and other bots, and of Markdown by anybody.
+
+    `only_confirmed`: views by people without evidence do not count.
+    """
 
     people: tuple[str, ...]
     machines: tuple[str, ...]
     markdown: tuple[str, ...]
+    only_confirmed: bool = False
+
+    @property
+    def counts_twice(self) -> bool:
+        """Return whether a view by a person counts twice if a page and a log have it."""
+        return self.people == SOURCES
 
 
 COUNTED: Mapping[Policy, Counted] = {
@@ -31,7 +40,7 @@ COUNTED: Mapping[Policy, Counted] = {
     "beacon_only": Counted(_PAGES, _PAGES, _PAGES),
     "log_only": Counted(_LOGS, _LOGS, _LOGS),
     "beacon_people_log_machines": Counted(_PAGES, _LOGS, _LOGS),
-    "confirmed_people": Counted(SOURCES, SOURCES, SOURCES),  # without the views of people that have no evidence
+    "confirmed_people": Counted(SOURCES, SOURCES, SOURCES, only_confirmed=True),
 }
 
 
@@ -67,10 +76,10 @@ def first_day(policy: Policy, first_hits: Mapping[str, datetime], today: date) -
     Before it, the policy would leave out views that no other hit has. The day is today if none of these sources has
     sent a hit, and the first of all days if people count from every source.
     """
-    preferred = COUNTED[policy].people
-    if preferred == SOURCES:
+    counted = COUNTED[policy]
+    if counted.counts_twice:
         return date.min
-    return min((first_hits[name].date() for name in preferred if name in first_hits), default=today)
+    return min((first_hits[name].date() for name in counted.people if name in first_hits), default=today)
 
 
 def changed(periods: Periods, policy: Policy, from_date: date) -> Periods:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from warehouse.columns.evidence import CONFIRMED, NONE
-from warehouse.control.policy import DEFAULT, Period
+from warehouse.control.policy import COUNTED, DEFAULT
 from warehouse.query.snapshot import Snapshot
 from warehouse.report.audience import visitors
 from warehouse.report.cells import Scope
@@ -33,10 +33,8 @@ def people(statements: Statements, snapshot: Snapshot, scope: Scope) -> People:
     Raises:
         TooManyViews
     """
-    counted = (
-        Period(each.from_date, DEFAULT if each.policy == "confirmed_people" else each.policy)
-        for each in scope.filters.policy
-    )
+    periods = scope.filters.policy
+    counted = (replace(each, policy=DEFAULT) if COUNTED[each.policy].only_confirmed else each for each in periods)
     of_people = replace(scope, filters=scope.filters.but(policy=tuple(counted), traffic="human"))
     groups = {name: [0, 0] for name in ("confirmed", "without_evidence", "not_measured")}
     counts = (

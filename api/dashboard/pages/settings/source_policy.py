@@ -9,7 +9,7 @@ from api.dashboard.web.forms import Form
 from api.dashboard.web.period import FIRST_DAY, LAST_DAY
 from api.dashboard.web.visit import ProjectVisit
 from warehouse.control import policy, source_policies
-from warehouse.control.policy import POLICIES, Period, Policy
+from warehouse.control.policy import COUNTED, POLICIES, Period, Policy
 from warehouse.report.source_coverage import Coverage
 
 POLICY, FROM = "policy", "from"
@@ -51,7 +51,7 @@ class SourcePolicy:
     @property
     def counts_twice(self) -> bool:
         """Return whether people who are counted today may be counted twice."""
-        return self.present == "all" and self.coverage.overlap_days > 0
+        return COUNTED[self.present].counts_twice and self.coverage.overlap_days > 0
 
 
 def policy_of(visit: ProjectVisit, coverage: Coverage) -> SourcePolicy:
