@@ -80,6 +80,7 @@ def test_link_opens_no_page_without_counts_and_changes_nothing(read_site: Dashbo
     parts = {"", "/live", "/export.csv", "/export.parquet"}
     assert opened[overview] == parts
     pages = {"/ai", "/ai.csv", "/ai/agents/{agent:path}", "/pages", "/pages.csv", "/page", "/errors", "/errors.csv"}
+    pages |= {"/cost", "/cost.csv"}
     assert opened[everything] == parts | pages
 
 
