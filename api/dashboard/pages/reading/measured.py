@@ -14,7 +14,7 @@ from api.dashboard.web.view import SOURCES, View
 from warehouse.columns import sources
 from warehouse.columns.sources import TRAFFIC
 from warehouse.control import policy, source_policies
-from warehouse.control.policy import COUNTED, Periods, Policy
+from warehouse.control.policy import Periods, Policy
 from warehouse.report import measured
 from warehouse.report.measured import SEEING, Limit
 from warehouse.report.results import Counts
@@ -71,8 +71,6 @@ class Measured:
     known: measured.Measured
     policies: frozenset[Policy]
     policies_before: frozenset[Policy] = frozenset()
-    overlap_days: int = 0
-    """Number of UTC days on which pages and logs both have views of people; 0 if these do not count twice."""
 
     @property
     def since(self) -> datetime | None:
@@ -253,8 +251,6 @@ def measured_in(view: View, *, has_policy: bool = True) -> Measured:
     of_sources = {source.source: source.spans for source in sources}
     spans = measured.of_kinds(of_sources, periods)
     previous = view.period.previous(view.visit.now)
-    policies = _policies(view, view.period, periods)
-    counts_twice = not view.filters["source"] and any(COUNTED[each].counts_twice for each in policies)
     return Measured(
         view.period,
         previous,
@@ -265,9 +261,8 @@ def measured_in(view: View, *, has_policy: bool = True) -> Measured:
         readable(coverage.warnings, view.visit.locale),
         has_views=bool(coverage.sources),
         known=measured.Measured(spans, since, view.now, of_sources),
-        policies=policies,
+        policies=_policies(view, view.period, periods),
         policies_before=_policies(view, previous, periods) if previous else frozenset(),
-        overlap_days=coverage.overlap_days if counts_twice else 0,
     )
 
 
