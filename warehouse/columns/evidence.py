@@ -1,4 +1,4 @@
-"""Evidence that a person was there, by visitor and UTC day: one SQL for rollups and for days that no rollup counts.
+"""Evidence that a person was there, by visitor and UTC day, from all rows of the day: no rollup has it.
 
 It belongs to all views that a visitor has as a person on a day, because a first page comes before its assets.
 """

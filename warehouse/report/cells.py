@@ -83,7 +83,7 @@ def select(snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, columns: Co
     cube, by_evidence = find_cube(needed), "evidence" in needed
     is_of_project = _OF_PROJECT if isinstance(scope.project, str) else _OF_PROJECTS
     if by_evidence:
-        chosen = _whole_days(snapshot, rollups, scope, needed, cube, is_of_project)
+        chosen = _whole_days(snapshot, scope, needed, is_of_project)
     else:
         chosen = _parts(snapshot, rollups, scope, needed, cube)
     selects, cuts = chosen.selects, scope.filters.policy_days
@@ -110,16 +110,12 @@ class _Chosen:
     covered: frozenset[str] = frozenset()
 
 
-def _whole_days(  # where, what and how
-    snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, columns: Collection[str], cube: Cube | None, within: str
-) -> _Chosen:
-    """Choose the rows of days that no rollup counts as a whole, whose evidence depends on all of them."""
-    projects = [scope.project] if isinstance(scope.project, str) else scope.project
-    covered = days.whole(snapshot, rollups, projects, scope.time_range) if cube else frozenset[str]()
-    rows, files = days.evident(snapshot, scope.time_range, covered, within)
+def _whole_days(snapshot: Snapshot, scope: Scope, columns: Collection[str], within: str) -> _Chosen:
+    """Choose the rows of whole days: evidence depends on all of them, and no rollup has it."""
+    rows, files = days.evident(snapshot, scope.time_range, within)
     selects = [_of_hits(rows, columns, "0", 1)] if rows else []
     bound: Bound = {"start_0": scope.time_range.start, "end_0": scope.time_range.end} if rows else {}
-    return _Chosen(selects, bound, files, covered=covered)
+    return _Chosen(selects, bound, files)
 
 
 def _parts(

@@ -1,7 +1,7 @@
 """Days of a snapshot: those that rollups count, and the rows of the others.
 
-The visitors of the parts of a day cannot be added, and the evidence of a visitor depends on all views of the day. Both
-are therefore counted from a rollup of the whole day, or from all of its rows.
+The visitors of the parts of a day cannot be added: they are counted from a rollup of the whole day, or from its rows.
+The evidence of a visitor depends on all views of the day: it is computed from all rows, and no rollup has it.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -23,14 +23,12 @@ _DAY, _MICROSECOND = timedelta(days=1), timedelta(microseconds=1)
 _LOADS = "project_id, date, visitor, loads"
 
 
-def whole(
-    snapshot: Snapshot, rollups: ChosenRollups, projects: Collection[str], time_range: TimeRange
-) -> frozenset[str]:
+def whole(snapshot: Snapshot, rollups: ChosenRollups, project: str, time_range: TimeRange) -> frozenset[str]:
     """Return the days of rollups that a range has as a whole, and that have no other file and no waiting row."""
     first, end = _midnight(time_range.start), _midnight(time_range.end)
     if first < time_range.start:
         first += _DAY
-    hot = snapshot.hot.filter(pc.field("project_id").isin([*projects]))["ts"].cast(pa.date32()).unique()
+    hot = snapshot.hot.filter(pc.field("project_id") == project)["ts"].cast(pa.date32()).unique()
     partial = {day.isoformat() for day in hot.to_pylist()} | {file.partition for file in rollups.uncovered}
     return frozenset(day for day in within(rollups, first, end) - partial)
 
@@ -66,29 +64,22 @@ def rows(snapshot: Snapshot, time_range: TimeRange, files: Sequence[File]) -> st
     return f"({' UNION ALL '.join(read)})" if read else None
 
 
-def evident(
-    snapshot: Snapshot, time_range: TimeRange, covered: frozenset[str], condition: str
-) -> tuple[str | None, list[File]]:
-    """Return the relation of `rows` of the days that are not covered, with their evidence, and their files.
+def evident(snapshot: Snapshot, time_range: TimeRange, condition: str) -> tuple[str | None, list[File]]:
+    """Return the relation of the `rows` of the whole days of a range, with their evidence, and their files.
 
-    It has whole days. `condition` holds for all rows of a visitor, or for none, whose evidence is then unknown. The
-    relation `hot_loads` has the waiting loads of assets.
+    `condition` holds for all rows of a visitor, or for none, whose evidence is then unknown. The relation `hot_loads`
+    has the waiting loads of assets.
     """
     days = TimeRange(_midnight(time_range.start), _midnight(min(time_range.end, LAST - _DAY) + _DAY - _MICROSECOND))
-    files = without(covered, files_of(snapshot.files, days))
+    files = files_of(snapshot.files, days)
     of_days = rows(snapshot, days, files)
     if of_days is None:
         return None, files
-    of_loads = without(covered, files_of(snapshot.asset_loads().files, days))
+    of_loads = files_of(snapshot.asset_loads().files, days)
     loads = [f"SELECT {_LOADS} FROM {engine.rows(ASSET_LOADS_TABLE, of_loads)}"] if of_loads else []
     loads.append(f"SELECT {_LOADS} FROM hot_loads")
     of_visitors = evidence.of_visitors(of_days, f"({' UNION ALL '.join(loads)})", condition)
     return evidence.joined(of_days, f"({of_visitors})"), files
-
-
-def without(covered: frozenset[str], files: Sequence[File]) -> list[File]:
-    """Return the files of days that are not covered."""
-    return [file for file in files if file.partition not in covered]
 
 
 def of_cube(

@@ -131,11 +131,11 @@ def select(snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, by: Collect
     dimension = _dimension({*names, *filtered}, is_exact="path" in by or "*" not in (scope.filters.path or ""))
     selects, covered = list[str](), frozenset[str]()
     if dimension is not None:
-        covered = days.whole(snapshot, rollups, [str(scope.project)], scope.time_range)
+        covered = days.whole(snapshot, rollups, str(scope.project), scope.time_range)
         cuts, by_day = scope.filters.policy_days, "day" in by or dimension == "quarter"
         for files, month, is_valid in days.of_cube(rollups, covered, VISITORS, cuts, by_day=by_day):
             selects.append(_of_files(files, dimension, names, month, f"{is_valid} AND {condition}"))
-    read = days.without(covered, files_of(snapshot.files, scope.time_range))
+    read = [file for file in files_of(snapshot.files, scope.time_range) if file.partition not in covered]
     rows = sum(file.rows for file in read)
     if dimension is None and rows > VIEWS_MAX:
         raise TooManyViews(rows, VIEWS_MAX, VALUES)
@@ -148,9 +148,7 @@ def select(snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, by: Collect
     for part in range(parts):
         if relation:
             share = f"project_id = $project AND visitor % {parts} IN ({part}, {-part})"
-            evident = None
-            if by_evidence:
-                evident, _ = days.evident(snapshot, scope.time_range, covered, share)
+            evident = days.evident(snapshot, scope.time_range, share)[0] if by_evidence else None
             within = f"{share} AND ts >= $start AND ts < $end"
             selects.append(f"({visits.cells(relation, within, [*names], filtered, condition, evident)})")
         yield Cells(
