@@ -47,7 +47,7 @@ HOT_LOGS = pytest.mark.parametrize(
         (lose, "is missing or empty, and the lake beside it has hits"),
         (empty, "is missing or empty, and the lake beside it has hits"),
         (renew, "is new, and the lake beside it was filled from another one"),
-        (age, "is older than the lake, which has its batches up to 2; its own end at 1"),
+        (age, "is older than the lake, which has its batches up to 3; its own end at 1"),
     ],
     ids=["missing", "empty", "newly created", "older"],
 )
