@@ -70,7 +70,7 @@ def _request(fields: list[bytes], columns: dict[str, int]) -> Request:
         accept,
         size_of(size),
         ms_of(seconds),
-        decode(cache),
+        _text(cache),
     )
 
 

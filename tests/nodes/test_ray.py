@@ -160,7 +160,7 @@ def test_commands_of_a_machine_that_is_not_part_of_the_cluster_have_the_result_o
         imported = run("import", "site", str(ROOT / "sample_data" / "access.log"))
         assert imported.pop("seconds") * imported.pop("lines_per_s") > 0
         run("import", "site", str(log), is_local=True)  # a second file, which the compaction merges
-        assert run("compact")["partitions"] == 1  # the day of the line
+        assert run("compact")["partitions"] == 2  # the day of the line, and the month of its request
         assert [each["fault"] for each in run("doctor") if each["fault"]] == []
         views = run("sql", "SELECT path, traffic, count(*) AS views FROM hits GROUP BY ALL ORDER BY ALL")
         return [imported, views]
@@ -186,7 +186,7 @@ def test_commands_print_what_they_print_without_ray(ray: Mapping[str, str], tmp_
     log = tmp_path / "a.log"
     log.write_bytes(line() + b"\n")
     run("import", "site", str(log), is_local=True)  # a second file, which the compaction merges
-    assert run("compact")["partitions"] == 1  # the day of the line
+    assert run("compact")["partitions"] == 2  # the day of the line, and the month of its request
     assert run("rebuild")["rollups"] == 1
 
 

@@ -12,6 +12,7 @@ from api import settings
 from tests.processes.running import PROJECT, Running, new_key, readership_process
 from tests.processes.waiting import until
 from warehouse.control import database, projects
+from warehouse.tables import TABLES
 
 GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.3; +https://openai.com/gptbot"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -91,7 +92,7 @@ def test_lake_restored_from_an_older_copy_gets_the_retained_batches_when_its_los
     assert refused.returncode == 1
     assert "readership recover" in refused.stderr
     listed = json.loads(running.run("recover").stdout)
-    assert {Path(loss["store"]).name for loss in listed} == {"hits", "daily_errors", "asset_loads"}
+    assert {Path(loss["store"]).name for loss in listed} == {spec.name for spec in TABLES}
     assert all(loss["fault"].startswith("it is at version ") for loss in listed)
     assert running.run("serve").returncode == 1  # the list changed nothing
     assert running.run("recover", "--accept-loss").returncode == 0

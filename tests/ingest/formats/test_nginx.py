@@ -79,7 +79,7 @@ def tail(referrer: bytes = b"https://example.org/", user_agent: bytes = FIREFOX.
 def test_line_has_the_request_of_its_log_format(log_format: str, line: bytes) -> None:
     request = compile_format(log_format)(line)
     assert request is not None
-    assert request._replace(address="") == ASKED
+    assert request._replace(address="", bytes=None, ms=None) == ASKED
     assert ("$remote_addr" in log_format) == (request.address in {"192.0.2.1", "::1", "2001:db8::1"})
 
 
@@ -245,5 +245,7 @@ def test_values_escaped_by_nginx_are_unescaped(instant: datetime, target: str, r
         b'"referer": "%s", "agent": "%s", "upstream": "0.1"}'
         % (instant.isoformat().encode(), *map(json_escaped, (target, referrer, user_agent)))
     )
-    assert compile_format(COMBINED)(plain) == asked
-    assert compile_format(JSON)(as_json) == asked
+    for log_format, logged in ((COMBINED, plain), (JSON, as_json)):
+        request = compile_format(log_format)(logged)
+        assert request is not None
+        assert request._replace(bytes=None, ms=None) == asked

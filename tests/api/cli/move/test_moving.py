@@ -180,7 +180,7 @@ def test_moved_databases_are_used_and_the_folder_is_refused_without_them(folder:
     open_salts("sqlite:///", folder.data).close()
     done = folder.run("move", **environ)
     assert not (folder.data / SALTS).exists()
-    assert (done["rows"]["batches"], done["rows"]["projects"], done["files"]) == (3, 1, 0)
+    assert (done["rows"]["batches"], done["rows"]["projects"], done["files"]) == (4, 1, 0)
     assert not any(finding["fault"] for finding in done["findings"])
     for command in ("flush", "doctor", "recover"):
         assert ": set READERSHIP_DATABASE_URL to the database test_" in folder.refused(command)
@@ -232,7 +232,7 @@ def test_lake_is_moved_and_the_databases_later(folder: Folder, postgresql: str, 
     assert "moved to s3://" in folder.refused("move", "--to", "s3://other/lake")
     url = new_database(postgresql)
     assert "set the new places" in folder.refused("move", "--to", url)
-    assert folder.run("move", READERSHIP_DATABASE_URL=url, **lake)["rows"]["batches"] == 3
+    assert folder.run("move", READERSHIP_DATABASE_URL=url, **lake)["rows"]["batches"] == 4
     query = "SELECT path, count(*) AS hits FROM hits GROUP BY path ORDER BY path"
     rows = folder.run("sql", query, READERSHIP_DATABASE_URL=url, **lake)
     assert {row["path"]: row["hits"] for row in rows} == TOTALS
