@@ -135,7 +135,7 @@ def _row(post: _Post, hit: Hit, columns: Columns, visitor: int | None) -> Row:
 
 
 def _country(evidence: Evidence, country_database: str) -> str | None:
-    """Return the country that an edge network names, or else that of the address, or else of the time zone."""
+    """Return the country that an edge network names; without one, the country of the address or of the time zone."""
     of_address = database.of_address(country_database, evidence.address) if country_database else None
     return evidence.country or of_address or country.of_time_zone(evidence.time_zone)
 

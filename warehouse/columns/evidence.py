@@ -51,7 +51,7 @@ def of_visitors(rows: str, loads: str, within: str = "true") -> str:
 
 
 def joined(rows: str, evidence: str) -> str:
-    """Return the relation of rows of `hits` with the column `evidence`, from a relation of that of visitors."""
+    """Return the relation of rows of `hits` with the column `evidence`, from a relation of the evidence of visitors."""
     return (
         f"(SELECT hits.*, if(traffic = 'human', coalesce(evidence, '{NOT_MEASURED}'), NULL) AS evidence FROM {rows} AS"
         " hits LEFT JOIN (SELECT project_id AS of_project, date AS of_date, visitor AS of_visitor, evidence FROM"

@@ -20,7 +20,7 @@ _COLUMNS = "SELECT name FROM pragma_table_info(?)"
 
 
 def require_known(source: sqlite3.Connection, name: str, tables: Sequence[Table]) -> None:
-    """Raise MoveRefused if a file has a table or column that `tables` lack. `name` is that of the file."""
+    """Raise MoveRefused if a file has a table or column that `tables` lack. `name` is the name of the file."""
     columns = {table.name: {column.name for column in table.columns} for table in tables}
     for (table,) in source.execute(_TABLES).fetchall():
         actual = {column for (column,) in source.execute(_COLUMNS, (table,))}
@@ -86,7 +86,7 @@ def _count(source: sqlite3.Connection, table: Table) -> int:
 
 
 def require_accepted(source: sqlite3.Connection, name: str, tables: Sequence[Table]) -> None:
-    """Raise MoveRefused for the first value that PostgreSQL refuses. `name` is that of the file."""
+    """Raise MoveRefused for the first value that PostgreSQL refuses. `name` is the name of the file."""
     source.create_function("is_utf8", 1, _is_utf8, deterministic=True)
     for table in tables:
         for column in table.columns:

@@ -1,4 +1,4 @@
-"""Days of a snapshot: those that rollups count, and the rows of the others.
+"""Days of a snapshot: days that rollups count, and the rows of other days.
 
 The visitors of the parts of a day cannot be added: they are counted from a rollup of the whole day, or from its rows.
 The evidence of a visitor depends on all views of the day: it is computed from all rows, and no rollup has it.

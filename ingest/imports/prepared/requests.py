@@ -18,7 +18,7 @@ def accepted(counted: pa.Table, times: range) -> pa.Table:
 
 
 def rows(project: str, counted: pa.Table, user_agents: UserAgentCache) -> pa.Table:
-    """Return counts (COUNTED) as rows of `requests`. Agents are those that the user agents claim to be."""
+    """Return counts (COUNTED) as rows of `requests`. An agent is what the user agent claims to be."""
     user_agent = compact(counted["user_agent"])
     classes = user_agents.columns_of_all(user_agent.dictionary.to_pylist())
     texts = {name: [each[CLASSIFICATION.names.index(name)] for each in classes] for name in _CLASS}

@@ -20,7 +20,7 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """People with evidence, those without, and those for whom there can be none: see `warehouse.columns.evidence`."""
+    """People with evidence, without it, and without a measurement of it: see `warehouse.columns.evidence`."""
 
     confirmed: Group
     without_evidence: Group

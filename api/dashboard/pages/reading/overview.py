@@ -97,7 +97,7 @@ def _groups(
     visits: Mapping[str, int] | None,
     of_visitors: Mapping[str, list[Total]],
 ) -> tuple[list[Total], list[Total]]:
-    """Return the totals of people, and those of AI and other bots."""
+    """Return two groups of totals: of people, and of AI and other bots."""
     compared = [kind for kind in TRAFFIC if measurement.compares(kind)]
     before = _totals(view, view.query(measurement.previous)) if compared else Counts()
     human, ai, bot = (

@@ -195,7 +195,7 @@ def too_many(measurement: Measured) -> str:
 
 
 def _page(view: View, query: Query, by: str, limit: int) -> ReportPage:
-    """Return the first values of a dimension: those of visits have the visits in place of the views."""
+    """Return the first values of a dimension with their views; entry and exit pages have their visits instead."""
     if by not in OF_VISITS:
         return view.reports.breakdown(view.snapshot, query, by, 0, limit)
     counts = view.reports.visitor_counts(view.snapshot, query, by)

@@ -93,7 +93,7 @@ def _limits(view: View, run: Run, measurement: Measured, counts: Counts) -> str:
         texts.append("A person who comes on two days counts twice.")
     if 0 < row["timed"] < row["visits"]:
         timed = locale.number(row["timed"], view.visit.locale)
-        texts.append(f"Bounce rate and duration are those of the {timed} visits that the website script saw.")
+        texts.append(f"Bounce rate and duration are known for the {timed} visits that the website script saw.")
     return " ".join(texts)
 
 

@@ -134,7 +134,7 @@ def test_reason_of_no_bounce_rate_is_that_of_the_sources(dashboard: Dashboard) -
     for parameters in ({"country": "DE"}, {"from_": 1, "to": 1}):
         text = page_of(viewer, "with-script", **parameters).text
         assert "Bounce rate \N{EN DASH} the website script saw no visit" in text
-        assert "are those of the 0 visits" not in text
+        assert "are known for the 0 visits" not in text
     assert page_of(viewer, "with-script", period="today").text.count("that both") == 1
     text = page_of(viewer, "with-script", source="server").text
     assert "Bounce rate \N{EN DASH} only the website script knows it" in text
