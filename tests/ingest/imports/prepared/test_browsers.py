@@ -1,28 +1,35 @@
-"""Which readers load assets, in the log of a real nginx: a real Chromium, and scripts with its user agent."""
+"""Evidence of readers in the log of a real nginx: a real Chromium, and scripts with its user agent."""
 
 import getpass
+import re
 import subprocess
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlencode
 from zlib import crc32
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.ingest.imports.prepared.test_asset_loads import run_import, stored
+from ingest.hits.row import Site as ProjectSite
+from ingest.imports.importer import Options
+from tests.ingest.imports.prepared.test_asset_loads import run_import
 from tests.processes.chromium import launch
 from tests.processes.ports import held_port
 from tests.programs import find
-from tests.warehouse.site import Site
-from warehouse.tables import HITS_TABLE
+from tests.warehouse.site import DAY, ROOT, Site
+from warehouse.columns.filters import Filters
+from warehouse.report.results import Query
 
 pytestmark = [pytest.mark.long, pytest.mark.needs("nginx"), pytest.mark.needs("curl")]
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36"
 PAGE = (
     '<!doctype html><link rel="icon" href="data:,"><link rel="stylesheet" href="/{folder}/style.css">'
     '<script src="/{folder}/app.js"></script><img src="/{folder}/photo.svg">'
+    '<a href="/second.html">Read on</a>'
 )
 CONFIGURATION = """
 user {user}; daemon off; pid {folder}/pid; error_log stderr; worker_processes 1;
@@ -44,11 +51,11 @@ http {{
 
 @pytest.fixture
 def url(tmp_path: Path) -> Iterator[str]:
-    """Serve two pages, whose assets a browser may use again for an hour, or only after it has asked."""
-    for name in ("cached", "checked"):
-        folder = tmp_path / "site" / name
-        folder.mkdir(parents=True)
-        (tmp_path / "site" / f"{name}.html").write_text(PAGE.format(folder=name))
+    """Serve pages whose assets a browser may use again for an hour (two pages), or only after it has asked."""
+    for name, assets in (("cached", "cached"), ("second", "cached"), ("checked", "checked")):
+        folder = tmp_path / "site" / assets
+        folder.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "site" / f"{name}.html").write_text(PAGE.format(folder=assets))
         for asset, text in (("style.css", "p {}"), ("app.js", ";"), ("photo.svg", "<svg/>")):
             (folder / asset).write_text(text)
     configuration, user = tmp_path / "nginx.conf", getpass.getuser()  # the folder is readable by this user alone
@@ -69,9 +76,17 @@ def browse(browser: Browser, name: str, *urls: str, has_script: bool = True, has
     page = context.new_page()
     for place, url in enumerate(urls, start=1):
         context.set_extra_http_headers(headers(name if place == len(urls) else f"before {name}"))
-        page.goto(f"{url}?utm_source={name}" if place == len(urls) else url)
+        page.goto(campaign(url, name) if place == len(urls) else url)
+        if name.endswith("link"):
+            time.sleep(1 - time.time() % 1)  # nginx logs whole seconds, and a link is followed later than it was read
+            page.click("a")
+            page.wait_for_url("**/second.html")
         page.goto("about:blank")
     context.close()
+
+
+def campaign(url: str, name: str) -> str:
+    return f"{url}?{urlencode({'utm_campaign': name})}"
 
 
 def headers(name: str) -> dict[str, str]:
@@ -79,31 +94,35 @@ def headers(name: str) -> dict[str, str]:
     return {"X-Forwarded-For": f"203.0.113.{crc32(name.encode()) % 250}"}
 
 
-def test_browser_is_confirmed_unless_its_whole_cache_is_fresh_and_a_script_is_not(tmp_path: Path, url: str) -> None:
+def documented() -> dict[str, str]:
+    """Return the evidence of each reader that docs/data.md names."""
+    rows = re.findall(r"^\| ([^|`]+) \| `(\w+)` \|$", (ROOT / "docs/data.md").read_text(), re.MULTILINE)
+    return {name: evidence for name, evidence in rows if name != "reader"}
+
+
+def test_evidence_of_browsers_and_scripts_is_as_documented(tmp_path: Path, url: str) -> None:
     cached, checked = f"{url}/cached.html", f"{url}/checked.html"
     with sync_playwright() as playwright:
         browser = launch(playwright)
-        browse(browser, "first", cached)
-        browse(browser, "javascript-off", cached, has_script=False)
-        browse(browser, "revalidated", checked, checked)
-        browse(browser, "full-cache", cached, cached)
-        browse(browser, "no-assets", cached, has_assets=False)
+        browse(browser, "first visit", cached)
+        browse(browser, "first visit without JavaScript", cached, has_script=False)
+        browse(browser, "return, and the cache asks whether its assets are new", checked, checked)
+        browse(browser, "return, and the cache has all assets", cached, cached)
+        browse(browser, "the same, then a link", cached, cached)
+        browse(browser, "Playwright that loads pages alone", cached, has_assets=False)
         browser.close()
     curl = [f"{key}: {value}" for key, value in headers("curl").items()]
-    subprocess.run([find("curl"), "-s", "-A", CHROME, "-H", *curl, f"{cached}?utm_source=curl"], check=True)
-    httpx.get(f"{cached}?utm_source=httpx", headers={"User-Agent": CHROME, **headers("httpx")})
+    subprocess.run([find("curl"), "-s", "-A", CHROME, "-H", *curl, campaign(cached, "curl")], check=True)
+    httpx.get(campaign(cached, "httpx"), headers={"User-Agent": CHROME, **headers("httpx")})
     site = Site(tmp_path / "data")
-    run_import(site, tuple((tmp_path / "access.log").read_bytes().splitlines()), now=time.time)
-    loads = stored(site)
-    views = {row["utm_source"]: row for row in site.stored(HITS_TABLE) if row["utm_source"]}
-    assert {row["traffic"] for row in views.values()} == {"human"}
-    assert {name: (row["date"], row["visitor"]) in loads for name, row in views.items()} == {
-        "first": True,
-        "javascript-off": True,
-        "revalidated": True,
-        "full-cache": False,  # what assets cannot show
-        "no-assets": False,
-        "curl": False,
-        "httpx": False,
+    own = Options(site=ProjectSite(["127.0.0.1"]))
+    run_import(site, tuple((tmp_path / "access.log").read_bytes().splitlines()), now=time.time, options=own)
+    reports, today = site.reports(), datetime.now(UTC)
+    found = {}
+    for name in documented():
+        query = Query("site", today - DAY, today + DAY, Filters(utmCampaign=name), today + DAY)
+        found[name] = reports.breakdown(reports.take(), query, "evidence", 0, 10).rows.to_pylist()
+    assert {name: [row["value"] for row in rows] for name, rows in found.items()} == {
+        name: [evidence] for name, evidence in documented().items()
     }
     site.close()
