@@ -29,6 +29,8 @@ HEARTBEATS = 12
 """Number of heartbeats of a server process in `Timeouts.silent_s`."""
 RESTART_DELAYS_S = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Delays before a restart, in seconds, by the number of deaths in a row; the last delay repeats."""
+CTRL_C_S = 1.0
+"""Time in which the supervisor gets the Ctrl-C that ended a server process, which a terminal sends to both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ class Supervisor:
                 fields |= {"signal": _name(-status)} if status < 0 else {"exitStatus": status}
             except OSError as error:  # no memory, process or file descriptor is free
                 status, cause, fields = 0, f"could not be started: {error}", {}
-            if self._ending.is_set():
+            if self._ending.wait(CTRL_C_S if status == -signal.SIGINT else 0):
                 return
             if is_first and status == STARTUP_FAILURE and not self._has_started():
                 LOG.error("server process %d could not start; the service ends", number)

@@ -1,12 +1,13 @@
 """A server process that gets Ctrl-C while this module is imported by its start, and then so does the supervisor.
 
-A terminal sends the signal to both at the same time. Here the supervisor gets it when the server process has printed
-its traceback, if it prints one: the supervisor could end the process before.
+A terminal sends the signal to both at the same time. Here the supervisor gets it when the server process has ended, or
+has printed a traceback.
 """
 
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import threading
 from types import TracebackType
@@ -23,8 +24,8 @@ def _print_and_interrupt_supervisor(
 
 if multiprocessing.current_process().name != "MainProcess":  # this is the server process
     sys.excepthook = _print_and_interrupt_supervisor
+    subprocess.Popen(["sh", "-c", f"sleep 0.3; kill -INT {SUPERVISOR}"])  # when this process has ended
     os.kill(os.getpid(), signal.SIGINT)
-    os.kill(SUPERVISOR, signal.SIGINT)
 
 
 def never_ends(number: int) -> None:
