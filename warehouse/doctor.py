@@ -43,6 +43,10 @@ WHERE requests < 1 OR sized NOT BETWEEN 0 AND requests OR bytes < 0 OR first_see
    OR month <> strftime(date, '%Y-%m') OR date <> CAST(first_seen AT TIME ZONE 'UTC' AS DATE)
    OR date <> CAST(last_seen AT TIME ZONE 'UTC' AS DATE)
 """
+_WRONG_EVENTS = """
+SELECT count(*), min(project_id || ' ' || name) FROM events
+WHERE date <> CAST(ts AT TIME ZONE 'UTC' AS DATE) OR name = '' OR props IS NOT NULL AND NOT json_valid(props)
+"""
 _TWICE = """
 SELECT count(*), min(project_id || ' ' || event_id)
 FROM (SELECT project_id, event_id, received_at - lag(received_at) OVER same AS apart
@@ -160,6 +164,7 @@ def _check_snapshot(hot: HotLogPlace, root: Root, spill: Path, wait_s: float) ->
             ("daily_errors has requests of AI agents and bots on their days", _WRONG_ERROR),
             ("asset_loads has loads of assets", _WRONG_LOADS),
             ("requests has requests on their days", _WRONG_REQUESTS),
+            ("events has events on their days", _WRONG_EVENTS),
             ("no event id is counted twice within seven days", _TWICE),
         ):
             yield Finding(invariant, _counterexamples(database, snapshots, sql))

@@ -92,6 +92,24 @@ REQUESTS = pa.schema(
 )
 """All requests that access logs have, by day."""
 
+EVENTS = pa.schema(
+    [
+        HOT.field("project_id"),
+        _column("date", pa.date32(), "UTC day of ts; the partition", required=True),
+        _column("ts", TIMESTAMP, "when the event happened, UTC, microseconds", required=True),
+        _column("event_id", pa.string(), "sender's id of the event, counted once in 7 days"),
+        _column("name", pa.string(), "name of the event, such as Signup or File Download", required=True),
+        _column("path", pa.string(), "normalised path of the page, or of the downloaded file", required=True),
+        _column("visitor", pa.int64(), "visitor, as in hits; null for unknown addresses"),
+        HOT.field("traffic"),
+        HOT.field("agent"),
+        HOT.field("source"),
+        _column("interactive", pa.bool_(), "false if the page sent it without an action of the reader", required=True),
+        _column("props", pa.string(), "properties as sent: a JSON object with texts; null without"),
+    ]
+)
+"""One row for each event."""
+
 AGENTS = pa.schema(
     [
         _column("name", pa.string(), "name of the AI agent, as in hits.agent", required=True),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from warehouse import daily_errors
-from warehouse.schema import ASSET_LOADS, DAILY_ERRORS, HITS, HOT, REQUESTS
+from warehouse.schema import ASSET_LOADS, DAILY_ERRORS, EVENTS, HITS, HOT, REQUESTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,5 +73,14 @@ REQUESTS_TABLE = Spec(
     "All requests of access logs, by day: sum requests, never count rows",
     (("requests", "sum"), ("sized", "sum"), ("bytes", "sum"), ("first_seen", "min"), ("last_seen", "max")),
 )
-TABLES = (HITS_TABLE, DAILY_ERRORS_TABLE, ASSET_LOADS_TABLE, REQUESTS_TABLE)
+EVENTS_TABLE = Spec(
+    "events",
+    EVENTS,
+    "date",
+    ("project_id", "name", "ts"),
+    EVENTS.remove(EVENTS.get_field_index("date")),
+    "events",
+    "One row an event: what a reader did on a page",
+)
+TABLES = (HITS_TABLE, DAILY_ERRORS_TABLE, ASSET_LOADS_TABLE, REQUESTS_TABLE, EVENTS_TABLE)
 """Tables of the lake, in the order in which the loader commits to them: `hits` first. To add a table, add a row."""

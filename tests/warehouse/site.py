@@ -35,7 +35,7 @@ from warehouse.query.snapshot import SnapshotReader
 from warehouse.report.reports import Reports
 from warehouse.report.results import Query
 from warehouse.schema import ASSET_LOADS, HITS, HOT, REQUESTS
-from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE, REQUESTS_TABLE, Spec
+from warehouse.tables import ASSET_LOADS_TABLE, EVENTS_TABLE, HITS_TABLE, REQUESTS_TABLE, Spec
 
 if TYPE_CHECKING:
     import duckdb
@@ -85,6 +85,12 @@ def asked(project: str = "site", at: datetime = NOON, **columns: Any) -> Row:
         **counts,
         **columns,
     }
+
+
+def event(name: str = "Signup", ts: datetime = NOON, **columns: Any) -> Row:
+    """Return an event of a person as a row of a hot batch."""
+    values = {"project_id": "site", "path": "/a", "traffic": "human", "source": "server", "interactive": True}
+    return {**dict.fromkeys(EVENTS_TABLE.hot.names), **values, "name": name, "ts": ts, **columns}
 
 
 def column(dimension: str) -> str:
@@ -167,12 +173,20 @@ class Site:
         """Commit one batch of requests."""
         batches.append(self.hot, pa.RecordBatch.from_pylist(requests, REQUESTS), NOON.timestamp(), REQUESTS_TABLE)
 
-    def stage(self, rows: Sequence[Row], loads: Sequence[Row] = (), asked: Sequence[Row] = ()) -> None:
+    def post_events(self, *events: Row) -> None:
+        """Commit one batch of events."""
+        batch = pa.RecordBatch.from_pylist(events, EVENTS_TABLE.hot)
+        batches.append(self.hot, batch, NOON.timestamp(), EVENTS_TABLE)
+
+    def stage(
+        self, rows: Sequence[Row], loads: Sequence[Row] = (), asked: Sequence[Row] = (), events: Sequence[Row] = ()
+    ) -> None:
         """Commit one batch whose rows are in files."""
         tables = {
             HITS_TABLE: pa.Table.from_pylist(rows, HOT),
             ASSET_LOADS_TABLE: pa.Table.from_pylist(loads, ASSET_LOADS),
             REQUESTS_TABLE: pa.Table.from_pylist(asked, REQUESTS),
+            EVENTS_TABLE: pa.Table.from_pylist(events, EVENTS_TABLE.hot),
         }
         staged = staging.stage(self.root, tables)
         staging.sync(self.root, staged)

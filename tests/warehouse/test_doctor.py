@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.stores.small_disk import SmallDisk
-from tests.warehouse.site import DAY, NOON, ROOT, Site, asked, hits_of, loads, some_rows, view
+from tests.warehouse.site import DAY, NOON, ROOT, Site, asked, event, hits_of, loads, some_rows, view
 from warehouse import doctor
 from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches, retention
@@ -24,7 +24,15 @@ from warehouse.lake.lock import write_lock
 from warehouse.maintenance import rollups
 from warehouse.rollups import catalog
 from warehouse.schema import HOT
-from warehouse.tables import ASSET_LOADS_TABLE, DAILY_ERRORS_TABLE, HITS_TABLE, REQUESTS_TABLE, TABLES, Spec
+from warehouse.tables import (
+    ASSET_LOADS_TABLE,
+    DAILY_ERRORS_TABLE,
+    EVENTS_TABLE,
+    HITS_TABLE,
+    REQUESTS_TABLE,
+    TABLES,
+    Spec,
+)
 
 FILES = "every file of the tables exists, with its size"
 HOT_FILE = "the hot log is a whole SQLite file"
@@ -35,6 +43,7 @@ PARTITION = "every hit is in the partition of its UTC day"
 ERRORS = "daily_errors has requests of AI agents and bots on their days"
 LOADS = "asset_loads has loads of assets"
 REQUESTS = "requests has requests on their days"
+EVENTS = "events has events on their days"
 TWICE = "no event id is counted twice within seven days"
 VISITOR = "every visitor of a day has one agent and device"
 LOG = "the logs of the tables can be read"
@@ -56,6 +65,7 @@ ALL = {
     ERRORS,
     LOADS,
     REQUESTS,
+    EVENTS,
     TWICE,
     VISITOR,
     ROLLUP_READ,
@@ -69,7 +79,8 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("original") / "data"
     site = Site(folder)
     for first in (0, 10):
-        site.stage([*some_rows(first, 10), view(traffic="ai", agent="GPTBot", status=404)], [loads()], [asked()])
+        rows = [*some_rows(first, 10), view(traffic="ai", agent="GPTBot", status=404)]
+        site.stage(rows, [loads()], [asked()], [event()])
         site.load()
     site.compact()
     site.expire()
@@ -211,8 +222,8 @@ def test_file_of_the_right_size_that_is_not_parquet_is_found(site: Site, spec: S
     Path(file.path).write_bytes(bytes(file.size))
     reported = faults(site)
     assert FILES not in reported
-    of_tables = {DAILY_ERRORS_TABLE: ERRORS, ASSET_LOADS_TABLE: LOADS, REQUESTS_TABLE: REQUESTS}
-    assert Path(file.path).name in reported[of_tables.get(spec, PARTITION)]
+    of_others = {DAILY_ERRORS_TABLE: ERRORS, ASSET_LOADS_TABLE: LOADS, REQUESTS_TABLE: REQUESTS, EVENTS_TABLE: EVENTS}
+    assert Path(file.path).name in reported[of_others.get(spec, PARTITION)]
 
 
 def test_hit_of_another_day_than_its_partition_is_found(site: Site) -> None:
@@ -221,6 +232,11 @@ def test_hit_of_another_day_than_its_partition_is_found(site: Site) -> None:
     wrong = rows.set_column(2, rows.schema.field("date"), day)
     delta_table.append(site.table(HITS_TABLE), wrong, batches.node_id(site.hot), 3)
     assert faults(site)[PARTITION] == "1 time, the first: /late"
+
+
+def test_event_without_a_name_or_with_other_props_than_json_is_found(site: Site) -> None:
+    site.post_events(event(""), event(props="{"), event(props='{"plan": "pro"}'))
+    assert faults(site) == {EVENTS: "2 times, the first: site "}
 
 
 @pytest.mark.parametrize("where", ["in the hot log", "in two files", "in a file and the hot log"])

@@ -163,7 +163,7 @@ def require_fresh(written_s: float) -> None:
 def table_rows(spec: Spec, rows: pa.Table) -> pa.Table:
     """Return rows of `divide` as rows of a table: in the order of a file, with counts of the same key added up."""
     if not spec.sums:
-        return _sorted(_encoded(rows))
+        return _sorted(spec, _encoded(spec, rows))
     counts = (daily_errors.counts(rows) if spec is DAILY_ERRORS_TABLE else rows).select(spec.schema.names)
     groups = counts.cast(spec.schema).group_by(spec.key).aggregate([*spec.sums])
     added_up = groups.rename_columns([*spec.key, *dict(spec.sums)])
@@ -171,18 +171,19 @@ def table_rows(spec: Spec, rows: pa.Table) -> pa.Table:
     return in_order.select(spec.schema.names).cast(spec.schema)
 
 
-def _encoded(rows: pa.Table) -> pa.Table:
+def _encoded(spec: Spec, rows: pa.Table) -> pa.Table:
     """Return the rows with their UTC day, and with dictionary-encoded texts.
 
     The dictionaries of the sort keys are sorted, so that their indices have the order of the texts.
     """
     columns = {name: encoding.encoded(column) for name, column in zip(rows.column_names, rows.columns, strict=True)}
-    columns |= {name: encoding.with_sorted_dictionary(columns[name]) for name in ("project_id", "path")}
+    texts = [name for name in spec.order if pa.types.is_dictionary(columns[name].type)]
+    columns |= {name: encoding.with_sorted_dictionary(columns[name]) for name in texts}
     return pa.table({**columns, "date": columns["ts"].cast(pa.date32())})
 
 
-def _sorted(encoded: pa.Table) -> pa.Table:
-    keys = encoding.indices(encoded, ["ts", "path", "project_id", "date"])
+def _sorted(spec: Spec, encoded: pa.Table) -> pa.Table:
+    keys = encoding.indices(encoded, [*reversed(spec.order), spec.partition])
     order = pa.array(np.lexsort([_narrow(column.to_numpy()) for column in keys.columns]))
     return pa.table({name: _take(encoded[name].chunk(0), order) for name in encoded.column_names})
 

@@ -54,7 +54,7 @@ def _copy(database: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> Non
 
 
 def _hot(spec: Spec, snapshot: Snapshot) -> pa.Table:
-    """Return the hot rows of a table with its columns. Page views are not sorted."""
+    """Return the hot rows of a table with its columns. Page views and events are not sorted."""
     if spec.sums:
         return table_rows(spec, snapshot.hot)
     return snapshot.hot.append_column("date", snapshot.hot["ts"].cast(pa.date32())).select(spec.schema.names)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.warehouse.site import Site, asked, die_at, key, some_rows, view
+from tests.warehouse.site import Site, asked, die_at, event, key, some_rows, view
 from tests.warehouse.site import loads as loads_of
 from warehouse.errors import DataIncomplete
 from warehouse.hotlog import loads
@@ -268,6 +268,7 @@ def test_broken_commit_that_was_never_acknowledged_is_set_aside_and_loaded_again
     site.post(some_rows(3, 1)[0], view(traffic="ai", agent="GPTBot", status=404))
     site.post_loads(loads_of())
     site.post_requests(asked())
+    site.post_events(event())
     die_at(site, LOAD, "before mark")
     for spec in TABLES:
         damage(commit(site, 4, spec.name))

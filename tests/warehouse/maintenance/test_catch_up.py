@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from tests.warehouse.site import DAY, NOON, Row, Site, asked, loads, some_rows, view
+from tests.warehouse.site import DAY, NOON, Row, Site, asked, event, loads, some_rows, view
 from warehouse.errors import BatchDamaged
 from warehouse.hotlog import batches
 from warehouse.lake import delta_table
@@ -61,7 +61,7 @@ def test_rows_and_staged_files_are_in_separate_commits_in_the_order_of_the_batch
 @pytest.mark.parametrize("spec", TABLES)
 def test_batch_whose_staged_file_is_missing_is_named_and_no_table_gets_a_commit(site: Site, spec: Spec) -> None:
     for first in (0, 3):
-        site.stage([*some_rows(first, 3), view(traffic="bot", status=404)], [loads()], [asked()])
+        site.stage([*some_rows(first, 3), view(traffic="bot", status=404)], [loads()], [asked()], [event()])
     (_, (_, staged)) = batches.staged_above(site.hot, 0)
     lost = Path(staged.files(spec, site.root / spec.name)[0].path)
     content = lost.read_bytes()
