@@ -5,7 +5,19 @@ import sys
 
 import benchmarks
 
-NAMES = ("start", "classify", "recall", "single", "batch", "import_log", "export", "pages", "jobs", "memory")
+NAMES = (
+    "start",
+    "classify",
+    "recall",
+    "single",
+    "batch",
+    "service.beside",
+    "import_log",
+    "export",
+    "pages",
+    "jobs",
+    "memory",
+)
 
 if sys.argv[1:] and sys.argv[1] not in {*NAMES, "lake"}:
     sys.exit(f"{__doc__}\n\n{benchmarks.__doc__}")

@@ -30,10 +30,11 @@ from benchmarks.data.traffic import Traffic
 from warehouse.control import database, projects
 from warehouse.hotlog import batches
 from warehouse.integrity.durability import durable_writes
-from warehouse.lake import delta_table, row_groups
+from warehouse.lake import delta_table, row_groups, staging
 from warehouse.lake.delta_table import File
+from warehouse.lake.roots import Root
 from warehouse.schema import HOT
-from warehouse.tables import HITS_TABLE
+from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE, Spec
 
 COMMAND = str(Path(sys.executable).parent / "readership")
 SHAPE = "lake.json"
@@ -96,10 +97,13 @@ def generate(folder: Path, shape: Shape) -> Lake:
     _create_projects(config, drawn.pages.projects.to_pylist())
     days = traffic.hits_by_day(shape.hits, shape.days, shape.end)
     with ThreadPoolExecutor(THREADS, "generate") as pool:
-        files = list(pool.map(partial(_write_day, config.lake.local / HITS_TABLE.name, drawn), days, days.values()))
+        written = list(pool.map(partial(_write_day, config.lake, drawn), days, days.values()))
     with closing(batches.connect(config.hot_log)) as hot, durable_writes(hot, config.lake, LOCK_WAIT_S):
-        table, node = delta_table.open_table(config.lake, HITS_TABLE), batches.node_id(hot)
-        delta_table.add_files(table, HITS_TABLE, files, node, delta_table.offset(table, node))
+        node = batches.node_id(hot)
+        for spec in (HITS_TABLE, ASSET_LOADS_TABLE):
+            table = delta_table.open_table(config.lake, spec)
+            files = [file for of_day in written for file in of_day[spec]]
+            delta_table.add_files(table, spec, files, node, delta_table.offset(table, node))
     (folder / SHAPE).write_bytes(msgspec.json.encode(shape))
     return lake
 
@@ -137,10 +141,13 @@ def _create_projects(config: settings.Settings, names: Sequence[str]) -> None:
     engine.close()
 
 
-def _write_day(table: Path, drawn: Traffic, day: date, hits: int) -> File:
-    """Write the hits of a day. A day has its own seed, so that the rows do not depend on the number of threads."""
+def _write_day(root: Root, drawn: Traffic, day: date, hits: int) -> dict[Spec, Sequence[File]]:
+    """Write the hits and the loads of assets of a day.
+
+    A day has its own seed, so that the rows do not depend on the number of threads.
+    """
     rows = traffic.day_rows(drawn, np.random.default_rng((SEED, day.toordinal())), day, hits)
-    file = table / f"{HITS_TABLE.partition}={day}" / f"part-{uuid.uuid4()}.parquet"
+    file = root.local / HITS_TABLE.name / f"{HITS_TABLE.partition}={day}" / f"part-{uuid.uuid4()}.parquet"
     file.parent.mkdir()
     pq.write_table(
         _columns(rows),
@@ -153,7 +160,8 @@ def _write_day(table: Path, drawn: Traffic, day: date, hits: int) -> File:
         column_encoding=dict.fromkeys(_TIMES, "DELTA_BINARY_PACKED"),
         store_schema=False,  # or readers would get dictionaries in place of texts
     )
-    return File(str(file), day.isoformat(), file.stat().st_size, hits)
+    loads = staging.write(root, ASSET_LOADS_TABLE, traffic.asset_loads(rows, day))
+    return {HITS_TABLE: [File(str(file), day.isoformat(), file.stat().st_size, hits)], ASSET_LOADS_TABLE: loads}
 
 
 def _columns(rows: pa.Table) -> pa.Table:

@@ -12,10 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ingest.channels.channels import channel
 from ingest.classification.agents import AGENTS
 from ingest.classification.rules import CRAWLERS
 from ingest.hits.row import classify_user_agents
-from warehouse.schema import TIMESTAMP
+from warehouse.schema import ASSET_LOADS, HOT, TIMESTAMP
 
 LARGE = "bench"
 """Name of the large project. It is also the project of `benchmarks.service.server`."""
@@ -31,6 +32,8 @@ DAY_US = 86_400_000_000
 _TIME_BITS = 37
 """Number of bits of a time of day in microseconds."""
 
+_NEVER = ("event_id", "verification", "verified_by", "hints", "utm_term", "utm_content", "click", "engaged_ms")
+"""Columns that no generated hit has a value of."""
 _SECTIONS = ("api", "blog", "changelog", "docs", "guides", "help", "pricing", "reference", "tutorials")
 _TOPICS = ("install", "upgrade", "deploy", "export", "import", "monitor", "secure", "automate", "query", "visualise")
 _DESKTOP = ("Windows NT 10.0; Win64; x64", "Macintosh; Intel Mac OS X 10_15_7", "X11; Linux x86_64")
@@ -52,7 +55,25 @@ _SERVED: Sequence[tuple[str | None, int | None, str, tuple[float, float, float]]
 """Format, status and source of a hit, with the fraction of people's, agents' and bots' hits."""
 _REFERRED, _IN_CAMPAIGN = (0.5, 0.02, 0.05), (0.06, 0.0, 0.01)
 """Fractions of people's, agents' and bots' hits that have a referrer, and a `utm_source`."""
-_CAMPAIGNS = tuple(f"{kind}-{month}" for kind in ("newsletter", "social", "partner") for month in range(1, 13))
+_CAMPAIGNS = tuple(
+    (f"{kind}-{month}", medium)
+    for kind, medium in (("newsletter", "email"), ("social", "social"), ("partner", "affiliate"))
+    for month in range(1, 13)
+)
+"""Pairs of `utm_source` and `utm_medium`."""
+_KNOWN_HOSTS = (
+    "www.google.com", "chatgpt.com", "www.bing.com", "news.ycombinator.com", "www.perplexity.ai", "t.co",
+    "www.youtube.com", "duckduckgo.com",
+)  # fmt: skip
+_COUNTRIES = [f"{first}{second}" for first in "ABCDEFGH" for second in "ELNRS"]
+_LANGUAGES = ["en-US", "en-GB", "de", "fr", "es", "pt-BR", "ja", "zh-CN", "hi", "it"]
+_LOCATED = (0.9, 0.0, 0.0)
+"""Fraction of people's, agents' and bots' visits with a country and a language."""
+VIEWS_PER_VISIT = 2.5
+BETWEEN_VIEWS_S = 120
+"""Mean time from the first view of a visit to another one, in seconds."""
+AGENT_ADDRESSES = 50
+"""Number of addresses of each agent and bot on a day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +111,8 @@ class Traffic:
     user_agents_cumulated: npt.NDArray[np.float64]
     user_agents_traffic: npt.NDArray[np.int64]
     choices: tuple[Choice, ...]
+    """Columns that each hit has its own values of."""
+    visit_choices: tuple[Choice, ...]
     day_cumulated: npt.NDArray[np.float64]
     """Cumulative shares of the quarter-hours of a day."""
 
@@ -102,26 +125,60 @@ def create(projects: int, paths: int) -> Traffic:
         shares[traffic == index] *= _zipf(int(np.count_nonzero(traffic == index)))
     quarters = 1.0 + 0.8 * np.sin((np.arange(96) - 32) / 96 * 2 * np.pi)  # most hits at 14:00, fewest at 02:00
     choices = (_served(), _referrers(), _campaigns())
-    return Traffic(pages(projects, paths), user_agents, _cumulated(shares), traffic, choices, _cumulated(quarters))
+    places = _named("country", _COUNTRIES), _named("language", _LANGUAGES)
+    return Traffic(
+        pages(projects, paths), user_agents, _cumulated(shares), traffic, choices, places, _cumulated(quarters)
+    )
 
 
 def day_rows(traffic: Traffic, rng: np.random.Generator, day: date, hits: int) -> pa.Table:
     """Return the hits of a UTC day in the order of a file of `hits`, with the columns of `schema.HOT`."""
-    page, time_us = _pages_and_times(traffic, rng, hits)
-    user_agent = np.searchsorted(traffic.user_agents_cumulated, rng.random(hits))
+    visits = max(1, round(hits / VIEWS_PER_VISIT))
+    page, time_us, visit = _pages_and_times(traffic, rng, hits, visits)
+    user_agents = np.searchsorted(traffic.user_agents_cumulated, rng.random(visits))
+    user_agent = user_agents[visit]
     start_us = np.int64(datetime.combine(day, time(), UTC).timestamp()) * 1_000_000
     columns = {
         "project_id": pa.DictionaryArray.from_arrays(traffic.pages.project[page], traffic.pages.projects),
         "ts": pa.array(time_us + start_us, TIMESTAMP),
         "path": traffic.pages.paths.take(pa.array(traffic.pages.path[page])),
-        **{name: pa.nulls(hits, pa.string()) for name in ("event_id", "verification", "verified_by", "hints")},
+        **{name: pa.nulls(hits, HOT.field(name).type) for name in _NEVER},
     }
-    drawn = [choice.draw(rng, traffic.user_agents_traffic[user_agent]) for choice in traffic.choices]
-    for table in (traffic.user_agents.take(pa.array(user_agent)), *drawn):
+    of_hits = [choice.draw(rng, traffic.user_agents_traffic[user_agent]) for choice in traffic.choices]
+    kinds = traffic.user_agents_traffic[user_agents]
+    of_visits = [choice.draw(rng, kinds).take(pa.array(visit)) for choice in traffic.visit_choices]
+    for table in (traffic.user_agents.take(pa.array(user_agent)), *of_hits, *of_visits):
         columns |= dict(zip(table.column_names, table.columns, strict=True))
+    is_person = traffic.user_agents_traffic[user_agent] == 0
+    channels = pc.coalesce(columns.pop("tagged").cast(pa.string()), columns["channel"].cast(pa.string()))
+    columns["channel"] = pc.if_else(pa.array(is_person), channels, None).combine_chunks().dictionary_encode()
+    columns["visitor"] = _visitors(is_person, visit, user_agent, traffic.pages.project[page], day)
     is_log = pc.equal(columns["source"].combine_chunks().cast(pa.string()), "log").to_numpy(zero_copy_only=False)
     received_us = np.where(is_log, DAY_US, time_us) + start_us  # a log is imported at midnight
     return pa.table({**columns, "received_at": pa.array(received_us, TIMESTAMP)})
+
+
+def _visitors(
+    is_person: npt.NDArray[np.bool_],
+    visit: npt.NDArray[np.int64],
+    user_agent: npt.NDArray[np.int64],
+    project: npt.NDArray[np.int32],
+    day: date,
+) -> pa.Array:
+    """Return the visitor of each hit: a person has one visit a day, and an agent AGENT_ADDRESSES sources."""
+    source = np.where(is_person, visit, -1 - (user_agent * AGENT_ADDRESSES + visit % AGENT_ADDRESSES))
+    mixed = (source * 1_024 + project).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(29)) ^ np.uint64(day.toordinal())) * np.uint64(0xBF58476D1CE4E5B9)
+    return pa.array((mixed ^ (mixed >> np.uint64(32))).view(np.int64))
+
+
+def asset_loads(hits: pa.Table, day: date) -> pa.Table:
+    """Return the rows of `asset_loads` of a day's hits: two of three people loaded assets."""
+    visitor = hits["visitor"].combine_chunks()
+    loaded = (visitor.to_numpy() % 3 > 0) & pc.equal(hits["traffic"].cast(pa.string()), "human").to_numpy()
+    columns = [hits["project_id"].cast(pa.string()).combine_chunks(), pa.array([day] * len(hits)), visitor]
+    ones = pa.array(np.full(len(hits), 3))
+    return pa.Table.from_arrays([*columns, ones], schema=ASSET_LOADS).filter(pa.array(loaded))
 
 
 def hits_by_day(hits: int, days: int, end: date) -> dict[date, int]:
@@ -133,14 +190,17 @@ def hits_by_day(hits: int, days: int, end: date) -> dict[date, int]:
 
 
 def _pages_and_times(
-    traffic: Traffic, rng: np.random.Generator, hits: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the page and the time of day, in microseconds, of each hit, sorted."""
+    traffic: Traffic, rng: np.random.Generator, hits: int, visits: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the page, the time of day, in microseconds, and the visit of each hit, sorted by page and time."""
     page = np.searchsorted(traffic.pages.cumulated, np.sort(rng.random(hits)))  # faster than unsorted
     quarters = np.concatenate(([0.0], traffic.day_cumulated))
-    time_us = np.interp(rng.random(hits), quarters, np.linspace(0, DAY_US, len(quarters))).astype(np.int64)
-    key = np.sort(page << _TIME_BITS | np.minimum(time_us, DAY_US - 1))  # one sort of both
-    return key >> _TIME_BITS, key & ((1 << _TIME_BITS) - 1)
+    began_us = np.interp(rng.random(visits), quarters, np.linspace(0, DAY_US, len(quarters)))
+    visit = rng.integers(0, visits, hits)
+    time_us = (began_us[visit] + rng.exponential(BETWEEN_VIEWS_S * 1_000_000, hits)).astype(np.int64)
+    key = page << _TIME_BITS | np.minimum(time_us, DAY_US - 1)
+    order = np.argsort(key)
+    return page, key[order] & ((1 << _TIME_BITS) - 1), visit[order]
 
 
 def pages(projects: int, paths: int) -> Pages:
@@ -213,14 +273,32 @@ def _served() -> Choice:
 
 
 def _referrers() -> Choice:
-    hosts = [f"{_TOPICS[number % 10]}{number}.example" for number in range(HOSTS)]
-    rows = pa.table({"referrer": [None, *(f"https://{host}/" for host in hosts)], "referrer_host": [None, *hosts]})
+    hosts = [*_KNOWN_HOSTS, *(f"{_TOPICS[number % 10]}{number}.example" for number in range(HOSTS - len(_KNOWN_HOSTS)))]
+    rows = pa.table(
+        {
+            "referrer": [None, *(f"https://{host}/" for host in hosts)],
+            "referrer_host": [None, *hosts],
+            "channel": [channel(host, None, None, None) for host in (None, *hosts)],
+        }
+    )
     return Choice(_encoded(rows), _with_null(_REFERRED, HOSTS))
 
 
 def _campaigns() -> Choice:
-    rows = pa.table({"utm_source": pa.array([None, *_CAMPAIGNS])})
-    return Choice(_encoded(rows), _with_null(_IN_CAMPAIGN, len(_CAMPAIGNS)))
+    sources, media = zip((None, None), *_CAMPAIGNS, strict=True)
+    rows = {
+        "utm_source": sources,
+        "utm_medium": media,
+        "utm_campaign": sources,
+        "tagged": [
+            source and channel(None, source, medium, None) for source, medium in zip(sources, media, strict=True)
+        ],
+    }
+    return Choice(_encoded(pa.table(rows)), _with_null(_IN_CAMPAIGN, len(_CAMPAIGNS)))
+
+
+def _named(column: str, values: list[str]) -> Choice:
+    return Choice(_encoded(pa.table({column: [None, *values]})), _with_null(_LOCATED, len(values)))
 
 
 def _with_null(shares: Sequence[float], values: int) -> npt.NDArray[np.float64]:

@@ -49,6 +49,17 @@ def test_traffic_has_its_shares_and_names(generated: Lake) -> None:
     assert bot["agents"] > 80
 
 
+def test_people_have_visits_and_some_load_assets(generated: Lake) -> None:
+    sql = (
+        "SELECT count(*) / count(DISTINCT (date, visitor)) AS views, count(DISTINCT country) AS countries,"
+        " count(DISTINCT channel) > 5 AS has_channels, (FROM asset_loads SELECT count(*)) > 1_000 AS has_loads"
+        " FROM hits WHERE traffic = 'human'"
+    )
+    [row] = readership(generated, "sql", sql)
+    assert row.pop("views") == pytest.approx(2.2, abs=0.2)
+    assert row == {"countries": 40, "has_channels": True, "has_loads": True}
+
+
 def test_rows_of_a_file_are_sorted(generated: Lake) -> None:
     files = sorted((generated.data / "lake" / "hits").rglob("*.parquet"))
     assert len(files) == SHAPE.days
