@@ -12,6 +12,7 @@
 - `accounts`: users, sessions, API keys, one-time links and share links.
 - `client_address`: networks and keyed hashes of client addresses.
 - `cache`: the cache of keys, projects and source policies.
+- `goals`: new goals, as a request, a form or a command defines them.
 - `routes`: the handlers, one module for each resource.
 - `reports`: the reports, one record each.
 - `reference`: the OpenAPI document and its HTML page.

@@ -32,7 +32,7 @@ from api.http.operation import Operation
 from api.http.rate_limit import WINDOW_US, RateLimit
 from api.reference.reference import Reference
 from api.reports import records
-from api.routes import beacon, classify, health, hits, job_log, job_prompts, jobs, prompts, reference, script
+from api.routes import beacon, classify, goals, health, hits, job_log, job_prompts, jobs, prompts, reference, script
 from api.settings import Settings
 from api.state import Background, Intake, State, state_of
 from ingest.hits import row
@@ -61,6 +61,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *beacon.OPERATIONS,
     *script.OPERATIONS,
     *(each.operation for each in records.REPORTS),
+    *goals.OPERATIONS,
     *classify.OPERATIONS,
     *prompts.OPERATIONS,
     *jobs.OPERATIONS,

@@ -105,6 +105,18 @@ class InvalidProject(WarehouseError):
     """A project's id or one of its origins is malformed."""
 
 
+class InvalidGoal(WarehouseError):
+    """A new goal has an invalid or taken text, or its project has too many. `field` is the faulty one."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"the goal's {field} {reason}")
+        self.field, self.reason = field, reason
+
+
+class GoalNotFound(WarehouseError):
+    """No goal of the project has this id or name."""
+
+
 class NoData(WarehouseError):
     """A folder has no data of Readership."""
 

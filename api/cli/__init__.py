@@ -5,6 +5,7 @@
 - `demo`: The command `demo`: a service with sample projects.
 - `worker`: The command `worker`: a service without HTTP.
 - `project`: The commands `project` and `key`: projects with their origins and source policies, and API keys.
+- `goal`: The command `goal`: the goals of a project.
 - `deletion`: The deletion of a project from the control database, the hot log and the lake.
 - `user`: The command `user`: the users of the dashboard.
 - `agent`: The command `project agent`: the configuration of a project's agent jobs.

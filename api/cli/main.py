@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, str] = {
     "worker": "api.cli.worker:worker",
     "demo": "api.cli.demo.command:demo_",
     "project": "api.cli.project:project",
+    "goal": "api.cli.goal.command:goal",
     "key": "api.cli.project:key",
     "user": "api.cli.user:user",
     "import": "api.cli.log_import.command:import_",

@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from api.http.headers import IDEMPOTENCY_KEY_CHARACTERS_MAX
 
-Method = Literal["GET", "POST", "OPTIONS"]
+Method = Literal["GET", "POST", "DELETE", "OPTIONS"]
 JSON, NDJSON, TEXT = "application/json", "application/x-ndjson", "text/plain"
 CSV, PARQUET = "text/csv", "application/vnd.apache.parquet"
 LIMIT_DEFAULT, LIMIT_MAX = 50, 250

@@ -184,6 +184,10 @@ TABLE: dict[type[Exception], str | Callable[[Any], Problem]] = {
         "moment-expired", f"{error}; start again with the first page, without asOf"
     ),
     warehouse.ProjectNotFound: "not-found",
+    warehouse.GoalNotFound: "not-found",
+    warehouse.InvalidGoal: lambda error: Problem(
+        "invalid-body", str(error), [Fault(error.reason, pointer=pointer(error.field))]
+    ),
     agent.JobNotFound: "not-found",
     agent.NotConfigured: "not-configured",
     agent.JobArchived: "job-archived",

@@ -25,7 +25,7 @@ PATH_PARAMETERS: dict[str, Json] = {
         "schema": {"type": "string", "pattern": f"^{projects.ID.pattern}$"},
         "example": "demo",
     },
-    "id": {"description": "Id of the job.", "schema": {"type": "string", "minLength": 1}},
+    "id": {"description": "Id of the job or goal.", "schema": {"type": "string", "minLength": 1}},
 }
 PROBLEM_HEADERS = {
     "unauthenticated": "WWW-Authenticate",

@@ -3,6 +3,7 @@
 - `hits`: posts of page views, by a server with an API key.
 - `beacon`: page views from pages, without an API key.
 - `script`: the script that sends beacons.
+- `goals`: list, add and remove goals.
 - `classify`: the classification of a user agent.
 - `prompts`: prompts that create or continue an agent job.
 - `jobs`: get, list, cancel and archive agent jobs.

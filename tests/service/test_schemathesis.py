@@ -21,7 +21,7 @@ from api.reference.openapi import description
 from tests.processes.running import Running, new_job, new_key
 from tests.rounds import SEED, rounds
 from tests.stores import sql
-from warehouse.control import database, projects
+from warehouse.control import database, goals, projects
 from warehouse.database.pool import Pool
 
 pytestmark = pytest.mark.long
@@ -123,7 +123,9 @@ def respond_with_a_key(case: Case, service: Running, key: str, job: str, engine:
     if status is not None:
         sql.run(engine, "UPDATE jobs SET status = :status", status=status.value)
     if "id" in case.path_parameters:
-        case.path_parameters["id"] = job
+        name = f"goal {next(NUMBERS)}"
+        is_goal = "/goals/" in case.operation.path
+        case.path_parameters["id"] = goals.add(engine, PROJECT, name, "path", "/").id if is_goal else job
     response = call(case, service, {"Authorization": f"Bearer {key}"})
     seen[case.operation.label][response.status_code] += 1
     rejects = [] if is_partly_rejected(response) else [checks.negative_data_rejection]

@@ -1,4 +1,5 @@
-"""Audit log: who signed in or failed to, and who changed users, keys, share links, allowed sites and source policies.
+"""Audit log: who signed in or failed to, and who changed users, keys, share links, allowed sites, source policies and
+goals.
 
 It has no addresses and no secrets. An entry is written in the transaction of its change. Entries about a project are
 deleted with it.
@@ -39,6 +40,8 @@ Action = Literal[
     "set the source policy",
     "set the allowed sites",
     "allowed a site",
+    "added a goal",
+    "removed a goal",
 ]
 
 STATEMENTS = statements(__file__)

@@ -91,11 +91,14 @@ def test_document_is_served_as_json(service: Running) -> None:
 def test_samples_work_when_pasted(service: Running, tmp_path: Path, operation: str, sample: str) -> None:
     key = new_key(service.data, PROJECT)
     (tmp_path / ".curlrc").write_text("fail\nsilent\nshow-error\n")
-    command = re.sub("/(analytics|agent)/demo/", rf"/\1/{PROJECT}/", sample.replace(ADDRESS, service.url))
+    command = re.sub("/(analytics|agent|projects)/demo/", rf"/\1/{PROJECT}/", sample.replace(ADDRESS, service.url))
     job = new_job(service.data, PROJECT)
     if operation == "archiveJob":
         httpx.post(f"{service.url}/v2/agent/{PROJECT}/job/{job}/cancel", headers={"Authorization": f"Bearer {key}"})
-    environ = {**os.environ, "KEY": key, "JOB": job, "CURL_HOME": str(tmp_path)}
+    removed = {"name": "Removed", "kind": "event", "value": "Removed"} if operation == "removeGoal" else None
+    goals, headers = f"{service.url}/v1/projects/{PROJECT}/goals", {"Authorization": f"Bearer {key}"}
+    goal = httpx.post(goals, json=removed, headers=headers).json()["id"] if removed else ""
+    environ = {**os.environ, "KEY": key, "JOB": job, "GOAL": goal, "CURL_HOME": str(tmp_path)}
     completed = subprocess.run(["sh", "-c", command], env=environ, cwd=tmp_path, capture_output=True, check=False)
     assert completed.returncode == 0, completed.stderr
     assert (b'"rejected":[]' in completed.stdout) is (operation == "sendHits")

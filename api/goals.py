@@ -1,0 +1,22 @@
+"""New goals, as a request, a form or a command defines them."""
+
+from ingest.errors import InvalidField
+from ingest.hits.url import normalize_filter
+from warehouse.control import goals
+from warehouse.control.goals import Goal, Kind
+from warehouse.database.pool import Pool
+from warehouse.errors import InvalidGoal
+
+
+def add(control: Pool, project: str, name: str, kind: Kind, value: str, by: str | None = None) -> Goal:
+    """Add a goal: see `goals.add`. A path is normalised as the paths of hits are.
+
+    Raises:
+        ProjectNotFound, InvalidGoal
+    """
+    if kind == "path":
+        try:
+            value = normalize_filter(value)
+        except InvalidField as error:
+            raise InvalidGoal("value", error.reason) from None
+    return goals.add(control, project, name, kind, value, by)
