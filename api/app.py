@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager, closing
 from datetime import UTC, datetime
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -43,6 +44,7 @@ from ingest.hotlog.writer import HotLog
 from ingest.verification import verifier as verifiers
 from ingest.visitors.salts import Salts, open_salts
 from warehouse.control import database, source_policies, store_secret
+from warehouse.control.goals import of_project
 from warehouse.control.policy import Periods
 from warehouse.database.pool import Pool
 from warehouse.database.postgresql import PostgresqlConnection
@@ -139,7 +141,9 @@ def _warnings(stack: ExitStack, settings: Settings) -> Callable[[str], tuple[Sou
 def _open_reports(stack: ExitStack, settings: Settings, control: Pool) -> Reports:
     reader, spill = SnapshotReader(settings.hot_log, settings.lake), settings.run / "spill"
     warnings = _warnings(stack, settings)
-    reports = Reports(reader, settings.lake, spill, settings.cache_bytes, _policies(control), warnings)
+    reports = Reports(
+        reader, settings.lake, spill, settings.cache_bytes, _policies(control), warnings, partial(of_project, control)
+    )
     return stack.enter_context(closing(reports))
 
 

@@ -191,6 +191,29 @@ class Cost(msgspec.Struct, frozen=True, rename="camel"):
     has_more: HasMore
 
 
+class GoalRow(msgspec.Struct, frozen=True, rename="camel"):
+    """A goal of people or AI. A 0 that was not measured is null."""
+
+    goal: Annotated[str, Meta(description="Name of the goal.")]
+    value: Annotated[str | None, Meta(description="Value of the dimension `by`; null where unknown, and without `by`.")]
+    traffic: Annotated[Literal["human", "ai"], Meta(description="Who reached the goal.")]
+    conversions: Annotated[int | None, Meta(description="How often the goal was reached.")]
+    goal_visitors: Annotated[int | None, Meta(description="Visitors who reached the goal, days added.")]
+    visitors: Annotated[int | None, Meta(description="All visitors, days added.")]
+    conversion_rate: Annotated[
+        float | None, Meta(description="Share of `goalVisitors` in `visitors`, in per cent; null without a visitor.")
+    ]
+
+
+class Goals(msgspec.Struct, frozen=True, rename="camel"):
+    """One page of the goals of a project."""
+
+    goals: Annotated[list[GoalRow], Meta(description="Goals by name, people before AI.")]
+    has_more: HasMore
+    measured: Measured
+    """Of visitors."""
+
+
 class SourceCoverage(msgspec.Struct, frozen=True, rename="camel"):
     """A source of hits."""
 

@@ -1,7 +1,7 @@
 """Parameters of the reports, each parsed by its JSON schema, and the selection that they make."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from functools import cache
 from typing import Any
@@ -65,6 +65,7 @@ COUNTED = (
 )
 """Parameters of the reports of page views."""
 DIMENSION = Parameter("by", "The dimension.", {"enum": [*BREAKDOWNS, *OF_VISITS]}, example="agent", is_required=True)
+BY_OPTIONAL = replace(DIMENSION, description="Count by this dimension.", example="channel", is_required=False)
 METRICS_PARAMETER = Parameter(
     "metrics",
     f"What a row has, separated by commas: {', '.join(f'`{each}`' for each in METRICS)}. Views are always in it. The"

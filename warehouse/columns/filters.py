@@ -125,20 +125,20 @@ def _readers(name: str, value: str) -> Collection[str]:
     return {"bot"} if (name, value) == ("verification", "spoofed") else dimension(name).readers
 
 
-def match_path(value: str, bound: Bound) -> Iterator[str]:
-    """Yield the conditions of a filter by path, and add the values that they bind."""
+def match_path(value: str, bound: Bound, name: str = "path") -> Iterator[str]:
+    """Yield the conditions of a filter by path, and add the values that they bind, whose names end in `name`."""
     if value.startswith("*"):
-        bound["part_of_path"] = value[1:].removesuffix("*")
-        yield "contains(path, $part_of_path)"
+        bound[f"part_of_{name}"] = value[1:].removesuffix("*")
+        yield f"contains(path, $part_of_{name})"
     elif not value.endswith("*"):
-        bound["only_path"] = value
-        yield "path = $only_path"
+        bound[f"only_{name}"] = value
+        yield f"path = $only_{name}"
     else:  # as a range, because DuckDB then reads only the row groups that can contain such a path
-        bound["first_path"] = value[:-1]
-        yield "path >= $first_path"
+        bound[f"first_{name}"] = value[:-1]
+        yield f"path >= $first_{name}"
         if after := _after_prefix(value[:-1]):
-            bound["after_path"] = after
-            yield "path < $after_path"
+            bound[f"after_{name}"] = after
+            yield f"path < $after_{name}"
 
 
 def _by_period(policy: Periods, bound: Bound, mask: Callable[[Policy], str]) -> str:

@@ -87,6 +87,23 @@ def cells(  # what, where and how
     )
 
 
+def each_visitor(
+    rows: str, within: str, names: Collection[str], filtered: Collection[str], condition: str, evident: str | None
+) -> str:
+    """Return the SELECT of each visitor and day with some dimensions: day, visitor, the dimensions, and sources.
+
+    A visitor has a row for each value of a dimension. The parameters are those of `cells`.
+    """
+    values = values_of(names)
+    columns = dict.fromkeys(name for name in ("path", *values, *filtered) if name not in OF_VISITS)
+    shown = "".join(f"{name}, " for name in names if name != "day")
+    return (
+        f"WITH {_with(rows, within, [*columns], evident)} SELECT day, visitor, {shown}sources"
+        f" FROM ({_visitors(values, (), condition, 'visitor, ')})"
+        " LEFT JOIN agents USING (agent_key) LEFT JOIN devices USING (device_key)"
+    )
+
+
 def of_rollup(rows: str, within: str) -> str:
     """Return the SELECT of the cells of the cube VISITORS: without a value, by quarter, and by each of VALUES."""
     branches = [
@@ -131,11 +148,11 @@ def _both(values: Sequence[str], times: Sequence[str], condition: str = "true") 
     )
 
 
-def _visitors(values: Sequence[str], times: Sequence[str], condition: str = "true") -> str:
+def _visitors(values: Sequence[str], times: Sequence[str], condition: str = "true", also: str = "") -> str:
     of, named = "visits" if {*values} & {*OF_VISITS} else "views", "".join(f"{name}, " for name in values)
     first = "".join(f"min({name}) AS {name}, " for name in times)
     return (
-        f"SELECT project_id, day, {named}{first}max(agent_key) AS agent_key, max(device_key) AS device_key,"
+        f"SELECT project_id, day, {also}{named}{first}max(agent_key) AS agent_key, max(device_key) AS device_key,"
         f" max(evidence) AS evidence, bit_or(sources) AS sources, 1 AS visitors, {_NONE}"
         f" FROM {of} WHERE {condition} GROUP BY project_id, day, {named}visitor"
     )

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warehouse.columns.visits import OF_VISITS
+from warehouse.control.goals import Goal
 from warehouse.control.policy import Periods
 from warehouse.errors import BatchDamaged, DataIncomplete
 from warehouse.lake.roots import Root
@@ -20,7 +21,7 @@ from warehouse.query.result_cache import ResultCache
 from warehouse.query.snapshot import Snapshot, SnapshotReader
 from warehouse.query.time_range import FIRST, TimeRange
 from warehouse.report import pages, series, source_coverage
-from warehouse.report.audience import activity, agents, errors, people, requests, visitors, visits_sent
+from warehouse.report.audience import activity, agents, errors, goals, people, requests, visitors, visits_sent
 from warehouse.report.audience.activity import Sparkline
 from warehouse.report.audience.agents import Verdicts
 from warehouse.report.audience.errors import ErrorQuery, GroupBy
@@ -38,7 +39,7 @@ from warehouse.report.time_buckets import Bucket, buckets
 from warehouse.rollups import catalog, ranked
 from warehouse.rollups.catalog import ChosenRollups
 from warehouse.rollups.ranked import Ranking
-from warehouse.tables import DAILY_ERRORS_TABLE, REQUESTS_TABLE
+from warehouse.tables import DAILY_ERRORS_TABLE, EVENTS_TABLE, REQUESTS_TABLE
 
 PATH = "path"
 BATCH_ROWS = 10_000
@@ -62,11 +63,13 @@ class Reports:
         cache_bytes: int,
         policy_of: Callable[[str], Periods] = lambda project: (),
         warnings_of: Callable[[str], Sequence[SourceWarning]] = lambda project: (),
+        goals_of: Callable[[str], Sequence[Goal]] = lambda project: (),
     ) -> None:
         """Create the reports of the lake in `root`. Large sorts spill into the folder `spill`.
 
-        `policy_of` returns the source policy of a project, and `warnings_of` more warnings for its coverage.
+        `policy_of`, `warnings_of` and `goals_of` return the source policy, coverage warnings and goals of a project.
         """
+        self._goals_of = goals_of
         self._reader, self._root, self._policy_of, self._warnings_of = reader, root, policy_of, warnings_of
         self._cached = ResultCache(cache_bytes)
         self._rollups = lru_cache(1)(lambda written_key: catalog.read_all(root))
@@ -87,10 +90,7 @@ class Reports:
         order: Order = "total",
         audience: Audience = "all",
     ) -> ReportPage:
-        """Return some paths that people or AI viewed: by default most views first, then by path in byte order.
-
-        `audience` matches the filters.
-        """
+        """Return some paths that people or AI viewed: by default most views first, then by path in byte order."""
         scope = self._scope(snapshot, query)
         return pages.page(self._statements, snapshot, scope, offset, limit, Listing(order, audience))
 
@@ -144,7 +144,6 @@ class Reports:
 
     def series_by_operator(self, snapshot: Snapshot, query: Query, interval: str) -> dict[str, pa.Table]:
         """Return the series by days, weeks or months of each operator of AI agents that has a view: see `series`."""
-        assert interval != "hour", "the list of agents is by day"
         parts = self._buckets(snapshot, query, interval, UTC_ZONE)
         counts = self._statements.counts(snapshot, self._scope(snapshot, query), *agents.COLUMNS, "day")
         operators = (name for name in counts["operator"].unique().to_pylist() if name is not None)
@@ -156,10 +155,7 @@ class Reports:
         return agents.list_agents(self._statements.counts(snapshot, scope, *agents.COLUMNS, "day"))
 
     def user_agents(self, snapshot: Snapshot, query: Query, traffic: str | None, limit: int) -> pa.Table:
-        """Return the user agents with most views in the last 7 UTC days of the range: user_agent, rule, agent, views.
-
-        `traffic` is human, ai or bot, or None for any. A filter by agent returns the user agents of this agent.
-        """
+        """Return the user agents with most views in the last 7 UTC days of the range: see `agents.rank_user_agents`."""
         scope = self._last_days(snapshot, query, agents.EVIDENCE_DAYS)
         return agents.rank_user_agents(self._statements.counts(snapshot, scope, *agents.USER_AGENTS), traffic, limit)
 
@@ -170,8 +166,7 @@ class Reports:
         return agents.verdicts(states, self._statements.counts(snapshot, last, *agents.EVIDENCE))
 
     def agent_pages(self, snapshot: Snapshot, query: Query, by: str = "agent") -> dict[str, int]:
-        """Return the number of distinct paths that each AI agent or operator read in the last 32 UTC days of the range.
-        A month of any time zone lies in them."""
+        """Return the number of distinct paths that each agent or operator read on the last AGENT_PAGES_DAYS."""
         scope = self._last_days(snapshot, query, AGENT_PAGES_DAYS)
         return pages.agent_pages(self._statements, snapshot, scope, by)
 
@@ -220,7 +215,7 @@ class Reports:
         return errors.groups(self._statements.fast, snapshot, query, by, offset, limit)
 
     def requests(self, query: RequestQuery, moment: Moment, by: str) -> pa.Table:
-        """Return the requests of access logs by one of `requests.BY`: see `requests.rows`."""
+        """Return the requests of access logs: see `requests.rows`."""
         return requests.rows(self._statements.fast, self._reader.take(moment, REQUESTS_TABLE), query, by)
 
     def visitor_counts(self, snapshot: Snapshot, query: Query, *by: str) -> pa.Table:
@@ -232,6 +227,12 @@ class Reports:
         parts = self._buckets(snapshot, query, interval, zone)
         counts = self.visitor_counts(snapshot, query, *series.unit(parts))
         return series.series(parts, counts, visitors.COLUMNS)
+
+    def goals(self, snapshot: Snapshot, query: Query, by: str = "") -> Iterator[list[goals.Conversion]]:
+        """Yield the conversions of each goal of the project: see `Conversions.each_goal`."""
+        scope, events = self._scope(snapshot, query), self._reader.take(snapshot.moment, EVENTS_TABLE)
+        defined = self._goals_of(query.project)
+        return goals.Conversions(self._statements, snapshot, events, scope, defined, by).each_goal()
 
     def people(self, snapshot: Snapshot, query: Query) -> People:
         """Return the views and visitors of people by evidence: see `people.people`. It may raise TooManyViews."""

@@ -46,3 +46,25 @@ def test_goals_of_the_command_line(service: Running) -> None:
     assert "another goal" in complaint(call(service.data, "goal", "add", "goals-cli", "Thanks", "--path", "/"))
     assert result(call(service.data, "goal", "remove", "goals-cli", "Thanks"))["id"] == added["id"]
     assert "no goal" in complaint(call(service.data, "goal", "remove", "goals-cli", "Thanks"))
+
+
+def test_report_counts_a_goal_over_earlier_days_in_json_and_csv(service: Running) -> None:
+    headers = {"Authorization": f"Bearer {new_key(service.data, 'goals-report')}"}
+    hit = {"userAgent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"}
+    times = {"/": "2026-08-01T10:00:00Z", "/thanks": "2026-08-01T10:01:00Z"}
+    hits = [{**hit, "path": path, "timestamp": at, "address": "203.0.113.9"} for path, at in times.items()]
+    url = f"{service.url}/v1/analytics/goals-report"
+    assert httpx.post(f"{url}/hits", json=hits, headers=headers).json()["accepted"] == 2
+    goal = {"name": "Order", "kind": "path", "value": "/thanks"}
+    assert httpx.post(f"{service.url}/v1/projects/goals-report/goals", json=goal, headers=headers).status_code == 201
+    answer = httpx.get(f"{url}/goals", params={"path": "/"}, headers=headers).json()
+    names = ("goal", "traffic", "conversions", "goalVisitors", "visitors", "conversionRate")
+    assert [tuple(row[name] for name in names) for row in answer["goals"]] == [
+        ("Order", "human", 1, 1, 1, 100.0),
+        ("Order", "ai", 0, 0, 0, None),
+    ]
+    table = httpx.get(f"{url}/goals", params={"by": "country"}, headers={**headers, "Accept": "text/csv"}).text
+    assert table.splitlines() == [
+        "goal,value,traffic,conversions,goalVisitors,visitors,conversionRate",
+        "Order,,human,1,1,1,100.0",
+    ]

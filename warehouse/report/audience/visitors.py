@@ -39,7 +39,7 @@ COLUMNS = (*COUNTS, "timed")
 """Columns of `counts` that are numbers."""
 _IN_BEACONS = ("bounces", "visit_seconds")
 """Measures of visits that only the script of a page can know: it also sends views that a browser's cache answers."""
-_BY_SOURCE = ", ".join(f"('{name}', {of_source(name) * 0b1_000_001_000_001})" for name in SOURCES)
+BY_SOURCE = ", ".join(f"('{name}', {of_source(name) * 0b1_000_001_000_001})" for name in SOURCES)
 
 
 def counts(statements: Statements, snapshot: Snapshot, scope: Scope, *by: str) -> pa.Table:
@@ -64,7 +64,7 @@ def counts(statements: Statements, snapshot: Snapshot, scope: Scope, *by: str) -
         if "source" in by:
             seen, relation = (
                 "(sources & of_source)",
-                f"{relation} CROSS JOIN (VALUES {_BY_SOURCE}) AS s (source, of_source)",
+                f"{relation} CROSS JOIN (VALUES {BY_SOURCE}) AS s (source, of_source)",
             )
         bound = chosen.bound
         sums = ", ".join(

@@ -1,0 +1,57 @@
+"""The report of goals: how often people and AI reached them, and the conversion rate of the visitors."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+
+from api.http.operation import paging
+from api.reports import measured, parameters
+from api.reports.documents import GoalRow, Goals
+from api.reports.report import Report, Run
+from warehouse.report.audience.goals import Conversion
+
+_TEXT, _COUNT = pa.string(), pa.int64()
+
+
+def _goals(run: Run) -> Goals:
+    start, rows = run.selection.offset, (row for batch in _conversions(run)() for row in batch.to_pylist())
+    page = list(islice(rows, start, start + run.selection.limit + 1))
+    shown = [GoalRow(*(row.get(name) for name in GOAL_COLUMNS)) for row in page[: run.selection.limit]]
+    return Goals(shown, len(page) > run.selection.limit, measured.of(run.visitors_known, run.query))
+
+
+def _conversions(run: Run) -> Callable[[], Iterable[pa.RecordBatch]]:
+    """Return the goals, one batch each."""
+    known, views = (measured.hidden(each, run.query) for each in (run.visitors_known, run.measured))
+    schema = GOALS.grouped if run.selection.by else GOALS.columns
+
+    def row(each: Conversion) -> dict[str, Any]:
+        conversions = each.times or (None if any(views.get(each.traffic, ())) else 0)
+        none = None if any(known.get(each.traffic, ())) else 0
+        rate = round(100 * each.converted / each.visitors, 2) if each.visitors else None
+        counts = (conversions, each.converted or none, each.visitors or none, rate)
+        return dict(zip(GOAL_COLUMNS, (each.goal, each.value, each.traffic, *counts), strict=True))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for rows in run.reports.goals(run.snapshot, run.query, run.selection.by):
+            yield pa.RecordBatch.from_pylist([row(each) for each in rows], schema)
+
+    return batches
+
+
+GOAL_COLUMNS = ("goal", "value", "traffic", "conversions", "goalVisitors", "visitors", "conversionRate")
+_GOAL_TYPES = (_TEXT, _TEXT, _TEXT, _COUNT, _COUNT, _COUNT, pa.float64())
+_BY_VALUE = pa.schema(list(zip(GOAL_COLUMNS, _GOAL_TYPES, strict=True)))
+GOALS = Report(
+    "goals",
+    "getGoals",
+    (parameters.BY_OPTIONAL, *paging("Rows"), *parameters.COUNTED),
+    Goals,
+    _BY_VALUE.remove(1),
+    _goals,
+    _conversions,
+    "The goals.",
+    _BY_VALUE,
+)

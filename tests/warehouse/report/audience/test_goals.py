@@ -1,0 +1,155 @@
+"""Conversions of any lake are those of plain Python: goals on pages and events, before and after their definition."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests import temporary
+from tests.rounds import rounds
+from tests.warehouse.report.laws import model, reference, visited
+from tests.warehouse.report.laws.reference import SCOPES, LakeIn
+from tests.warehouse.report.laws.test_visitors import LISTS, MINUTES, READERS, distinct_times
+from tests.warehouse.site import CACHE_BYTES, DAY, NOON, Row, Site, event, view
+from warehouse.columns.filters import Filters
+from warehouse.control.goals import Goal
+from warehouse.query.moment import Moment
+from warehouse.query.snapshot import Snapshot, SnapshotReader
+from warehouse.query.time_range import FIRST
+from warehouse.report.audience.goals import Conversion, Conversions
+from warehouse.report.cells import Scope
+from warehouse.report.reports import Reports
+from warehouse.report.results import Query
+from warehouse.tables import EVENTS_TABLE
+
+GOALS = [
+    Goal(name, name, kind, value, 0)  # type: ignore[arg-type]
+    for name, kind, value in (
+        ("exact", "path", "/a"), ("part", "path", "*b*"), ("prefix", "path", "/a*"), ("sign up", "event", "Signup"),
+    )
+]  # fmt: skip
+EVENTS = st.lists(
+    st.builds(
+        lambda reader, day, minute, **columns: event(
+            ts=NOON.replace(hour=0) + day * DAY + minute * DAY / 1440, **reader, **columns
+        ),
+        st.sampled_from([{name: each.get(name) for name in ("traffic", "agent", "visitor")} for each in READERS]),
+        st.sampled_from([-16, -1, 0, 1]),
+        st.sampled_from(MINUTES),
+        name=st.sampled_from(["Signup", "Signup", "Other"]),
+        project_id=st.sampled_from(["site", "site", "another"]),
+        source=st.sampled_from(["beacon", "server", "log"]),
+    ),
+    max_size=8,
+)
+BY = ["", "", "channel", "country", "agent", "browser", "source", "path", "entryPage", "referrerHost"]
+
+
+def expected(  # noqa: C901
+    rows: Sequence[Row], events: Sequence[Row], scope: Scope, goals: Sequence[Goal], by: str
+) -> set[Conversion]:
+    """Count by loops over visitors: each one by `visited.counts`, which has the same visitor alone."""
+    dimension = (by,) if by else ()
+    filters = scope.filters
+    own = Filters(filters.policy, source=filters["source"])
+    is_plain = not by and not {*filters.fields} - {"traffic", "source"}
+    result = set()
+    everybody = visited.counts(rows, scope, dimension)
+    kinds = [kind for kind in ("human", "ai") if kind in filters.selected_traffic]
+    if by in {"channel", "country", "browser", "entryPage"}:
+        kinds = [kind for kind in kinds if kind == "human"]
+    elif by == "agent":
+        kinds = [kind for kind in kinds if kind == "ai"]
+    for goal in goals:
+        if goal.kind == "path":
+            reached = [row for row in rows if model.matches(row, Filters(path=goal.value))]
+        else:
+            reached = [{**row, "format": None} for row in events if row["name"] == goal.value]
+        of_goal = reference.matching(reached, Scope(scope.project, scope.time_range, own))
+        of_visitor = defaultdict(list)
+        for row in of_goal:
+            of_visitor[row["ts"].date(), row["visitor"], row["traffic"]].append(row)
+        times: defaultdict[tuple[object, str], int] = defaultdict(int)
+        converted: defaultdict[tuple[object, str], int] = defaultdict(int)
+        for (day, visitor, kind), done in of_visitor.items():
+            alone = [row for row in rows if (row["ts"].date(), row["visitor"]) == (day, visitor)]
+            for key, counts in visited.counts(alone, scope, dimension).items() if visitor is not None else ():
+                converted[key, kind] += counts[kind]
+                times[key, kind] += counts[kind] * len(done)
+            if is_plain and all(each.kind == "path" for each in goals) and visitor is None:
+                times[(), kind] += len(done)
+        for kind in kinds:
+            for key in everybody if by else [()]:
+                whole = everybody.get(key, {}).get(kind, 0)
+                if whole or not by:
+                    value = key[0] if by else None
+                    result.add(Conversion(goal.name, value, kind, times[key, kind], converted[key, kind], whole))
+    return result
+
+
+@pytest.mark.long
+@settings(max_examples=rounds(60))
+@given(LISTS, LISTS, EVENTS, SCOPES, st.sampled_from(BY), st.sampled_from([GOALS, GOALS[:3], GOALS[3:]]))
+def test_conversions_are_those_of_plain_python(
+    lake_in: LakeIn,
+    stored: list[Row],
+    waiting: list[Row],
+    some_events: list[Row],
+    scope: Scope,
+    by: str,
+    goals: list[Goal],
+) -> None:
+    stored, waiting = distinct_times(stored, waiting)
+    with temporary.folder() as folder:
+        lake = lake_in(Path(folder))
+        lake.add(stored, "first")
+        lake.write_rollups(with_ranking=False)
+        lake.waiting = reference.hot(waiting)
+        events = Snapshot(Moment(1, 1, 0, 0), (), pa.Table.from_pylist(some_events, EVENTS_TABLE.hot))
+        counted = Conversions(lake.use(), lake.snapshot, events, scope, goals, by)
+        rows = [each for of_goal in counted.each_goal() for each in of_goal]
+        assert len(rows) == len({*rows})
+        assert {*rows} == expected([*stored, *waiting], some_events, scope, goals, by)
+        assert all(each.converted <= each.visitors for each in rows)
+
+
+def test_goal_that_is_defined_today_counts_the_last_month(site: Site) -> None:
+    """Count a visitor on two days twice, by channel, in files and in waiting rows."""
+    goals: list[Goal] = []
+    for days, path, channel, visitor in (
+        (30, "/", "Search", 1), (30, "/thanks", None, 1), (29, "/", None, 1), (29, "/thanks", None, 1),
+        (28, "/", "Search", 2), (28, "/", "AI assistants", 3), (0, "/thanks", "Search", 4),
+    ):  # fmt: skip
+        site.post(view(path, NOON - days * DAY, channel=channel, visitor=visitor))
+        if days == 28:
+            site.load()
+    site.post_events(event(ts=NOON - 28 * DAY, visitor=3), event(ts=NOON - 28 * DAY, visitor=99))
+    site.load()
+    site.post_events(event(ts=NOON - 28 * DAY, visitor=2, source="beacon"))
+    reader = SnapshotReader(site.hot_log, site.root)
+    reports = Reports(reader, site.root, site.spill, CACHE_BYTES, goals_of=lambda project: goals)
+    query = Query("site", FIRST, None, Filters(traffic="human"), NOON + DAY)
+    assert [*reports.goals(reports.take(), query)] == []
+    goals += [Goal("1", "order", "path", "/thanks", 0), Goal("2", "sign up", "event", "Signup", 0)]
+    assert [*reports.goals(reports.take(), query)] == [
+        [("order", None, "human", 3, 3, 5)],
+        [("sign up", None, "human", 2, 2, 5)],
+    ]
+    by_channel = [*reports.goals(reports.take(), query, "channel")]
+    assert by_channel == [
+        [
+            ("order", "Search", "human", 2, 2, 3),
+            ("order", None, "human", 2, 2, 2),
+            ("order", "AI assistants", "human", 0, 0, 1),
+        ],
+        [
+            ("sign up", "Search", "human", 1, 1, 3),
+            ("sign up", "AI assistants", "human", 1, 1, 1),
+            ("sign up", None, "human", 0, 0, 2),
+        ],
+    ]
+    reports.close()

@@ -1,0 +1,174 @@
+"""Conversions: the visitors of a scope who reached a goal, in stored hits and events.
+
+A visitor converts on each UTC day on which the visitor reaches the goal and has a view that matches the filters: the
+goal itself need not match them. With a dimension, the visitor converts in each value that the visitor had that day.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from warehouse.columns import visits
+from warehouse.columns.dimensions import dimension
+from warehouse.columns.filters import Bound, Filters, match_path
+from warehouse.columns.sources import BITS, SOURCES
+from warehouse.columns.visits import OF_VISITOR
+from warehouse.control.goals import Goal
+from warehouse.control.policy import COUNTED, DEFAULT
+from warehouse.query import engine
+from warehouse.query.snapshot import Snapshot
+from warehouse.report.audience import visitors
+from warehouse.report.cells import Cells, Scope
+from warehouse.report.statements import Statements
+from warehouse.rollups import days
+from warehouse.rollups.days import files_of
+from warehouse.tables import EVENTS_TABLE, HITS_TABLE
+
+_WITHIN = "project_id = $project AND ts >= $start AND ts < $end"
+_OF_SOURCE = f"(1 << enum_code(source::ENUM {SOURCES}))::UTINYINT"
+_EVENTS = "project_id, date, ts, name, visitor, traffic, source"
+_DONE = """
+SELECT goal, day, visitor, traffic, sum(1)::BIGINT AS times FROM ({reached}) WHERE {counted}
+GROUP BY goal, day, visitor, traffic
+"""
+_PLAIN = """
+SELECT goal, traffic, sum(times)::BIGINT AS times, count(visitor) AS converted FROM ({done}) GROUP BY goal, traffic
+"""
+_JOINED = """
+WITH done AS MATERIALIZED ({done})
+SELECT goal, traffic, sum(times)::BIGINT AS times, count(*) AS converted {value}
+FROM done JOIN ({of_scope}) AS of_scope USING (day, visitor) {by_source}
+WHERE {matches} AND {seen} & (CASE traffic WHEN 'human' THEN {human} ELSE {ai} END) <> 0 GROUP BY ALL
+"""
+
+
+class Conversion(NamedTuple):
+    """A goal of people or AI: how often they reached it, how many visitors did, and how many visitors there were."""
+
+    goal: str
+    value: str | None
+    traffic: str
+    times: int
+    converted: int
+    visitors: int
+
+
+def _order(row: Conversion) -> tuple[bool, int, int, bool, str]:
+    return row.traffic != "human", -row.converted, -row.visitors, row.value is None, row.value or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversions:
+    """Goals in a scope by a dimension, or by none. `events` are a snapshot of the same moment."""
+
+    statements: Statements
+    snapshot: Snapshot
+    events: Snapshot
+    scope: Scope
+    goals: Sequence[Goal]
+    by: str = ""
+    bound: Bound = field(default_factory=dict)
+
+    @property
+    def kinds(self) -> list[str]:
+        """Return the readers that the filters select, and who can have a value of the dimension."""
+        readers = dimension(self.by).readers if self.by else ("human", "ai")
+        return [kind for kind in ("human", "ai") if kind in self.scope.filters.selected_traffic and kind in readers]
+
+    def each_goal(self) -> Iterator[list[Conversion]]:
+        """Yield the rows of each goal: people before AI; by dimension, values of most converted visitors first.
+
+        Raises:
+            TooManyViews
+        """
+        if not self.goals:
+            return
+        by = (self.by,) if self.by else ()
+        counts = visitors.counts(self.statements, self.snapshot, self.scope, *by).to_pylist()
+        of_value = {row[self.by] if by else None: row for row in counts} or ({} if by else {None: {}})
+        key = "goals", self.scope, tuple(self.goals), self.by, self.snapshot.rows_key
+        reached = {
+            (row["goal"], row.get("value"), row["traffic"]): (row["times"], row["converted"])
+            for row in self.statements.cached(key, self._reached).to_pylist()
+        }
+        for number, goal in enumerate(self.goals):
+            for_each = [
+                Conversion(goal.name, value, kind, *reached.get((number, value, kind), (0, 0)), row.get(kind, 0))
+                for kind in self.kinds
+                for value, row in of_value.items()
+            ]
+            rows = [each for each in for_each if each.visitors or not by]
+            rows.sort(key=_order)
+            yield rows
+
+    def _reached(self) -> pa.Table:
+        """Return how often each goal was reached, and by how many visitors: goal, traffic, times, converted, value."""
+        scope, bound = self.scope, self.bound
+        bound |= {"project": scope.project, "start": scope.time_range.start, "end": scope.time_range.end}
+        files = files_of(self.snapshot.files, scope.time_range)
+        rows = days.rows(self.snapshot, scope.time_range, files) or engine.no_rows(HITS_TABLE)
+        policy = tuple(
+            replace(each, policy=DEFAULT) if COUNTED[each.policy].only_confirmed else each
+            for each in scope.filters.policy
+        )
+        of_done = Filters(policy, source=scope.filters["source"])
+        counted, values = of_done.condition()
+        bound |= values
+        kinds = ", ".join(f"'{each}'" for each in self.kinds)
+        reached = " UNION ALL ".join(self._each_reached(rows))
+        done = _DONE.format(reached=reached, counted=f"traffic IN ({kinds}) AND {counted}" if kinds else "false")
+        is_plain = not self.by and not {*scope.filters.columns} - {"traffic", "sources", "day"}
+        if is_plain and all(goal.kind == "path" for goal in self.goals):
+            sql, chosen = _PLAIN.format(done=done), Cells("", bound)
+        else:
+            joined, by_evidence = self._joined(rows, done)
+            sql, chosen = joined, Cells("", bound, sum(file.rows for file in files), by_evidence=by_evidence)
+        return self.statements.fetch(self.snapshot, scope, chosen, sql, {"hot_events": self.events.hot})
+
+    def _each_reached(self, rows: str) -> Iterator[str]:
+        """Yield the SELECT of the views or events that reach each goal."""
+        for number, goal in enumerate(self.goals):
+            if goal.kind == "event":
+                self.bound[f"event_{number}"] = goal.value
+                relation, bits, matches = self._events(), _OF_SOURCE, f"name = $event_{number}"
+            else:
+                relation, bits = rows, BITS
+                matches = " AND ".join(match_path(goal.value, self.bound, f"goal_{number}"))
+            yield (
+                f"SELECT {number} AS goal, date AS day, visitor, traffic, {bits} AS sources FROM {relation}"
+                f" WHERE {_WITHIN} AND {matches}"
+            )
+
+    def _events(self) -> str:
+        files = files_of(self.events.files, self.scope.time_range)
+        stored = [f"SELECT {_EVENTS} FROM {engine.rows(EVENTS_TABLE, files)}"] if files else []
+        waiting = f"SELECT {_EVENTS.replace('date', 'ts::DATE AS date')} FROM hot_events"
+        return f"({' UNION ALL '.join([*stored, waiting])})"
+
+    def _joined(self, rows: str, done: str) -> tuple[str, bool]:
+        """Return the statement of the goals that visitors of the scope reached, and whether it reads evidence."""
+        filters, bound, time_range = self.scope.filters, self.bound, self.scope.time_range
+        keys = [name for name in filters.fields if name in OF_VISITOR]
+        filtered = visits.values_of(name for name in filters.fields if name not in {"traffic", "source"})
+        condition = " AND ".join(filters.conditions(filtered, bound)) or "true"
+        matches = " AND ".join(filters.conditions(keys, bound)) or "true"
+        is_by_source = self.by == "source"
+        names: Collection[str] = dict.fromkeys(
+            [*([] if is_by_source or not self.by else [self.by]), *keys, *sorted(filters.columns & {"evidence"})]
+        )
+        by_evidence = "evidence" in names
+        share = "project_id = $project AND visitor IN (SELECT visitor FROM done)"
+        evident = days.evident(self.snapshot, time_range, share)[0] if by_evidence else None
+        within = f"{share} AND ts >= $start AND ts < $end"
+        sql = _JOINED.format(
+            done=done,
+            value=f", {self.by}::VARCHAR AS value" if self.by else "",
+            of_scope=visits.each_visitor(rows, within, names, filtered, condition, evident),
+            by_source=f"CROSS JOIN (VALUES {visitors.BY_SOURCE}) AS s (source, of_source)" if is_by_source else "",
+            seen="(sources & of_source)" if is_by_source else "sources",
+            matches=matches,
+            **{kind: filters.visitor_mask((kind,), bound) for kind in ("human", "ai")},
+        )
+        return sql, by_evidence
