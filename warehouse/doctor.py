@@ -5,7 +5,7 @@
 
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -27,7 +27,7 @@ from warehouse.query import engine, sql_views
 from warehouse.query.snapshot import SnapshotReader
 from warehouse.rollups import catalog, check, ranked
 from warehouse.schema import HOT
-from warehouse.tables import HITS_TABLE
+from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE
 
 _WRONG_DAY = "SELECT count(*), min(path) FROM hits WHERE date <> CAST(ts AT TIME ZONE 'UTC' AS DATE)"
 _WRONG_ERROR = """
@@ -170,7 +170,7 @@ def _check_snapshot(hot: HotLogPlace, root: Root, spill: Path, wait_s: float) ->
             yield Finding(invariant, _counterexamples(database, snapshots, sql))
         yield Finding("every visitor of a day has one agent and device", None, _changed_visitors(database, snapshots))
         yield Finding("every rollup can be read", _damaged_rollup(root))
-        yield Finding("every rollup equals hits", _wrong_rollup(database, root, snapshots[HITS_TABLE].files))
+        yield Finding("every rollup equals hits", _wrong_rollup(database, root, snapshots))
 
 
 def _missing_file(files: Iterable[File]) -> str | None:
@@ -217,9 +217,10 @@ def _damaged_rollup(root: Root) -> str | None:
     return None
 
 
-def _wrong_rollup(database: duckdb.DuckDBPyConnection, root: Root, files: Sequence[File]) -> str | None:
+def _wrong_rollup(database: duckdb.DuckDBPyConnection, root: Root, snapshots: sql_views.Snapshots) -> str | None:
+    files, loads = (snapshots[spec].files for spec in (HITS_TABLE, ASSET_LOADS_TABLE))
     parts, ranking = catalog.choose(root, files).parts, ranked.find(root)
-    checks = {part.rollup.folder: partial(check.find_difference, database, part, files) for part in parts}
+    checks = {part.rollup.folder: partial(check.find_difference, database, part, files, loads) for part in parts}
     if ranking is not None:
         checks[ranking.folder] = partial(check.find_ranking_fault, database, ranking, parts)
     for folder, find_difference in checks.items():

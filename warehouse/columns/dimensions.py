@@ -214,18 +214,19 @@ CUBES = (
     Cube("totals", ("traffic", "sources"), base="page_views"),
     Cube("readers", (*READER, "verifiedBy"), base="reader_quarters"),
     Cube("quarters", ("traffic", "sources", "quarter"), has_months=False, base="reader_quarters"),
-    Cube("reader_quarters", (*READER, "verifiedBy", "quarter"), has_months=False),
+    Cube("reader_quarters", (*READER, "verifiedBy", "quarter"), has_months=False, base="path_views"),
     Cube("devices", (*READER, *_names(Aspect.DEVICE)), base="page_views"),
     Cube("origins", (*READER, *_names(Aspect.ORIGIN)), base="page_views"),
-    Cube("page_views", (*READER, *_names(Aspect.DEVICE), *_names(Aspect.ORIGIN))),
+    Cube("page_views", (*READER, *_names(Aspect.DEVICE), *_names(Aspect.ORIGIN)), base="path_views"),
     Cube("places", (*READER, *_names(Aspect.PLACE)), base="path_views"),
     Cube("advertisements", (*READER, *_names(Aspect.ORIGIN, Aspect.ADVERTISEMENT)), base="path_views"),
-    Cube("paths", ("path", *READER)),
+    Cube("paths", ("path", *READER), base="path_views"),
     Cube(
         "path_views",
         (
             "path",
             *READER,
+            "verifiedBy",
             *_names(Aspect.DEVICE, Aspect.ORIGIN, Aspect.ADVERTISEMENT, Aspect.PLACE),
             "quarter",
         ),
@@ -233,7 +234,7 @@ CUBES = (
         is_large=True,
     ),
 )
-"""Cubes, those with fewer cells first. Columns with fewer values are first, for the sake of the files' size."""
+"""Cubes, those with fewer cells first, each before its base. Columns with fewer values are first, to save space."""
 VISITORS = Cube(
     "visitors",
     ("dimension", "value", *AGENT_KEY, "browser", "os", "device", "quarter", "sources"),
@@ -244,8 +245,9 @@ the time: with both, the cube would have a cell for most visitors."""
 
 
 def find_cube(columns: Collection[str]) -> Cube | None:
-    """Return the smallest cube whose cells have these columns; None if only `hits` has all of them."""
-    return next((cube for cube in CUBES if cube.has(columns)), None)
+    """Return the smallest cube whose cells have these columns, or the set of them; None if only `hits` has all."""
+    names = {"sources" if name == "evidence" else name for name in columns}
+    return next((cube for cube in CUBES if cube.has(names)), None)
 
 
 def dimension(name: str) -> Dimension:

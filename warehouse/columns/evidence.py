@@ -1,4 +1,4 @@
-"""Evidence that a person was there, by visitor and UTC day, from all rows of the day: no rollup has it.
+"""Evidence that a person was there, by visitor and UTC day, from all rows of the day.
 
 It belongs to all views that a visitor has as a person on a day, because a first page comes before its assets.
 """
@@ -57,3 +57,8 @@ def joined(rows: str, evidence: str) -> str:
         " hits LEFT JOIN (SELECT project_id AS of_project, date AS of_date, visitor AS of_visitor, evidence FROM"
         f" {evidence}) ON of_project = project_id AND of_date = date AND of_visitor = visitor)"
     )
+
+
+def unknown(rows: str) -> str:
+    """Return the relation of rows of `hits` with the column `evidence`, which is null."""
+    return f"(SELECT *, NULL::VARCHAR AS evidence FROM {rows})"

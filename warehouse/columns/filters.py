@@ -1,19 +1,27 @@
 """The filters of a report, as one SQL predicate over any rows of cells."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from functools import reduce
+from operator import and_
 from typing import Any
 
 from warehouse.columns import sources
 from warehouse.columns.dimensions import FILTERS, dimension
-from warehouse.columns.evidence import NONE
 from warehouse.columns.sources import SOURCES, TRAFFIC
 from warehouse.control.policy import COUNTED, DEFAULT, Periods, Policy
 
 _LAST_CODE_POINT, _SURROGATES = 0x10FFFF, range(0xD800, 0xE000)
 Bound = dict[str, Any]
 """Values that a statement binds, by name."""
+OF_SETS = ("source", "evidence")
+"""Filters that the sets of cells have, and no other column."""
+_MASKS: Mapping[str, Callable[[str], int]] = {
+    "traffic": sources.of_traffic,
+    "source": sources.of_source,
+    "evidence": sources.of_evidence,
+}
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -65,52 +73,42 @@ class Filters:
     @property
     def columns(self) -> frozenset[str]:
         """Return the columns of cells that `condition` reads."""
-        names = {"sources" if name == "source" else name for name, _ in self.items}
-        confirmed = {"evidence"} if any(COUNTED[each.policy].only_confirmed for each in self.policy) else set()
-        return frozenset(names | confirmed | ({"traffic", "sources", "day"} if self.policy else set()))
+        names = {"sources" if name in OF_SETS else name for name, _ in self.items}
+        return frozenset(names | ({"sources", "day"} if self.policy else set()))
+
+    @property
+    def by_evidence(self) -> bool:
+        """Return whether `condition` depends on the evidence of people."""
+        return self["evidence"] is not None or any(COUNTED[each.policy].only_confirmed for each in self.policy)
 
     def condition(self) -> tuple[str, Bound]:
         """Return the predicate over cells, and the values that it binds. It is `true` without any filter."""
         bound = Bound()
         conditions = self.conditions(FILTERS, bound)
-        source = self["source"]
-        masks = [str(sources.of_source(source))] if source else []
-        if self.policy:
-            masks.append(f"({_by_period(self.policy, bound, sources.of_policy)})")
-        if masks:
-            conditions.append(f"sources & {' & '.join(masks)} <> 0")
-        if "evidence" in self.columns:
-            is_hidden = _by_period(self.policy, bound, lambda policy: str(COUNTED[policy].only_confirmed).lower())
-            conditions.append(f"NOT (traffic = 'human' AND evidence = '{NONE}' AND {is_hidden})")
+        if self.policy or any(self[name] for name in OF_SETS):
+            conditions.append(f"sources & ({_by_period(self.policy, bound, self.mask)}) <> 0")
         return " AND ".join(conditions) or "true", bound
 
     def conditions(self, names: Collection[str], bound: Bound) -> list[str]:
-        """Return the conditions of the filters by some dimensions, without `source`, and add the values they bind."""
+        """Return the conditions of the filters by some dimensions, without OF_SETS, and add the values they bind."""
         conditions = list[str]()
         for name, value in self.items:
             if name in names and name == "path":
                 conditions += match_path(value, bound)
-            elif name in names and name != "source":
+            elif name in names and name not in OF_SETS:
                 conditions.append(f"{name} = $only_{name}")
                 bound[f"only_{name}"] = value
         return conditions
 
     def visitor_mask(self, kinds: Collection[str], bound: Bound) -> str:
         """Return the expression of the mask by which cells of visitors count some kinds of readers: see `visits`."""
-        chosen = {*kinds} & {*self.selected_traffic}
+        chosen = sources.of_traffic(*{*kinds} & {*self.selected_traffic})
+        return f"({_by_period(self.policy, bound, lambda policy: self.mask(policy) & chosen)})"
 
-        def of(policy: Policy) -> str:
-            masks = zip(TRAFFIC, self.masks(policy), strict=True)
-            mask = sum(each << 6 * number for number, (kind, each) in enumerate(masks) if kind in chosen)
-            confirmed = mask & ~0b111_111 if COUNTED[policy].only_confirmed else mask
-            return str(mask) if confirmed == mask else f"if(evidence = '{NONE}', {confirmed}, {mask})"
-
-        return _by_period(self.policy, bound, of)
-
-    def masks(self, policy: Policy) -> list[int]:
-        """Return the masks by which `condition` counts cells of people, AI and bots on the days of a policy."""
-        of_source = sources.of_source(source) if (source := self["source"]) else sources.mask("all", "human")
-        return [sources.mask(policy, each) & of_source if self["traffic"] in {None, each} else 0 for each in TRAFFIC]
+    def mask(self, policy: Policy) -> int:
+        """Return the mask of the sets that count on the days of a policy."""
+        masks = (of(value) for name, of in _MASKS.items() if (value := self[name]))
+        return reduce(and_, masks, sources.of_policy(policy))
 
     @property
     def policy_days(self) -> tuple[date, ...]:
@@ -141,10 +139,10 @@ def match_path(value: str, bound: Bound, name: str = "path") -> Iterator[str]:
             yield f"path < $after_{name}"
 
 
-def _by_period(policy: Periods, bound: Bound, mask: Callable[[Policy], str]) -> str:
+def _by_period(policy: Periods, bound: Bound, mask: Callable[[Policy], int]) -> str:
     """Return the expression of the mask of the policy of a day."""
     if not policy:
-        return mask(DEFAULT)
+        return str(mask(DEFAULT))
     starts = {f"policy_from_{number}": each for number, each in enumerate(policy)}
     bound |= {name: each.from_date for name, each in starts.items()}
     cases = (f"WHEN day >= ${name} THEN {mask(each.policy)}" for name, each in reversed(starts.items()))

@@ -4,20 +4,21 @@ A visitor counts once on each UTC day, at the first view of the day; by referrer
 value. A visit counts at its first view. It has the views of one visitor, source and UTC day, up to TIMEOUT_S apart.
 Only people have visits.
 
-The set of a visitor (`sources`) has the six bits of people, those of AI 6 bits higher, and those of bots 12 bits
-higher. Any choice of sources and readers is one mask, also the union of people and AI. A visitor has one agent and one
-device a day: of several, that of an AI agent or bot, and the device of a person.
+The set of a visitor (`sources`) has the bits of all views: see `columns.sources`. Any choice of sources and readers is
+one mask, also the union of people and AI. A visitor has one agent and one device a day: of several, that of an AI agent
+or bot, and the device of a person.
 """
 
 from collections.abc import Collection, Iterable, Sequence
 
+from warehouse.columns import evidence
 from warehouse.columns.dimensions import AGENT_KEY, BY_NAME, DIMENSIONS, VISITOR_MEASURES, VISITORS, each_measure
-from warehouse.columns.sources import BITS, TRAFFIC
+from warehouse.columns.sources import BITS
 
 TIMEOUT_S = 1_800
 """Maximum time between two views of a visit, in seconds."""
 DEVICE_KEY = ("browser", "os", "device")
-OF_VISITOR = (*AGENT_KEY, *DEVICE_KEY, "evidence")
+OF_VISITOR = (*AGENT_KEY, *DEVICE_KEY)
 """Dimensions of which a visitor has one value a day."""
 VALUES = tuple(each.name for each in DIMENSIONS if each.has_visitors)
 """Dimensions by whose values rollups count visitors and visits."""
@@ -25,7 +26,6 @@ OF_VISITS = ("entryPage", "exitPage")
 """Dimensions of visits, which no view has."""
 _OF_VIEWS = tuple(name for name in VALUES if name not in OF_VISITS)
 _TIMES = ("quarter", "second")
-_SET = f"({BITS}::UINTEGER << (6 * enum_code(traffic::ENUM {TRAFFIC})))"
 AGENT = (
     f"(hash({', '.join(BY_NAME[name].sql for name in AGENT_KEY)}) >> 1 | if(traffic = 'human', 0, 1::UBIGINT << 63))"
 )
@@ -36,8 +36,8 @@ TIE = f"hash({', '.join(BY_NAME[name].sql for name in _OF_VIEWS if name != 'path
 """SQL expressions of the agent, of the device, and of the order of views of one instant and path. Of several agents and
 devices of a visitor, the largest is chosen."""
 _VIEWS = f"""
-SELECT project_id, date AS day, visitor, source, traffic, ts, {_SET} AS sources, {AGENT} AS agent_key,
-    {DEVICE} AS device_key, {TIE} AS tie, {{evidence}} AS evidence{{columns}}
+SELECT project_id, date AS day, visitor, source, traffic, ts, {BITS} AS sources, {AGENT} AS agent_key,
+    {DEVICE} AS device_key, {TIE} AS tie{{columns}}
 FROM {{rows}} WHERE visitor IS NOT NULL AND {{within}}
 """
 _VISITS = f"""
@@ -104,7 +104,7 @@ def each_visitor(
     )
 
 
-def of_rollup(rows: str, within: str) -> str:
+def of_rollup(rows: str, within: str, evident: str) -> str:
     """Return the SELECT of the cells of the cube VISITORS: without a value, by quarter, and by each of VALUES."""
     branches = [
         _branch("", "NULL", _both((), ()), device="device_key"),
@@ -114,7 +114,7 @@ def of_rollup(rows: str, within: str) -> str:
     ]
     shown = ", ".join(VISITORS.columns)
     return (
-        f"WITH {_with(rows, within, [*_OF_VIEWS, 'quarter'], None)}"
+        f"WITH {_with(rows, within, [*_OF_VIEWS, 'quarter'], evident)}"
         f" SELECT project_id, day(day)::UTINYINT AS day_of_month, {shown},"
         f" {each_measure('{name}::UINTEGER AS {name}', VISITOR_MEASURES)} FROM ({' UNION ALL '.join(branches)})"
         " LEFT JOIN agents USING (agent_key) LEFT JOIN devices USING (device_key)"
@@ -128,8 +128,7 @@ def _with(rows: str, within: str, columns: Sequence[str], evident: str | None) -
         f"{name}s AS ({_KEYS.format(key=key, name=name, columns=_named(of_key), rows=rows, within=within)})"
         for name, key, of_key in (("agent", AGENT, AGENT_KEY), ("device", DEVICE, DEVICE_KEY))
     )
-    evidence = "evidence" if evident else "NULL::VARCHAR"
-    views = _VIEWS.format(columns=named, rows=evident or rows, within=within, evidence=evidence)
+    views = _VIEWS.format(columns=named, rows=evident or evidence.unknown(rows), within=within)
     return f"views AS MATERIALIZED ({views}), visits AS MATERIALIZED ({_VISITS}), {', '.join(keys)}"
 
 
@@ -143,7 +142,7 @@ def _both(values: Sequence[str], times: Sequence[str], condition: str = "true") 
     visits = each_measure("({sql})::BIGINT", VISITOR_MEASURES[1:])
     return (
         f"{_visitors(values, times, condition)} UNION ALL"
-        f" SELECT project_id, day, {columns}agent_key, device_key, evidence, sources, 0, {visits} FROM visits"
+        f" SELECT project_id, day, {columns}agent_key, device_key, sources, 0, {visits} FROM visits"
         f" WHERE {condition}"
     )
 
@@ -153,7 +152,7 @@ def _visitors(values: Sequence[str], times: Sequence[str], condition: str = "tru
     first = "".join(f"min({name}) AS {name}, " for name in times)
     return (
         f"SELECT project_id, day, {also}{named}{first}max(agent_key) AS agent_key, max(device_key) AS device_key,"
-        f" max(evidence) AS evidence, bit_or(sources) AS sources, 1 AS visitors, {_NONE}"
+        f" bit_or(sources) AS sources, 1 AS visitors, {_NONE}"
         f" FROM {of} WHERE {condition} GROUP BY project_id, day, {named}visitor"
     )
 
@@ -163,6 +162,6 @@ def _branch(dimension: str, value: str, counted: str, device: str = "0::UBIGINT"
     sums = each_measure("sum({name}) AS {name}", VISITOR_MEASURES)
     return (
         f"SELECT project_id, day, '{dimension}' AS dimension, {value}::VARCHAR AS value, agent_key,"
-        f" {device} AS device_key, {quarter}::UTINYINT AS quarter, evidence, sources, {sums}"
+        f" {device} AS device_key, {quarter}::UTINYINT AS quarter, sources, {sums}"
         f" FROM ({counted}) GROUP BY ALL"
     )

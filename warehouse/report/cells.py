@@ -7,8 +7,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from warehouse.columns import evidence
 from warehouse.columns.dimensions import BY_NAME, Aspect, Cube, each_measure, find_cube
 from warehouse.columns.filters import Bound, Filters
+from warehouse.columns.sources import EVIDENCE
 from warehouse.lake import row_groups
 from warehouse.lake.delta_table import File
 from warehouse.query import engine
@@ -29,6 +31,7 @@ SLOW_PATH_BYTES = 256 * 1024 * 1024
 """Size of the paths of a project in all files above which a report by path is slow, in bytes."""
 SPILLED_PATH_BYTES = 64 * 1024 * 1024
 """Size of these paths above which an export is slow, because a fast one has its rows in memory, in bytes."""
+_NO_ROLLUPS = ChosenRollups((), ())
 _OF_PROJECT, _OF_PROJECTS = "project_id = $project", "project_id IN (SELECT unnest($project::VARCHAR[]))"
 
 
@@ -80,10 +83,10 @@ def select(snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, columns: Co
     """
     needed = dict.fromkeys(name for name in [*columns, *sorted(scope.filters.columns)] if name != "project_id")
     is_by_time = any(BY_NAME[name].aspect is Aspect.TIME for name in needed if name in columns)
-    cube, by_evidence = find_cube(needed), "evidence" in needed
+    cube, by_evidence = find_cube(needed), "evidence" in columns or scope.filters.by_evidence
     is_of_project = _OF_PROJECT if isinstance(scope.project, str) else _OF_PROJECTS
     if by_evidence:
-        chosen = _whole_days(snapshot, scope, needed, is_of_project)
+        chosen = _whole_days(snapshot, rollups if cube else _NO_ROLLUPS, scope, needed, is_of_project)
     else:
         chosen = _parts(snapshot, rollups, scope, needed, cube)
     selects, cuts = chosen.selects, scope.filters.policy_days
@@ -110,12 +113,15 @@ class _Chosen:
     covered: frozenset[str] = frozenset()
 
 
-def _whole_days(snapshot: Snapshot, scope: Scope, columns: Collection[str], within: str) -> _Chosen:
-    """Choose the rows of whole days: evidence depends on all of them, and no rollup has it."""
-    rows, files = days.evident(snapshot, scope.time_range, within)
+def _whole_days(
+    snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, columns: Collection[str], within: str
+) -> _Chosen:
+    """Choose whole days of rollups, and all rows of other days: the evidence of a visitor depends on them."""
+    covered = days.whole(snapshot, rollups, scope.project, scope.time_range, by_evidence=True)
+    rows, files = days.evident(snapshot, scope.time_range, within, covered | rollups.elsewhere)
     selects = [_of_hits(rows, columns, "0", 1)] if rows else []
     bound: Bound = {"start_0": scope.time_range.start, "end_0": scope.time_range.end} if rows else {}
-    return _Chosen(selects, bound, files)
+    return _Chosen(selects, bound, files, covered=covered)
 
 
 def _parts(
@@ -131,17 +137,18 @@ def _parts(
         hits += [(files_of(snapshot.files, each.time_range), each.time_range, each.sign) for each in rounded.edges]
         for whole in rounded.whole_days:
             hits.append((files_of(rollups.uncovered, whole), whole, 1))
-            chosen = _Chosen(covered=days.within(rollups, whole.start, whole.end))
+            chosen = _Chosen(covered=days.within(rollups.parts, whole))
     for number, (files, within, sign) in enumerate(each for each in hits if each[0]):
         relation = engine.rows(HITS_TABLE, files)
         if _is_shared(files, within, scope, columns, cube):
             relation = relation_of(len(chosen.shared))
             chosen.shared.append(SharedRows(tuple(files), within, _one_path(scope.filters) if cube is None else None))
-        chosen.selects.append(_of_hits(relation, columns, f"{number}", sign))
+        chosen.selects.append(_of_hits(evidence.unknown(relation), columns, f"{number}", sign))
         chosen.bound.update({f"start_{number}": within.start, f"end_{number}": within.end})
         chosen.files.extend(files)
     if has_waiting(snapshot, scope.time_range):
-        chosen.selects.append(_of_hits("(SELECT *, ts::DATE AS date FROM hot)", columns, "hot", 1))
+        waiting = "(SELECT *, ts::DATE AS date, NULL::VARCHAR AS evidence FROM hot)"
+        chosen.selects.append(_of_hits(waiting, columns, "hot", 1))
         chosen.bound.update({"start_hot": scope.time_range.start, "end_hot": scope.time_range.end})
     return chosen
 
@@ -152,7 +159,7 @@ def relation_of(number: int) -> str:
 
 
 def _of_hits(rows: str, columns: Collection[str], number: str | None, sign: int) -> str:
-    """Return the SELECT of rows of `hits` as cells. `number` is the suffix of the bound times."""
+    """Return the SELECT of rows of `hits`, with `evidence`, as cells. `number` is the suffix of the bound times."""
     within = f" WHERE ts >= $start_{number} AND ts < $end_{number}" if number else ""
     values = "".join(f"{BY_NAME[name].sql} AS {name}, " for name in columns)
     numbers = each_measure(f"({{sql}})::BIGINT * {sign} AS {{name}}")
@@ -162,7 +169,8 @@ def _of_hits(rows: str, columns: Collection[str], number: str | None, sign: int)
 def _of_files(files: Sequence[str], columns: Collection[str], month: str, condition: str) -> str:
     """Return the SELECT of rows of a cube as cells. The day of a month is its first."""
     day = f"(({month} || '-01')::DATE + greatest(day_of_month::INTEGER - 1, 0)) AS day"
-    values = "".join(f"{day if name == 'day' else name}, " for name in columns)
+    computed = {"day": day, "evidence": f"{EVIDENCE} AS evidence"}
+    values = "".join(f"{computed.get(name, name)}, " for name in columns)
     cells = engine.parquet_at(files)
     return f"SELECT project_id, {values}{each_measure('{name}::BIGINT AS {name}')} FROM {cells} WHERE {condition}"
 

@@ -23,11 +23,12 @@ from warehouse.columns.sources import TRAFFIC
 from warehouse.control import policy
 from warehouse.control.policy import Span
 from warehouse.query.snapshot import Snapshot
-from warehouse.query.time_range import round_to_days
+from warehouse.query.time_range import TimeRange, round_to_days
 from warehouse.report import cells
 from warehouse.report.cells import Cells, Scope
 from warehouse.report.results import Counts, Listing
 from warehouse.report.statements import VIEWS, Statements
+from warehouse.rollups import days
 from warehouse.rollups.catalog import ChosenRollups, Part
 from warehouse.rollups.ranked import Ranking
 
@@ -84,10 +85,11 @@ def page(
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """The ranking of a scope, the rollups in its days that the ranking counts, and the cells that it lacks."""
+    """The ranking of a scope, the rollups that it counts on `days`, and the cells that it lacks."""
 
     ranking: Ranking
     counted: Sequence[Part]
+    days: TimeRange
     added: Cells
 
 
@@ -95,13 +97,19 @@ def _choose(statements: Statements, snapshot: Snapshot, scope: Scope) -> _Chosen
     ranking, rollups = statements.ranking(), statements.rollups(snapshot)
     if ranking is None or not _COLUMNS.issuperset(scope.filters.columns) or not isinstance(scope.project, str):
         return None
+    whole = round_to_days(scope.time_range).whole_days
     ranked = [part for part in rollups.parts if ranking.has(part)]
-    others = ChosenRollups(tuple(part for part in rollups.parts if part not in ranked), rollups.uncovered)
-    within = [(str(each.start.date()), str(each.end.date())) for each in round_to_days(scope.time_range).whole_days]
-    counted = [part for part in ranked if any(first <= day < end for first, end in within for day in part.days)]
+    if scope.filters.by_evidence:
+        whole = (days.inside(scope.time_range),)
+        covered = days.whole(snapshot, rollups, scope.project, scope.time_range, by_evidence=True)
+        ranked = [part for part in ranked if days.within([part], whole[0]) <= covered]
+    counted = [part for part in ranked if whole and days.within([part], whole[0])]
     if not counted:
         return None
-    return _Chosen(ranking, counted, cells.select(snapshot, others, scope, ("path", "traffic")))
+    others = ChosenRollups(
+        tuple(part for part in rollups.parts if part not in ranked), rollups.uncovered, days.within(counted, whole[0])
+    )
+    return _Chosen(ranking, counted, whole[0], cells.select(snapshot, others, scope, ("path", "traffic")))
 
 
 def _read(
@@ -137,16 +145,13 @@ def _listed(ranked: pa.Table, page: Asked) -> pa.Table:
 def _count(chosen: _Chosen, scope: Scope, step: int | None) -> tuple[pa.ChunkedArray, npt.NDArray[np.int64]]:
     """Return the paths by rank, below `step` or all, and the views of each by people, AI and bots."""
     slices = defaultdict[str, list[_Slice]](list, {chosen.ranking.months: []})
-    for days in round_to_days(scope.time_range).whole_days:
-        for span in policy.spans(scope.filters.policy, days.start.date(), days.end.date()):
-            masks = scope.filters.masks(span.policy)
-            months, cut = _split(chosen.counted, span)
-            for before, last in _runs([*chosen.ranking.record.rollups], months):
-                slices[chosen.ranking.months].append(_Slice(before, last, masks))
-            for month, first, end in cut:
-                slices[chosen.ranking.days(month)].append(
-                    _Slice(f"until_{first}" if first else None, f"until_{end}", masks)
-                )
+    for span in policy.spans(scope.filters.policy, chosen.days.start.date(), chosen.days.end.date()):
+        mask = scope.filters.mask(span.policy)
+        months, cut = _split(chosen.counted, span)
+        for before, last in _runs([*chosen.ranking.record.rollups], months):
+            slices[chosen.ranking.months].append(_Slice(before, last, mask))
+        for month, first, end in cut:
+            slices[chosen.ranking.days(month)].append(_Slice(f"until_{first}" if first else None, f"until_{end}", mask))
     paths, views = pa.chunked_array([], pa.string()), np.zeros(0)
     for file, in_file in slices.items():
         names = dict.fromkeys(name for each in in_file for name in (each.last, each.before) if name)
@@ -161,7 +166,7 @@ def _count(chosen: _Chosen, scope: Scope, step: int | None) -> tuple[pa.ChunkedA
             counted = rows[each.last].to_numpy().astype(np.int64)
             if each.before:
                 counted -= rows[each.before].to_numpy()
-            counted *= (sets & np.array(each.masks, np.uint8)[traffic]) != 0
+            counted *= (sets & each.mask) != 0
             views += np.bincount(ranks * 3 + traffic, counted, len(views))
     return paths, views.astype(np.int64).reshape(-1, 3)
 
@@ -178,11 +183,11 @@ def _decode(paths: pa.ChunkedArray, rows: npt.NDArray[np.int64]) -> pa.ChunkedAr
 
 
 class _Slice(NamedTuple):
-    """Views in a file: the column `last` less the column `before`, of sets of sources that meet the mask."""
+    """Views in a file: the column `last` less the column `before`, of sets that meet the mask."""
 
     before: str | None
     last: str
-    masks: Sequence[int]
+    mask: int
 
 
 def _split(parts: Sequence[Part], span: Span) -> tuple[list[str], list[tuple[str, int, int]]]:

@@ -2,7 +2,8 @@
 
 A rollup is a folder that is written once: `<lake>/rollups/month=YYYY-MM/<uuid>/`. Its file `coverage.json` is written
 last and names the files of `hits` that the rollup counts. Files of `hits` never change, so the counts are right for
-each snapshot that has these files. No lock is needed to read a rollup.
+each snapshot that has these files. The evidence of a day is right if the snapshot has no other files of the day, and
+the same files of `asset_loads`. No lock is needed to read a rollup.
 """
 
 import hashlib
@@ -11,12 +12,12 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
-from warehouse.columns import visits
+from warehouse.columns import evidence, visits
 from warehouse.columns.dimensions import BY_NAME, CUBES, MEASURES, VISITORS, Cube
 from warehouse.errors import RollupDamaged
 from warehouse.lake.delta_table import File
@@ -33,23 +34,36 @@ REREAD_S = 600
 """Time after which the rollups in an object store are listed again, in seconds: less than GRACE_H."""
 DAY_BYTES = 600
 """Memory of a day of a rollup that has one file of `hits`, in bytes."""
-VERSION = 7
+VERSION = 8
 """Version of the files' layout, without the cubes."""
 _EXPRESSIONS = [(cube.name, cube.has_months, [(name, BY_NAME[name].sql) for name in cube.columns]) for cube in CUBES]
 LAYOUT = hashlib.sha256(
-    repr((VERSION, _EXPRESSIONS, [(each.name, each.sql) for each in MEASURES], visits.of_rollup("", ""))).encode()
+    repr(
+        (
+            VERSION,
+            _EXPRESSIONS,
+            [(each.name, each.sql) for each in MEASURES],
+            visits.of_rollup("", "", ""),
+            evidence.OF_VISITORS,
+        )
+    ).encode()
 ).hexdigest()[:16]
 """Name of the layout. A rollup of another layout is not read: it is written again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rollup:
-    """A rollup of a month (YYYY-MM): its folder, the names of the files of `hits` by day, and their number of rows."""
+    """A rollup of a month (YYYY-MM): its folder, the names of the files of `hits` by day, and their number of rows.
+
+    `loads` are the names of the files of `asset_loads` by day, and `written_s` is the time at which it was written.
+    """
 
     month: str
     folder: Root
     files: Mapping[str, frozenset[str]]
     rows: int
+    loads: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    written_s: float = 0
 
     def file(self, cube: Cube) -> Root:
         return self.folder / cube.file
@@ -69,11 +83,12 @@ class ChosenRollups:
     """ChosenRollups of the files of a snapshot by rollups.
 
     `parts` are sorted by month, those with most rows of a month first, and have no common days. `uncovered` are the
-    files that no part counts, sorted by partition.
+    files that no part counts, sorted by partition. The days `elsewhere` are counted from something else.
     """
 
     parts: tuple[Part, ...]
     uncovered: tuple[File, ...]
+    elsewhere: frozenset[str] = frozenset()
 
     @property
     def nbytes(self) -> int:
@@ -89,6 +104,8 @@ class Record(msgspec.Struct, frozen=True):
     rows: int
     files: dict[str, list[str]]
     sizes: dict[str, int]
+    loads: dict[str, list[str]] = {}
+    written_s: float = 0
 
 
 Rollups = Mapping[str, Sequence[Rollup]]
@@ -192,17 +209,39 @@ def read_rollup(folder: Root) -> Rollup:
     for name in PARQUET:
         if fault := _fault(folder / name, sizes.get(name), record.sizes.get(name)):
             raise RollupDamaged(fault)
-    return Rollup(record.month, folder, {day: frozenset(names) for day, names in record.files.items()}, record.rows)
+    files, loads = ({day: frozenset(names) for day, names in each.items()} for each in (record.files, record.loads))
+    return Rollup(record.month, folder, files, record.rows, loads, record.written_s)
 
 
-def record_of(month: str, files: Iterable[File], folder: Path) -> Record:
-    """Return the content of `coverage.json` for a rollup of these files. Its Parquet files must be complete."""
-    names: defaultdict[str, list[str]] = defaultdict(list)
-    rows = 0
-    for file in sorted(files, key=lambda file: (file.partition, file.path)):
-        names[file.partition].append(_name(file))
-        rows += file.rows
-    return Record(LAYOUT, month, rows, dict(names), {name: (folder / name).stat().st_size for name in PARQUET})
+def record_of(month: str, files: Sequence[File], loads: Iterable[File], folder: Path) -> Record:
+    """Return the content of `coverage.json` for a rollup of files of `hits`, and of `asset_loads` of the same days.
+
+    Its Parquet files must be complete.
+    """
+    names = names_by_day(files)
+    return Record(
+        LAYOUT,
+        month,
+        sum(file.rows for file in files),
+        {day: sorted(of_day) for day, of_day in sorted(names.items())},
+        {name: (folder / name).stat().st_size for name in PARQUET},
+        {day: sorted(of_day) for day, of_day in sorted(names_by_day(loads).items()) if day in names},
+        time.time(),
+    )
+
+
+def names_by_day(files: Iterable[File]) -> dict[str, set[str]]:
+    """Return the names of files by their day."""
+    names = defaultdict[str, set[str]](set)
+    for file in files:
+        names[file.partition].add(_name(file))
+    return names
+
+
+def stale_days(parts: Iterable[Part], loads: Iterable[File]) -> set[str]:
+    """Return the days of parts whose evidence was computed from other files of `asset_loads` than these."""
+    names = names_by_day(loads)
+    return {day for part in parts for day in part.days if part.rollup.loads.get(day, set()) != names.get(day, set())}
 
 
 def _fault(path: Root, actual: int | None, size: int | None) -> str | None:
@@ -219,13 +258,14 @@ def _valid(rollup: Rollup, by_day: Mapping[str, Mapping[str, File]]) -> Part:
 def _divide(parts: Sequence[Part], by_day: Mapping[str, Mapping[str, File]]) -> list[Part]:
     """Return the parts of a month without common days, those with most rows first.
 
-    A day belongs to the part that counts most of its rows, and among equals to the part with most rows in all.
+    A day belongs to the part that counts most of its rows, among equals to the part with most rows in all, and then to
+    the newest part.
     """
 
     def rows(part: Part, *days: str) -> int:
         return sum(by_day[day][name].rows for day in days or part.days for name in part.rollup.files[day])
 
-    largest = sorted(parts, key=lambda part: (rows(part), part.is_whole, part.rollup.folder.name), reverse=True)
+    largest = sorted(parts, key=lambda part: (rows(part), part.is_whole, part.rollup.written_s), reverse=True)
     days: list[set[str]] = [set() for _ in largest]
     for day in {day for part in parts for day in part.days}:
         numbers = (number for number, part in enumerate(largest) if day in part.days)

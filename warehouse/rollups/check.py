@@ -5,7 +5,7 @@ compares two multisets in constant memory: by the sum of the hashes of their row
 a cell is multiplied by its measures.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import duckdb
 
@@ -14,20 +14,67 @@ from warehouse.columns.visits import AGENT, DEVICE, TIE
 from warehouse.lake.delta_table import File
 from warehouse.plural import counted
 from warehouse.query import engine
+from warehouse.rollups import catalog
 from warehouse.rollups.catalog import Part
 from warehouse.rollups.ranked import Ranking
-from warehouse.tables import HITS_TABLE
+from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE
 
 TRUTH = {
     "verification": "if(verification IS NULL AND traffic IN ('ai', 'bot'), 'not_checked', verification)",
     "sources": (
         "(CASE source WHEN 'beacon' THEN 1 WHEN 'server' THEN 2 WHEN 'log' THEN 4 END"
-        " * if(coalesce(format, '') IN ('markdown', 'md', 'text/markdown'), 8, 1))::UTINYINT"
+        " * if(coalesce(format, '') IN ('markdown', 'md', 'text/markdown'), 8, 1)"
+        " * CASE WHEN traffic = 'ai' THEN 1_073_741_824 WHEN traffic = 'bot' THEN 68_719_476_736 ELSE coalesce(weight,"
+        " 16_777_216) END)::BIGINT"
     ),
     "status": "CAST(status AS VARCHAR)",
     "quarter": "CAST(extract(hour FROM ts) * 4 + extract(minute FROM ts) // 15 AS UTINYINT)",
 }
-"""SQL expressions over the columns of `hits`. Other dimensions and measures are taken from the declaration."""
+"""SQL expressions over the columns of `hits`, and the `weight` of the evidence. Other dimensions and measures are taken
+from the declaration."""
+_REST = "split_part(split_part(substr(referrer, strpos(referrer, ':') + 3), '#', 1), '?', 1)"
+_TAIL = f"rtrim(if(contains({_REST}, '/'), substr({_REST}, strpos({_REST}, '/')), ''), '/')"
+_EVIDENCE = f"""
+CREATE OR REPLACE TEMP TABLE truth AS
+WITH human AS (FROM {{hits}} WHERE traffic = 'human' AND visitor IS NOT NULL),
+logged AS (SELECT project_id, date, count(*) AS views FROM {{hits}} WHERE source = 'log' GROUP BY ALL),
+fetched AS (SELECT project_id, date, sum(loads) AS loads FROM {{loads}} GROUP BY ALL),
+with_assets AS (
+    SELECT project_id, date FROM fetched LEFT JOIN logged USING (project_id, date)
+    WHERE loads > 0 AND loads * 99 >= coalesce(views, 0)
+), links AS (
+    SELECT project_id, date, visitor, ts, {_TAIL} AS tail FROM human
+    WHERE channel IS NULL AND referrer_host IS NOT NULL AND referrer[strpos(referrer, ':'):][:3] = '://'
+    UNION ALL SELECT project_id, date, visitor, ts, '' FROM human
+    WHERE channel IS NULL AND referrer_host IS NOT NULL AND referrer[strpos(referrer, ':'):][:3] <> '://'
+), linked AS (
+    SELECT *, CASE WHEN ends_with(tail, '/index.html') THEN tail[:-12]
+        WHEN ends_with(tail, '/index.htm') THEN tail[:-11] ELSE tail END AS page FROM links
+)
+SELECT project_id AS of_project, date AS of_date, visitor AS of_visitor, CASE
+    WHEN EXISTS (FROM human AS h WHERE h.project_id = p.project_id AND h.date = p.date AND h.visitor = p.visitor
+        AND h.source = 'beacon') THEN 1
+    WHEN EXISTS (FROM {{loads}} AS l WHERE l.project_id = p.project_id AND l.date = p.date AND l.visitor = p.visitor)
+        AND EXISTS (FROM with_assets AS w WHERE w.project_id = p.project_id AND w.date = p.date) THEN 64
+    WHEN EXISTS (
+        FROM linked AS l JOIN human AS h ON h.project_id = l.project_id AND h.date = l.date AND h.visitor = l.visitor
+        WHERE l.project_id = p.project_id AND l.date = p.date AND l.visitor = p.visitor
+        AND h.path = if(l.page = '', '/', l.page) AND h.ts < l.ts) THEN 4_096
+    WHEN EXISTS (FROM with_assets AS w WHERE w.project_id = p.project_id AND w.date = p.date) THEN 262_144
+    ELSE 16_777_216 END AS weight
+FROM (SELECT DISTINCT project_id, date, visitor FROM human) AS p
+"""
+"""Statement that creates the table of the weights of the evidence of visitors. It shares no expression with reports."""
+_WITH_EVIDENCE = (
+    "(FROM {hits} AS h LEFT JOIN truth ON traffic = 'human' AND of_project = project_id AND of_date = date"
+    " AND of_visitor = visitor)"
+)
+_WITHOUT_EVIDENCE = "(SELECT *, NULL::BIGINT AS weight FROM {hits})"
+_FOLDED = """(SELECT * REPLACE (
+    ((sources >> 30) << 30) | (16_777_216 * ((sources | (sources >> 6) | (sources >> 12) | (sources >> 18)
+        | (sources >> 24)) & 63)) AS sources) FROM {cells})
+"""
+"""Cells of a day whose evidence is not that of the snapshot, as if no evidence were measured."""
 _DIFFERENCE = """
 SELECT count(*), min(concat_ws(' ', project_id, 'day', day))
 FROM (SELECT project_id, day, sum(number) AS difference FROM ({rows}) GROUP BY ALL) WHERE difference <> 0
@@ -42,35 +89,52 @@ SELECT project_id, 0 AS day, sum(({stored}) * if(day_of_month = 0, 1, -1)) AS nu
 """
 
 
-def find_difference(database: duckdb.DuckDBPyConnection, part: Part, files: Sequence[File]) -> str | None:
+def find_difference(
+    database: duckdb.DuckDBPyConnection, part: Part, files: Sequence[File], loads: Sequence[File]
+) -> str | None:
     """Return the first difference between the valid days of a rollup and `hits`, or None.
 
-    `files` are the files of a snapshot of `hits`, for which `catalog.choose` returned the part.
+    `files` are the files of a snapshot of `hits`, for which `catalog.choose` returned the part, and `loads` those of
+    `asset_loads`. The evidence of a day is compared if the rollup has it from these files.
     """
-    names = {(day, name) for day in part.days for name in part.rollup.files[day]}
-    covered = [file for file in files if (file.partition, file.path.rpartition("/")[2]) in names]
+    stale = part.days & catalog.stale_days([part], loads)
     with database.cursor() as cursor:
-        for file, sql in _queries(part, engine.rows(HITS_TABLE, covered)):
-            ((times, first),) = cursor.execute(_DIFFERENCE.format(rows=sql)).fetchall()
-            if times:
-                return f"{part.rollup.folder / file} is wrong {counted(times, 'time')}, the first: {first}"
+        for days, cells, hits in (
+            (part.days - stale, "{cells}", _WITH_EVIDENCE),
+            (stale, _FOLDED, _WITHOUT_EVIDENCE),
+        ):
+            if not days:
+                continue
+            names = {(day, name) for day in days for name in part.rollup.files[day]}
+            rows = engine.rows(
+                HITS_TABLE, [file for file in files if (file.partition, file.path.rpartition("/")[2]) in names]
+            )
+            loaded = [file for file in loads if file.partition in days]
+            of_loads = engine.rows(ASSET_LOADS_TABLE, loaded) if loaded else engine.no_rows(ASSET_LOADS_TABLE)
+            if hits is _WITH_EVIDENCE:
+                cursor.execute(_EVIDENCE.format(hits=rows, loads=of_loads))
+            for file, sql in _queries(part, days, hits.format(hits=rows), cells):
+                ((times, first),) = cursor.execute(_DIFFERENCE.format(rows=sql)).fetchall()
+                if times:
+                    return f"{part.rollup.folder / file} is wrong {counted(times, 'time')}, the first: {first}"
     return None
 
 
-def _queries(part: Part, hits: str) -> Iterator[tuple[str, str]]:
+def _queries(part: Part, days: Collection[str], hits: str, cells: str) -> Iterator[tuple[str, str]]:
     """Yield the name of each file, and the queries whose sums of numbers are 0 if it is right."""
     for cube in CUBES:
-        for sql in _of_cube(part, cube, hits):
+        for sql in _of_cube(part, days, cube, hits, cells):
             yield cube.file, sql
-    for sql in _of_cube(part, VISITORS, f"({_visitors(hits)})"):
+    for sql in _of_cube(part, days, VISITORS, f"({_visitors(hits)})", cells):
         yield VISITORS.file, sql
 
 
-def _of_cube(part: Part, cube: Cube, hits: str) -> Iterator[str]:
+def _of_cube(part: Part, days: Collection[str], cube: Cube, hits: str, of: str) -> Iterator[str]:
     stored = true = _number(cube.columns, {each.name: each.name for each in cube.measures})
-    cells = _rows(part, cube.file)
-    valid = ", ".join(str(int(day[-2:])) for day in part.days)
-    is_valid = "day_of_month > 0" if part.is_whole else f"day_of_month IN ({valid})"  # what a reader counts
+    cells = of.format(cells=_rows(part, cube.file))
+    valid = ", ".join(str(int(day[-2:])) for day in days)
+    is_all = part.is_whole and len(days) == len(part.days)
+    is_valid = "day_of_month > 0" if is_all else f"day_of_month IN ({valid})"  # what a reader counts
     if cube is not VISITORS:
         true = _number(
             [TRUTH.get(name, BY_NAME[name].sql) for name in cube.columns],
@@ -120,7 +184,7 @@ def _visitors(hits: str) -> str:
     """
     return f"""
 WITH seen AS (
-    SELECT *, {TRUTH["sources"]}::UINTEGER * CASE traffic WHEN 'human' THEN 1 WHEN 'ai' THEN 64 ELSE 4096 END AS set,
+    SELECT *, {TRUTH["sources"]} AS set,
         {TRUTH["quarter"]} AS quarter, {AGENT} AS agent_key, {DEVICE} AS device_key, {TIE} AS tie
     FROM {hits} WHERE visitor IS NOT NULL
 ), breaks AS (

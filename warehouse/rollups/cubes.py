@@ -6,8 +6,7 @@ A row of the day 0 has the sum of the days of its month. These rows come first. 
 days, the order is by the columns of the cube: readers before days, which takes a third less space than days first.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -15,14 +14,14 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from warehouse.columns import visits
+from warehouse.columns import evidence, visits
 from warehouse.columns.dimensions import BY_NAME, VISITORS, Cube, each_measure
 from warehouse.lake import row_groups
 from warehouse.lake.delta_table import File
 from warehouse.lake.roots import Root
 from warehouse.query import engine
-from warehouse.rollups.catalog import ChosenRollups, Part
-from warehouse.tables import HITS_TABLE
+from warehouse.rollups.catalog import Part
+from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE
 
 BATCH_ROWS = 8_192
 """Number of rows that DuckDB converts at a time. The longest paths take 17 MB."""
@@ -30,41 +29,56 @@ VISITOR_ROWS = 100_000
 """Number of rows of `hits` whose visitors DuckDB counts at a time, or twice as many: 836,000 need more than 256 MB."""
 
 
-def count(cube: Cube, files: Sequence[File]) -> str:
-    """Return the SELECT of the counts of files of `hits`. In a large cube, each page view is a row."""
-    values = ", ".join(f"{BY_NAME[name].sql} AS {name}" for name in cube.columns)
-    hits = engine.rows(HITS_TABLE, files) if files else engine.no_rows(HITS_TABLE)
-    numbers = each_measure("({sql})::UINTEGER AS {name}" if cube.is_large else "sum({sql})::UINTEGER AS {name}")
-    group = "" if cube.is_large else " GROUP BY ALL"
-    return f"SELECT project_id, day(date)::UTINYINT AS day_of_month, {values}, {numbers} FROM {hits}{group}"
+def find_evidence(files: Sequence[File], loads: Sequence[File]) -> Iterator[str]:
+    """Yield the SELECTs of the evidence of the visitors in files of whole days: see `evidence.of_visitors`."""
+    for of_days in _by_days(files):
+        days = {file.partition for file in of_days}
+        of_loads = [file for file in loads if file.partition in days]
+        loaded = engine.rows(ASSET_LOADS_TABLE, of_loads) if of_loads else engine.no_rows(ASSET_LOADS_TABLE)
+        for share in _shares(of_days):
+            yield evidence.of_visitors(engine.rows(HITS_TABLE, of_days), loaded, share)
 
 
-def count_visitors(chosen: ChosenRollups, files: Sequence[File]) -> Iterator[str]:
-    """Yield the SELECTs of the cells of VISITORS: of days that a rollup counts alone, and of all files of others.
+def count(cube: Cube, files: Sequence[File], found: Path) -> Iterator[str]:
+    """Yield the SELECTs of the counts of files of whole days: each page view, or visitors and visits.
 
-    Visitors and visits of a part of a day cannot be added to those of the rest.
+    The file `found` has the evidence of visitors.
     """
-    days = {file.partition for file in chosen.uncovered}
-    again = sorted((file for file in files if file.partition in days), key=lambda file: file.partition)
+    for of_days in _by_days(files):
+        first, last = of_days[0].partition, of_days[-1].partition
+        hits = engine.rows(HITS_TABLE, of_days)
+        of_visitors = f"FROM {parquet(found)} WHERE date BETWEEN '{first}' AND '{last}'"
+        if cube is VISITORS:
+            for share in _shares(of_days):
+                yield visits.of_rollup(hits, share, evidence.joined(hits, f"({of_visitors} AND {share})"))
+        else:
+            values = ", ".join(f"{BY_NAME[name].sql} AS {name}" for name in cube.columns)
+            numbers, evident = each_measure("({sql})::UINTEGER AS {name}"), evidence.joined(hits, f"({of_visitors})")
+            yield f"SELECT project_id, day(date)::UTINYINT AS day_of_month, {values}, {numbers} FROM {evident}"
+
+
+def _by_days(files: Sequence[File]) -> Iterator[list[File]]:
+    """Yield files in groups of whole days, of about VISITOR_ROWS or of one day."""
+    ordered = sorted(files, key=lambda file: file.partition)
     ends, rows = dict[str, int](), 0
-    for file in again:
+    for file in ordered:
         ends[file.partition] = rows = rows + file.rows
-    for _, group in groupby(again, lambda file: ends[file.partition] // VISITOR_ROWS):
-        of_days = [*group]
-        shares = 1 + sum(file.rows for file in of_days) // (2 * VISITOR_ROWS)
-        for share in range(shares):
-            yield visits.of_rollup(engine.rows(HITS_TABLE, of_days), f"visitor % {shares} IN ({share}, {-share})")
-    for part in chosen.parts:
-        if remaining := part.days - days:
-            yield copy(VISITORS, replace(part, days=remaining))
+    for _, group in groupby(ordered, lambda file: ends[file.partition] // VISITOR_ROWS):
+        yield [*group]
 
 
-def copy(cube: Cube, part: Part) -> str:
-    """Return the SELECT of the counts of the valid days of a rollup."""
-    days = ", ".join(str(int(day[-2:])) for day in sorted(part.days))
+def _shares(files: Sequence[File]) -> Iterator[str]:
+    """Yield the conditions of parts of the visitors of files, with at most 2 VISITOR_ROWS rows each."""
+    shares = 1 + sum(file.rows for file in files) // (2 * VISITOR_ROWS)
+    return (f"visitor % {shares} IN ({share}, {-share})" for share in range(shares))
+
+
+def copy(cube: Cube, part: Part, days: Collection[str]) -> str:
+    """Return the SELECT of the counts of days of a rollup."""
+    numbers = ", ".join(str(int(day[-2:])) for day in sorted(days))
     return (
         f"SELECT project_id, day_of_month, {', '.join(cube.columns)}, {each_measure('{name}', cube.measures)} "
-        f"FROM {parquet(part.rollup.folder / cube.file)} WHERE day_of_month IN ({days})"
+        f"FROM {parquet(part.rollup.folder / cube.file)} WHERE day_of_month IN ({numbers})"
     )
 
 

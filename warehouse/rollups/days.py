@@ -1,10 +1,10 @@
 """Days of a snapshot: days that rollups count, and the rows of other days.
 
-The visitors of the parts of a day cannot be added: they are counted from a rollup of the whole day, or from its rows.
-The evidence of a visitor depends on all views of the day: it is computed from all rows, and no rollup has it.
+The visitors of the parts of a day cannot be added, and their evidence depends on all views of the day: both are counted
+from a rollup of the whole day, or from its rows.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 
 import pyarrow as pa
@@ -16,27 +16,48 @@ from warehouse.lake.delta_table import File
 from warehouse.query import engine
 from warehouse.query.snapshot import HOT_COLUMNS, Snapshot
 from warehouse.query.time_range import LAST, TimeRange
-from warehouse.rollups.catalog import ChosenRollups
+from warehouse.rollups import catalog
+from warehouse.rollups.catalog import ChosenRollups, Part
 from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE
 
 _DAY, _MICROSECOND = timedelta(days=1), timedelta(microseconds=1)
 _LOADS = "project_id, date, visitor, loads"
 
 
-def whole(snapshot: Snapshot, rollups: ChosenRollups, project: str, time_range: TimeRange) -> frozenset[str]:
-    """Return the days of rollups that a range has as a whole, and that have no other file and no waiting row."""
-    first, end = _midnight(time_range.start), _midnight(time_range.end)
-    if first < time_range.start:
-        first += _DAY
-    hot = snapshot.hot.filter(pc.field("project_id") == project)["ts"].cast(pa.date32()).unique()
-    partial = {day.isoformat() for day in hot.to_pylist()} | {file.partition for file in rollups.uncovered}
-    return frozenset(day for day in within(rollups, first, end) - partial)
+def whole(
+    snapshot: Snapshot,
+    rollups: ChosenRollups,
+    projects: str | Sequence[str],
+    time_range: TimeRange,
+    *,
+    by_evidence: bool = False,
+) -> frozenset[str]:
+    """Return the days of rollups that a range has as a whole, and that have no other file and no waiting row.
+
+    `by_evidence`: `asset_loads` have neither other files of the day, nor waiting rows.
+    """
+    inner = inside(time_range)
+    is_of_projects = pc.field("project_id").isin([projects] if isinstance(projects, str) else [*projects])
+    waiting = [snapshot.hot.filter(is_of_projects)["ts"].cast(pa.date32())]
+    partial = {file.partition for file in rollups.uncovered}
+    if by_evidence:
+        loads = snapshot.asset_loads()
+        waiting.append(loads.hot.filter(is_of_projects)["date"])
+        partial |= catalog.stale_days(rollups.parts, files_of(loads.files, inner))
+    partial |= {day.isoformat() for days in waiting for day in days.unique().to_pylist()}
+    return within(rollups.parts, inner) - partial
 
 
-def within(rollups: ChosenRollups, start: datetime, end: datetime) -> frozenset[str]:
-    """Return the days of rollups between two midnights."""
-    first, after = start.date().isoformat(), end.date().isoformat()
-    return frozenset(day for part in rollups.parts for day in part.days if first <= day < after)
+def inside(time_range: TimeRange) -> TimeRange:
+    """Return the UTC days that a range has as a whole; without any, the start may be after the end."""
+    first = _midnight(time_range.start)
+    return TimeRange(first if first == time_range.start else first + _DAY, _midnight(time_range.end))
+
+
+def within(parts: Iterable[Part], whole_days: TimeRange) -> frozenset[str]:
+    """Return the days of parts of rollups between two midnights."""
+    first, after = whole_days.start.date().isoformat(), whole_days.end.date().isoformat()
+    return frozenset(day for part in parts for day in part.days if first <= day < after)
 
 
 def files_of(files: Sequence[File], time_range: TimeRange) -> list[File]:
@@ -64,18 +85,22 @@ def rows(snapshot: Snapshot, time_range: TimeRange, files: Sequence[File]) -> st
     return f"({' UNION ALL '.join(read)})" if read else None
 
 
-def evident(snapshot: Snapshot, time_range: TimeRange, condition: str) -> tuple[str | None, list[File]]:
-    """Return the relation of the `rows` of the whole days of a range, with their evidence, and their files.
+def evident(
+    snapshot: Snapshot, time_range: TimeRange, condition: str, covered: Collection[str]
+) -> tuple[str | None, list[File]]:
+    """Return the relation of the `rows` of the days of a range, with their evidence, and their files.
 
-    `condition` holds for all rows of a visitor, or for none, whose evidence is then unknown. The relation `hot_loads`
-    has the waiting loads of assets.
+    Days that are `covered` by rollups are left out. `condition` holds for all rows of a visitor, or for none, whose
+    evidence is then unknown. The relation `hot_loads` has the waiting loads of assets.
     """
     days = TimeRange(_midnight(time_range.start), _midnight(min(time_range.end, LAST - _DAY) + _DAY - _MICROSECOND))
-    files = files_of(snapshot.files, days)
+    files, of_loads = (
+        [file for file in files_of(each, days) if file.partition not in covered]
+        for each in (snapshot.files, snapshot.asset_loads().files)
+    )
     of_days = rows(snapshot, days, files)
     if of_days is None:
         return None, files
-    of_loads = files_of(snapshot.asset_loads().files, days)
     loads = [f"SELECT {_LOADS} FROM {engine.rows(ASSET_LOADS_TABLE, of_loads)}"] if of_loads else []
     loads.append(f"SELECT {_LOADS} FROM hot_loads")
     of_visitors = evidence.of_visitors(of_days, f"({' UNION ALL '.join(loads)})", condition)

@@ -5,21 +5,22 @@ rollup exists once its `coverage.json` does. Before, its folder is garbage: read
 """
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Self
 
 import duckdb
 import msgspec
 
-from warehouse.columns.dimensions import CUBES, VISITORS
+from warehouse.columns.dimensions import CUBES, VISITORS, Cube
 from warehouse.errors import LakeUnreachable
 from warehouse.lake.delta_table import File
 from warehouse.lake.roots import Root
 from warehouse.rollups import catalog, cubes
-from warehouse.rollups.catalog import ChosenRollups, Record, Rollup
+from warehouse.rollups.catalog import ChosenRollups, Part, Record, Rollup
 from warehouse.rollups.cubes import write_rows
 
 OnPoint = Callable[[str], None]
@@ -30,7 +31,7 @@ def no_point(point: str) -> None:
     """Do nothing at a point."""
 
 
-WRITTEN = tuple(sorted((*CUBES, VISITORS), key=lambda cube: cube.base is not None))
+WRITTEN = (VISITORS, *reversed(CUBES))
 """Cubes in the order in which they are written: first those that are counted from `hits`, then their sums."""
 POINTS = (
     "before count",
@@ -56,12 +57,14 @@ def prepare(
     files: Sequence[File],
     on_point: OnPoint = no_point,
     *,
+    loads: Sequence[File] = (),
     is_copied: bool = True,
 ) -> Prepared:
     """Write the Parquet files of a rollup of all `files` of a month (YYYY-MM) of `hits`, at least one, and return them.
 
-    If `is_copied`, the valid days of the rollup that a reader would use are copied, and only other files are counted.
-    Each call has a folder of its own: a repeated call does not meet the files of the first one.
+    `loads` are the files of `asset_loads`. If `is_copied`, the days that a rollup of readers has as a whole, with these
+    files, are copied, and the others are counted. Each call has a folder of its own: a repeated call does not meet the
+    files of the first one.
     """
     chosen = catalog.choose(root, files) if is_copied else ChosenRollups((), tuple(files))
     folder = catalog.month_folder(root, month) / str(uuid.uuid4())
@@ -69,8 +72,8 @@ def prepare(
         with folder.new_folder() as work:
             on_point("before count")
             with database.cursor() as cursor:
-                _write_files(cursor, work, chosen, files, on_point)
-            record = catalog.record_of(month, files, work)
+                _write_files(cursor, work, _Source.of(chosen, files, loads), on_point)
+            record = catalog.record_of(month, files, loads, work)
             on_point("before sync")  # else a power loss could leave coverage.json without a file that it needs
     except BaseException:
         _discard(folder)
@@ -97,30 +100,49 @@ def _discard(folder: Root) -> None:
         folder.remove_folder()
 
 
-def _write_files(
-    cursor: duckdb.DuckDBPyConnection, folder: Path, chosen: ChosenRollups, files: Sequence[File], on_point: OnPoint
-) -> None:
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What a rollup is written from: days of older rollups, and files of `hits` and `asset_loads` of all other days."""
+
+    copied: tuple[tuple[Part, frozenset[str]], ...]
+    files: Sequence[File]
+    loads: Sequence[File]
+
+    @classmethod
+    def of(cls, chosen: ChosenRollups, files: Sequence[File], loads: Sequence[File]) -> Self:
+        """Return the source. Visitors, and their evidence, cannot be counted from a part of a day."""
+        days = {file.partition for file in chosen.uncovered} | catalog.stale_days(chosen.parts, loads)
+        copied = ((part, part.days - days) for part in chosen.parts)
+        again = [file for file in files if file.partition in days]
+        return cls(tuple(each for each in copied if each[1]), again, loads)
+
+    def cells(self, cube: Cube, found: Path) -> Iterator[str]:
+        """Yield the SELECTs of the cells of a cube without a base. The file `found` has the evidence."""
+        yield from cubes.count(cube, self.files, found)
+        for part, days in self.copied:
+            yield cubes.copy(cube, part, days)
+
+
+def _write_files(cursor: duckdb.DuckDBPyConnection, folder: Path, source: _Source, on_point: OnPoint) -> None:
     """Write the cubes.
 
     Each statement groups or sorts: DuckDB spills one of them within its memory limit, but not always both.
     """
     with TemporaryDirectory(dir=folder) as name:
         scratch = Path(name)
+        if source.files:
+            write_rows(cursor, [*cubes.find_evidence(source.files, source.loads)], scratch / "evidence")
         for cube in WRITTEN:
             on_point(f"before {cube.name}")
-            if cube is VISITORS:
-                selects = [*cubes.count_visitors(chosen, files)]
-            elif cube.base is None:
-                selects = [cubes.count(cube, chosen.uncovered), *(cubes.copy(cube, part) for part in chosen.parts)]
+            if cube.base is None:
+                selects = [*source.cells(cube, scratch / "evidence")]
             else:
                 selects = [cubes.add_up(cube, cubes.days(folder / f"{cube.base}.parquet"))]
-            relations = [f"({' UNION ALL '.join(selects)})"]
-            if not cube.is_large:
-                cells = write_rows(cursor, selects, scratch / "cells")
-                if len(selects) > 1:
-                    cells = write_rows(cursor, [cubes.add_up(cube, cubes.parquet(cells))], scratch / "sums")
-                relations = [cubes.parquet(cells)]
+            relations = [cubes.parquet(write_rows(cursor, selects, scratch / "cells"))]
+            if len(selects) > 1 and not cube.is_large:
+                sums = [cubes.add_up(cube, relations[0])]
+                relations = [cubes.parquet(write_rows(cursor, sums, scratch / "sums"))]
             if cube.has_months:
-                sums = cubes.add_up(cube, relations[0], "0::UTINYINT")
-                relations.insert(0, cubes.parquet(write_rows(cursor, [sums], scratch / "months")))
+                sums = [cubes.add_up(cube, relations[0], "0::UTINYINT")]
+                relations.insert(0, cubes.parquet(write_rows(cursor, sums, scratch / "months")))
             write_rows(cursor, [cubes.in_order(cube, each) for each in relations], folder / cube.file)

@@ -13,13 +13,14 @@ from warehouse.control.policy import Period
 
 CONNECTION = duckdb.connect()
 COLUMNS = ("path", "traffic", "agent", "operator", "purpose", "verification", "sources", "status", "utmSource", "day")
-BEACON, SERVER, LOG, MARKDOWN_LOG = 1, 2, 4, 32
+BEACON, UNCONFIRMED_LOG = 1, 4 << 6 * 3
+AI_LOG, AI_MARKDOWN_LOG, BOT_SERVER, MARKDOWN_LOG = 4 << 6 * 5, 32 << 6 * 5, 2 << 6 * 6, 32 << 6 * 4
 FIRST, SECOND = date(2026, 9, 15), date(2026, 9, 16)
 CELLS = [
     ("/a", "human", None, None, None, None, BEACON, "200", "mail", FIRST),
-    ("/a/b", "ai", "GPTBot", "OpenAI", "training", "verified", LOG, "200", None, FIRST),
-    ("/ab", "ai", "ClaudeBot", "Anthropic", "data", "not_checked", MARKDOWN_LOG, None, None, FIRST),
-    ("/b", "bot", "Googlebot", None, None, "not_checked", SERVER, "304", None, SECOND),
+    ("/a/b", "ai", "GPTBot", "OpenAI", "training", "verified", AI_LOG, "200", None, FIRST),
+    ("/ab", "ai", "ClaudeBot", "Anthropic", "data", "not_checked", AI_MARKDOWN_LOG, None, None, FIRST),
+    ("/b", "bot", "Googlebot", None, None, "not_checked", BOT_SERVER, "304", None, SECOND),
     ("/md", "human", None, None, None, None, MARKDOWN_LOG, None, None, SECOND),
 ]
 TEXTS = st.text(max_size=4) | st.text("a\x7f\x80\ud7ff\ue000\uffff\U00010000\U0010ffff", max_size=4)
@@ -86,4 +87,4 @@ def test_filters_are_those_with_a_value() -> None:
     assert (filters["agent"], filters["source"], Filters() == Filters(path=None)) == (None, "log", True)
     policy = starting("log_only")
     assert filters.but(source=None, policy=policy) == Filters(policy, path="/a")
-    assert Filters(policy).columns == {"traffic", "sources", "day"}
+    assert Filters(policy).columns == {"sources", "day"}

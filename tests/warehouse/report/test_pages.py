@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests import temporary
 from tests.rounds import rounds
 from tests.warehouse.report.lake import settle
-from tests.warehouse.report.laws import reference
-from tests.warehouse.report.laws.reference import ROWS, SCOPES, LakeIn, SmallLake
+from tests.warehouse.report.laws import model, reference
+from tests.warehouse.report.laws.reference import LOADS, SCOPES, SEEN, LakeIn, SmallLake
 from tests.warehouse.site import DAY, NOON, Row, Site, rank, view
 from warehouse.columns.filters import Filters
 from warehouse.control.policy import Period, Periods, Policy
@@ -31,23 +31,25 @@ LISTINGS = st.builds(
     st.sampled_from(["all", "ai_only", "people_only"]),
     st.booleans(),
 )
-NEW_PATHS = ROWS.flatmap(lambda row: st.builds(lambda path: {**row, "path": path}, st.sampled_from(["/new", "/0"])))
+NEW_PATHS = SEEN.flatmap(lambda row: st.builds(lambda path: {**row, "path": path}, st.sampled_from(["/new", "/0"])))
 
 
 @settings(max_examples=rounds(100))
 @given(
-    rolled_up=st.lists(ROWS, max_size=25),
-    later=st.lists(ROWS | NEW_PATHS, max_size=10),
-    waiting=st.lists(ROWS | NEW_PATHS, max_size=5),
+    rolled_up=st.lists(SEEN, max_size=25),
+    later=st.lists(SEEN | NEW_PATHS, max_size=10),
+    waiting=st.lists(SEEN | NEW_PATHS, max_size=5),
+    loads=st.tuples(LOADS, LOADS),
     newer_rollups=st.booleans(),
     scopes=st.lists(st.tuples(SCOPES, LISTINGS), min_size=1, max_size=3),
     limit=st.integers(1, 4),
 )
-def test_pages_are_those_of_a_plain_sort(
+def test_pages_are_those_of_a_plain_sort(  # noqa: PLR0917  # what is drawn
     lake_in: LakeIn,
     rolled_up: list[Row],
     later: list[Row],
     waiting: list[Row],
+    loads: tuple[list[Row], ...],
     newer_rollups: bool,
     scopes: list[tuple[Scope, Listing]],
     limit: int,
@@ -56,13 +58,16 @@ def test_pages_are_those_of_a_plain_sort(
     with temporary.folder() as name:
         lake = lake_in(Path(name))
         lake.add(rolled_up, "first")
+        lake.add_loads(loads[0], "first")
         lake.write_rollups()
         lake.add(later, "later")
+        lake.add_loads(loads[1], "later")
         if newer_rollups:
             lake.write_rollups(with_ranking=False)
         lake.waiting = reference.hot(waiting)
+        rows = model.with_evidence([*rolled_up, *later, *waiting], [*loads[0], *loads[1]])
         for scope, listing in scopes:
-            check_pages(lake, [*rolled_up, *later, *waiting], scope, listing, limit)
+            check_pages(lake, rows, scope, listing, limit)
 
 
 def check_pages(lake: SmallLake, rows: list[Row], scope: Scope, listing: Listing, limit: int) -> None:

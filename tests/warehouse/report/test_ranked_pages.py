@@ -52,6 +52,7 @@ def random_rows(chance: Random, number: int) -> list[Row]:
             source=chance.choice(["beacon", "log"]),
             format=chance.choice([None, "markdown"]),
             project_id=chance.choice(["site", "site", "site", "other"]),
+            visitor=chance.choice([None, *range(9)]),
         )
         for _ in range(number)
     ]
@@ -65,12 +66,12 @@ def instant(chance: Random) -> datetime:
 def random_scope(chance: Random) -> Scope:
     start, end = sorted([instant(chance), instant(chance)])
     days = sorted(chance.sample(range(95), chance.choice([0, 0, 1, 2])))
-    policy = tuple(
-        Period(date(2026, 5, 31) + timedelta(days=day), chance.choice(POLICIES[:4])) for day in days
-    )  # the ranking has no evidence
+    policy = tuple(Period(date(2026, 5, 31) + timedelta(days=day), chance.choice(POLICIES)) for day in days)
     path = chance.choice([None, None, None, "/1*", "*2*", "/3"])
     traffic, source = chance.choice([None, None, None, "human", "ai", "bot"]), chance.choice([None, None, None, "log"])
-    return Scope("site", TimeRange(start, end), Filters(policy, path=path, traffic=traffic, source=source))
+    evidence = chance.choice([None, None, None, "script", "none"])
+    filters = Filters(policy, path=path, traffic=traffic, source=source, evidence=evidence)
+    return Scope("site", TimeRange(start, end), filters)
 
 
 @pytest.mark.long

@@ -29,7 +29,7 @@ def write(root: Path, name: str, files: Sequence[File]) -> Path:
     folder.mkdir(parents=True)
     for parquet in catalog.PARQUET:
         (folder / parquet).write_bytes(b"some bytes")
-    (folder / catalog.COVERAGE).write_bytes(msgspec.json.encode(catalog.record_of(month, files, folder)))
+    (folder / catalog.COVERAGE).write_bytes(msgspec.json.encode(catalog.record_of(month, files, [], folder)))
     return folder
 
 
@@ -47,9 +47,8 @@ def test_rollup_of_all_files_covers_them(tmp_path: Path) -> None:
     folder = write(tmp_path, "one", [A, B, C])
     assert used(tmp_path, [C, B, A]) == ([("one", ["2026-09-01", "2026-09-02"], True)], [])
     (part,) = catalog.choose(LocalPath(tmp_path), [A, B, C]).parts
-    assert part.rollup == catalog.Rollup(
-        "2026-09", LocalPath(folder), {"2026-09-01": frozenset({"a"}), "2026-09-02": frozenset({"b", "c"})}, 50
-    )
+    assert (part.rollup.month, part.rollup.folder, part.rollup.rows) == ("2026-09", LocalPath(folder), 50)
+    assert part.rollup.files == {"2026-09-01": {"a"}, "2026-09-02": {"b", "c"}}
     assert {part.rollup.file(cube).name for cube in CUBES} <= {path.name for path in folder.iterdir()}
 
 

@@ -17,5 +17,6 @@ def write_rollup(
     month: str,
     files: Sequence[File],
     on_point: OnPoint = lambda point: None,
+    loads: Sequence[File] = (),
 ) -> Rollup:
-    return writer.commit(root, writer.prepare(root, database, month, files, on_point), on_point)
+    return writer.commit(root, writer.prepare(root, database, month, files, on_point, loads=loads), on_point)

@@ -5,18 +5,17 @@ goal itself need not match them. With a dimension, the visitor converts in each 
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import pyarrow as pa
 
-from warehouse.columns import visits
+from warehouse.columns import evidence, visits
 from warehouse.columns.dimensions import dimension
-from warehouse.columns.filters import Bound, Filters, match_path
-from warehouse.columns.sources import BITS, SOURCES
+from warehouse.columns.filters import OF_SETS, Bound, Filters, match_path
+from warehouse.columns.sources import BITS
 from warehouse.columns.visits import OF_VISITOR
 from warehouse.control.goals import Goal
-from warehouse.control.policy import COUNTED, DEFAULT
 from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot
 from warehouse.report.audience import visitors
@@ -27,8 +26,7 @@ from warehouse.rollups.days import files_of
 from warehouse.tables import EVENTS_TABLE, HITS_TABLE
 
 _WITHIN = "project_id = $project AND ts >= $start AND ts < $end"
-_OF_SOURCE = f"(1 << enum_code(source::ENUM {SOURCES}))::UTINYINT"
-_EVENTS = "project_id, date, ts, name, visitor, traffic, source"
+_EVENTS = "project_id, date, ts, name, visitor, traffic, source, NULL::VARCHAR AS format"
 _DONE = """
 SELECT goal, day, visitor, traffic, sum(1)::BIGINT AS times FROM ({reached}) WHERE {counted}
 GROUP BY goal, day, visitor, traffic
@@ -39,7 +37,7 @@ SELECT goal, traffic, sum(times)::BIGINT AS times, count(visitor) AS converted F
 _JOINED = """
 WITH done AS MATERIALIZED ({done})
 SELECT goal, traffic, sum(times)::BIGINT AS times, count(*) AS converted {value}
-FROM done JOIN ({of_scope}) AS of_scope USING (day, visitor) {by_source}
+FROM done JOIN ({of_scope}) AS of_scope USING (day, visitor) {by_set}
 WHERE {matches} AND {seen} & (CASE traffic WHEN 'human' THEN {human} ELSE {ai} END) <> 0 GROUP BY ALL
 """
 
@@ -109,17 +107,13 @@ class Conversions:
         bound |= {"project": scope.project, "start": scope.time_range.start, "end": scope.time_range.end}
         files = files_of(self.snapshot.files, scope.time_range)
         rows = days.rows(self.snapshot, scope.time_range, files) or engine.no_rows(HITS_TABLE)
-        policy = tuple(
-            replace(each, policy=DEFAULT) if COUNTED[each.policy].only_confirmed else each
-            for each in scope.filters.policy
-        )
-        of_done = Filters(policy, source=scope.filters["source"])
-        counted, values = of_done.condition()
+        counted, values = Filters(scope.filters.policy, source=scope.filters["source"]).condition()
         bound |= values
         kinds = ", ".join(f"'{each}'" for each in self.kinds)
         reached = " UNION ALL ".join(self._each_reached(rows))
         done = _DONE.format(reached=reached, counted=f"traffic IN ({kinds}) AND {counted}" if kinds else "false")
-        is_plain = not self.by and not {*scope.filters.columns} - {"traffic", "sources", "day"}
+        filters = scope.filters
+        is_plain = not self.by and not filters.by_evidence and not filters.columns - {"traffic", "sources", "day"}
         if is_plain and all(goal.kind == "path" for goal in self.goals):
             sql, chosen = _PLAIN.format(done=done), Cells("", bound)
         else:
@@ -132,13 +126,13 @@ class Conversions:
         for number, goal in enumerate(self.goals):
             if goal.kind == "event":
                 self.bound[f"event_{number}"] = goal.value
-                relation, bits, matches = self._events(), _OF_SOURCE, f"name = $event_{number}"
+                relation, matches = self._events(), f"name = $event_{number}"
             else:
-                relation, bits = rows, BITS
+                relation = rows
                 matches = " AND ".join(match_path(goal.value, self.bound, f"goal_{number}"))
             yield (
-                f"SELECT {number} AS goal, date AS day, visitor, traffic, {bits} AS sources FROM {relation}"
-                f" WHERE {_WITHIN} AND {matches}"
+                f"SELECT {number} AS goal, date AS day, visitor, traffic, {BITS} AS sources"
+                f" FROM {evidence.unknown(relation)} WHERE {_WITHIN} AND {matches}"
             )
 
     def _events(self) -> str:
@@ -151,23 +145,20 @@ class Conversions:
         """Return the statement of the goals that visitors of the scope reached, and whether it reads evidence."""
         filters, bound, time_range = self.scope.filters, self.bound, self.scope.time_range
         keys = [name for name in filters.fields if name in OF_VISITOR]
-        filtered = visits.values_of(name for name in filters.fields if name not in {"traffic", "source"})
+        filtered = visits.values_of(name for name in filters.fields if name not in {"traffic", *OF_SETS})
         condition = " AND ".join(filters.conditions(filtered, bound)) or "true"
         matches = " AND ".join(filters.conditions(keys, bound)) or "true"
-        is_by_source = self.by == "source"
-        names: Collection[str] = dict.fromkeys(
-            [*([] if is_by_source or not self.by else [self.by]), *keys, *sorted(filters.columns & {"evidence"})]
-        )
-        by_evidence = "evidence" in names
+        is_by_set, by_evidence = self.by in OF_SETS, filters.by_evidence or self.by == "evidence"
+        names: Collection[str] = dict.fromkeys([*([] if is_by_set or not self.by else [self.by]), *keys])
         share = "project_id = $project AND visitor IN (SELECT visitor FROM done)"
-        evident = days.evident(self.snapshot, time_range, share)[0] if by_evidence else None
+        evident = days.evident(self.snapshot, time_range, share, ())[0] if by_evidence else None
         within = f"{share} AND ts >= $start AND ts < $end"
         sql = _JOINED.format(
             done=done,
             value=f", {self.by}::VARCHAR AS value" if self.by else "",
             of_scope=visits.each_visitor(rows, within, names, filtered, condition, evident),
-            by_source=f"CROSS JOIN (VALUES {visitors.BY_SOURCE}) AS s (source, of_source)" if is_by_source else "",
-            seen="(sources & of_source)" if is_by_source else "sources",
+            by_set=visitors.masks_of(self.by) if is_by_set else "",
+            seen=f"(sources & of_{self.by})" if is_by_set else "sources",
             matches=matches,
             **{kind: filters.visitor_mask((kind,), bound) for kind in ("human", "ai")},
         )

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from warehouse.columns import visits
 from warehouse.columns.dimensions import VISITOR_MEASURES, VISITORS, each_measure
-from warehouse.columns.filters import Bound, Filters
-from warehouse.columns.sources import NAME, SOURCES, TRAFFIC, of_source
+from warehouse.columns.filters import OF_SETS, Bound, Filters
+from warehouse.columns.sources import BY_EVIDENCE, BY_SOURCE, NAME, SOURCES, TRAFFIC, of_source
 from warehouse.columns.visits import DEVICE_KEY, OF_VISITOR, VALUES
 from warehouse.control.policy import Periods
 from warehouse.errors import TooManyViews
@@ -39,7 +39,13 @@ COLUMNS = (*COUNTS, "timed")
 """Columns of `counts` that are numbers."""
 _IN_BEACONS = ("bounces", "visit_seconds")
 """Measures of visits that only the script of a page can know: it also sends views that a browser's cache answers."""
-BY_SOURCE = ", ".join(f"('{name}', {of_source(name) * 0b1_000_001_000_001})" for name in SOURCES)
+_MASKS_OF = {"source": BY_SOURCE, "evidence": BY_EVIDENCE}
+
+
+def masks_of(name: str) -> str:
+    """Return the join of cells with each value of a dimension of OF_SETS, and with its mask `of_...`."""
+    values = ", ".join(f"(nullif('{value or ''}', ''), {mask})" for value, mask in _MASKS_OF[name])
+    return f"CROSS JOIN (VALUES {values}) AS {name}s ({name}, of_{name})"
 
 
 def counts(statements: Statements, snapshot: Snapshot, scope: Scope, *by: str) -> pa.Table:
@@ -52,21 +58,19 @@ def counts(statements: Statements, snapshot: Snapshot, scope: Scope, *by: str) -
     """
 
     def read() -> pa.Table:
-        columns = [name for name in by if name != "source"]
-        parts = [count(part) for part in select(snapshot, statements.rollups(snapshot), scope, columns)]
+        columns, by_evidence = [name for name in by if name not in OF_SETS], "evidence" in by
+        rollups = statements.rollups(snapshot)
+        parts = [count(part) for part in select(snapshot, rollups, scope, columns, by_evidence=by_evidence)]
         if len(parts) == 1:
             return parts[0]
         sums = pa.concat_tables(parts).group_by([*by]).aggregate([(name, "sum") for name in COLUMNS])
         return sums.select([*by, *(f"{name}_sum" for name in COLUMNS)]).rename_columns([*by, *COLUMNS])
 
     def count(chosen: Cells) -> pa.Table:
-        seen, relation = "sources", chosen.sql
-        if "source" in by:
-            seen, relation = (
-                "(sources & of_source)",
-                f"{relation} CROSS JOIN (VALUES {BY_SOURCE}) AS s (source, of_source)",
-            )
-        bound = chosen.bound
+        seen, relation, bound = "sources", chosen.sql, chosen.bound
+        for name in {*by} & {*OF_SETS}:
+            seen = f"{seen} & of_{name}"
+            relation = f"{relation} {masks_of(name)}"
         sums = ", ".join(
             f"coalesce(sum({measure}) FILTER ({seen} & {scope.filters.visitor_mask(kinds, bound)}{of} <> 0), 0)::BIGINT"
             f" AS {name}"
@@ -115,23 +119,24 @@ def known(statements: Statements, snapshot: Snapshot, project: str, measured: Me
     return replace(measured, spans=of_kinds(of_sources, policy), of_sources=of_sources)
 
 
-def select(snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, by: Collection[str]) -> Iterator[Cells]:
+def select(
+    snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, by: Collection[str], *, by_evidence: bool = False
+) -> Iterator[Cells]:
     """Yield the cells of the visitors and visits of a scope with some columns, in parts of different visitors.
 
     A day of a rollup counts if the range has all of it, and if it has no other file and no waiting row: the visitors
     of the parts of a day cannot be added.
     """
     fields, bound = scope.filters.fields, Bound(project=scope.project)
-    by_evidence = "evidence" in {*by, *scope.filters.columns}
+    by_evidence = by_evidence or scope.filters.by_evidence
     keys = [name for name in fields if name in OF_VISITOR]
-    filtered = visits.values_of(name for name in fields if name not in {"traffic", "source"})
+    filtered = visits.values_of(name for name in fields if name not in {"traffic", *OF_SETS})
     condition = " AND ".join(scope.filters.conditions(filtered, bound)) or "true"
-    of_policy = scope.filters.columns & {"day", "evidence"}
-    names = dict.fromkeys([*by, *keys, *sorted(of_policy)])
+    names = dict.fromkeys([*by, *keys, *(["day"] if scope.filters.policy else [])])
     dimension = _dimension({*names, *filtered}, is_exact="path" in by or "*" not in (scope.filters.path or ""))
     selects, covered = list[str](), frozenset[str]()
     if dimension is not None:
-        covered = days.whole(snapshot, rollups, str(scope.project), scope.time_range)
+        covered = days.whole(snapshot, rollups, scope.project, scope.time_range, by_evidence=by_evidence)
         cuts, by_day = scope.filters.policy_days, "day" in by or dimension == "quarter"
         for files, month, is_valid in days.of_cube(rollups, covered, VISITORS, cuts, by_day=by_day):
             selects.append(_of_files(files, dimension, names, month, f"{is_valid} AND {condition}"))
@@ -148,7 +153,7 @@ def select(snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, by: Collect
     for part in range(parts):
         if relation:
             share = f"project_id = $project AND visitor % {parts} IN ({part}, {-part})"
-            evident = days.evident(snapshot, scope.time_range, share)[0] if by_evidence else None
+            evident = days.evident(snapshot, scope.time_range, share, covered)[0] if by_evidence else None
             within = f"{share} AND ts >= $start AND ts < $end"
             selects.append(f"({visits.cells(relation, within, [*names], filtered, condition, evident)})")
         yield Cells(
@@ -160,7 +165,7 @@ def select(snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, by: Collect
 def _dimension(names: Collection[str], *, is_exact: bool) -> str | None:
     """Return the dimension of VISITORS by which its cells have these columns; None if only `hits` has all of them."""
     values, with_device = visits.values_of(names), not {*DEVICE_KEY}.isdisjoint(names)
-    if not {"second", "evidence"}.isdisjoint(names) or not is_exact or not {*values} <= {*VALUES}:
+    if "second" in names or not is_exact or not {*values} <= {*VALUES}:
         return None
     found = [*values, *(["quarter"] if "quarter" in names else [])]
     return None if len(found) > 1 or (found and with_device) else (found or [""])[0]

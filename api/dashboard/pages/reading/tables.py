@@ -30,6 +30,8 @@ ROWS = 8
 """Number of rows of the other tables, which have no pages."""
 ALL_ROWS = 1 << 40
 """Number of rows that is larger than that of any breakdown."""
+TOO_MANY = "counted for shorter periods only, because of these filters"
+"""Reason why a period with many views has no visitors and visits."""
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
 BOTH = ("human", "ai")
 """Kinds of readers in the total of a page."""
@@ -173,7 +175,7 @@ def by_dimension(view: View, name: str, measurement: Measured) -> Table:
     try:
         page = _page(view, query(view, dimension), dimension.by, ROWS + len(hidden))
     except TooManyViews:
-        return replace(nothing, reason=too_many(measurement))
+        return replace(nothing, reason=TOO_MANY)
     shown = without(page, hidden)
     rows = rows_of(view, replace(shown, rows=shown.rows.slice(0, ROWS)), dimension.by, dimension.unknown)
     has_more = shown.has_more or shown.rows.num_rows > ROWS
@@ -186,12 +188,6 @@ def by_dimension(view: View, name: str, measurement: Measured) -> Table:
             before = _before(view, dimension.by, [row.value for row in rows], traffic=kind)
             rows = [replace(row, before=getattr(before.get(row.value, Counts()), kind)) for row in rows]
     return Table(name, dimension, kind, None, rows, has_more, shown.rows.num_rows < page.rows.num_rows)
-
-
-def too_many(measurement: Measured) -> str:
-    """Return why a period with many views has no visitors and visits."""
-    cause = "the source policy" if "confirmed_people" in measurement.policies else "these filters"
-    return f"counted for shorter periods only, because of {cause}"
 
 
 def _page(view: View, query: Query, by: str, limit: int) -> ReportPage:

@@ -30,8 +30,6 @@ NUMBERS = {
 NOT_BY_SCRIPT, NO_VISIT = "only the website script knows it", "the website script saw no visit"
 KNOWN_SHARE = 0.995
 """Share of the views with a known visitor from which the page does not name it."""
-PEOPLE_MAX = 100_000
-"""Maximum number of views by people in a period for which the page shows the evidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ def totals(view: View, measurement: Measured, counts: Counts) -> tuple[Mapping[s
         known = replace(measurement, known=run.visitors_known)
         return {kind: _totals(view, run, known, kind) for kind in NUMBERS}, _limits(view, run, measurement, counts)
     except TooManyViews:
-        return {"human": [], "ai": []}, f"Visitors are {tables.too_many(measurement)}."
+        return {"human": [], "ai": []}, f"Visitors are {tables.TOO_MANY}."
 
 
 def _totals(view: View, run: Run, known: Measured, kind: str) -> list[Total]:
@@ -98,8 +96,8 @@ def _limits(view: View, run: Run, measurement: Measured, counts: Counts) -> str:
 
 
 def people(view: View, counts: Counts) -> People | None:
-    """Return people by evidence; None if none lack it, or if there are many, because their hits are read for it."""
-    if not 0 < counts.human <= PEOPLE_MAX or "evidence" in view.filters.fields:
+    """Return people by evidence; None if none lack it, or if these filters take long."""
+    if not counts.human or "evidence" in view.filters.fields:
         return None
     try:
         found = view.reports.people(view.snapshot, view.query())

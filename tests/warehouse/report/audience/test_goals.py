@@ -56,7 +56,7 @@ def expected(  # noqa: C901
     dimension = (by,) if by else ()
     filters = scope.filters
     own = Filters(filters.policy, source=filters["source"])
-    is_plain = not by and not {*filters.fields} - {"traffic", "source"}
+    is_plain = not filters.by_evidence and not by and not {*filters.fields} - {"traffic", "source"}
     result = set()
     everybody = visited.counts(rows, scope, dimension)
     kinds = [kind for kind in ("human", "ai") if kind in filters.selected_traffic]
@@ -68,7 +68,9 @@ def expected(  # noqa: C901
         if goal.kind == "path":
             reached = [row for row in rows if model.matches(row, Filters(path=goal.value))]
         else:
-            reached = [{**row, "format": None} for row in events if row["name"] == goal.value]
+            reached = [
+                {**row, "format": None, "evidence": "not_measured"} for row in events if row["name"] == goal.value
+            ]
         of_goal = reference.matching(reached, Scope(scope.project, scope.time_range, own))
         of_visitor = defaultdict(list)
         for row in of_goal:
@@ -113,7 +115,7 @@ def test_conversions_are_those_of_plain_python(
         counted = Conversions(lake.use(), lake.snapshot, events, scope, goals, by)
         rows = [each for of_goal in counted.each_goal() for each in of_goal]
         assert len(rows) == len({*rows})
-        assert {*rows} == expected([*stored, *waiting], some_events, scope, goals, by)
+        assert {*rows} == expected(model.with_evidence([*stored, *waiting], []), some_events, scope, goals, by)
         assert all(each.converted <= each.visitors for each in rows)
 
 

@@ -3,8 +3,11 @@
 The time buckets are found by local time and by steps of minutes, and not by the transitions of a zone.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from tests.warehouse.site import Row, column
@@ -65,7 +68,48 @@ def counts_under(row: Row, periods: Periods) -> bool:
         case "beacon_people_log_machines":
             is_person = row["traffic"] == "human" and row["format"] not in {"text/markdown", "markdown", "md"}
             return is_beacon == is_person
+        case "confirmed_people":
+            return value_of(row, "evidence") != "none"
     return True
+
+
+def with_evidence(rows: Sequence[Row], loads: Iterable[Row]) -> list[Row]:
+    """Return the rows of a lake with the evidence of their visitors. `loads` are rows of `asset_loads`."""
+
+    def day(row: Row) -> tuple[str, date]:
+        return row["project_id"], row["ts"].date()
+
+    of_assets, of_visitors = Counter[tuple[str, date]](), defaultdict[Any, list[Row]](list)
+    loaded = {(load["project_id"], load["date"], load["visitor"]) for load in loads}
+    for load in loads:
+        of_assets[load["project_id"], load["date"]] += load["loads"]
+    views = Counter(day(row) for row in rows if row["source"] == "log")
+    for row in rows:
+        if row["traffic"] == "human" and row["visitor"] is not None:
+            of_visitors[*day(row), row["visitor"]].append(row)
+
+    def evidence(row: Row) -> str | None:
+        seen = of_visitors[*day(row), row["visitor"]]
+        if row["traffic"] != "human" or not seen:
+            return None if row["traffic"] != "human" else "not_measured"
+        is_measured = 99 * of_assets[day(row)] >= max(views[day(row)], 1)
+        if any(each["source"] == "beacon" for each in seen):
+            return "script"
+        if is_measured and (*day(row), row["visitor"]) in loaded:
+            return "assets"
+        if any(_linked(each) == page["path"] and page["ts"] < each["ts"] for each in seen for page in seen):
+            return "navigation"
+        return "none" if is_measured else "not_measured"
+
+    return [{**row, "evidence": evidence(row)} for row in rows]
+
+
+def _linked(row: Row) -> str | None:
+    """Return the page of the same site that links to a view."""
+    if row["channel"] is not None or row["referrer_host"] is None:
+        return None
+    path = urlsplit(row["referrer"] or "").path.rstrip("/")
+    return path.removesuffix("/index.html") or "/"
 
 
 def value_of(row: Row, by: str) -> str | None:
@@ -73,8 +117,8 @@ def value_of(row: Row, by: str) -> str | None:
     if by == "verification":
         return row["verification"] or (None if row["traffic"] == "human" else "not_checked")
     if by == "evidence":
-        assert row["visitor"] is None, "the evidence of a visitor depends on other rows"
-        return "not_measured" if row["traffic"] == "human" else None
+        assert row["visitor"] is None or "evidence" in row, "the evidence of a visitor depends on other rows"
+        return row.get("evidence", "not_measured") if row["traffic"] == "human" else None
     value = row[column(by)]
     return None if value is None else str(value)
 

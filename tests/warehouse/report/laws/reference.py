@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.warehouse.report.laws import model
 from tests.warehouse.rollups.writing import write_rollup
-from tests.warehouse.site import NOON, Row, view
+from tests.warehouse.site import NOON, Row, loads, view
 from warehouse.columns.filters import Filters
 from warehouse.control.policy import Period, Periods
 from warehouse.lake.delta_table import File
@@ -27,7 +27,7 @@ from warehouse.report.results import Listing, Query
 from warehouse.report.statements import Statements
 from warehouse.rollups import catalog, ranked
 from warehouse.rollups.catalog import ChosenRollups
-from warehouse.schema import HITS, HOT
+from warehouse.schema import ASSET_LOADS, HITS, HOT
 from warehouse.tables import HITS_TABLE
 
 MIDNIGHT = NOON - timedelta(hours=12)
@@ -63,7 +63,25 @@ ROWS = st.builds(
     user_agent=st.sampled_from(["", "Firefox/1"]),
     verification=st.sampled_from([None, "verified", "not_checked"]),
 )
+SEEN = st.builds(
+    lambda row, visitor, referrer: {**row, "visitor": visitor, "referrer": referrer},
+    ROWS,
+    st.sampled_from([None, 1, 2]),
+    st.sampled_from(["https://example.org/a/?q#", "https://example.org/index.html", "https://example.org"]),
+)
+"""Rows of readers that may be known, with links within the site."""
+LOADS = st.lists(
+    st.builds(
+        lambda day, **columns: loads(day=(MIDNIGHT + timedelta(days=day)).date(), **columns),
+        st.sampled_from([-16, -15, -1, 0, 0, 1]),
+        visitor=st.sampled_from([None, 0, 1, 2, 10]),
+        project=st.sampled_from(["site", "site", "another"]),
+    ),
+    max_size=6,
+)
 POLICIES: list[Periods] = [
+    (Period(date.min, "confirmed_people"),),
+    (Period(date(2026, 9, 14), "confirmed_people"), Period(date(2026, 9, 16), "log_only")),
     (Period(date.min, "beacon_only"),),
     (Period(date.min, "beacon_people_log_machines"),),
     (Period(date(2026, 9, 1), "beacon_only"), Period(date(2026, 9, 15), "log_only"), Period(date(2026, 9, 16), "all")),
@@ -77,6 +95,7 @@ VALUES = [
     *(("verification", "not_checked"), ("verification", "verified"), ("rule", "human"), ("rule", "ai:GPTBot")),
     *(("referrerHost", "example.org"), ("utmSource", ""), ("browser", "Firefox"), ("os", "Linux")),
     *(("device", "phone"), ("format", "markdown"), ("status", "200"), ("status", "301")),
+    *(("evidence", each) for each in ("script", "assets", "navigation", "none", "not_measured")),
 ]
 """Values of filters."""
 FILTERS = st.builds(
@@ -96,17 +115,20 @@ Counts = dict[Any, list[int]]
 
 @dataclass
 class SmallLake:
-    """Files of `hits`, waiting rows, rollups and a ranking of paths in a folder, read by statements without a cache."""
+    """Files of `hits` and `asset_loads`, waiting rows, rollups and a ranking of paths, read without a cache."""
 
     root: LocalPath
     database: duckdb.DuckDBPyConnection
     statements: Statements
     files: list[File] = field(default_factory=list)
     waiting: pa.Table = field(default_factory=lambda: hot([]))
+    loads: list[File] = field(default_factory=list)
+    waiting_loads: pa.Table = field(default_factory=ASSET_LOADS.empty_table)
 
     @property
     def snapshot(self) -> Snapshot:
-        return Snapshot(Moment(1, 1, 0, 0), tuple(self.files), self.waiting)
+        of_loads = Snapshot(Moment(1, 1, 0, 0), tuple(self.loads), self.waiting_loads)
+        return Snapshot(Moment(1, 1, 0, 0), tuple(self.files), self.waiting, lambda: of_loads)
 
     @property
     def coverage(self) -> ChosenRollups:
@@ -116,13 +138,23 @@ class SmallLake:
         """Write one rollup for each month of the files, and the ranking of all rollups."""
         for month in sorted({file.partition[:7] for file in self.files}):
             of_month = [file for file in self.files if file.partition[:7] == month]
-            write_rollup(self.root, self.database, month, of_month)
+            loads = [file for file in self.loads if file.partition[:7] == month]
+            write_rollup(self.root, self.database, month, of_month, loads=loads)
         if with_ranking:
             ranked.write(self.root, self.database, self.coverage.parts, RANKS)
 
     def add(self, rows: Sequence[Row], name: str) -> None:
         """Write a file of `hits` for each day of the rows."""
         self.files = [*self.files, *write_hits(self.root / "hits", rows, name)]
+
+    def add_loads(self, rows: Sequence[Row], name: str) -> None:
+        """Write a file of `asset_loads` for each day of the rows."""
+        for day in {row["date"] for row in rows}:
+            path = Path(self.root / "asset_loads" / f"date={day}" / f"{name}.parquet")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            of_day = pa.Table.from_pylist([row for row in rows if row["date"] == day], ASSET_LOADS)
+            pq.write_table(of_day.drop_columns("date"), path)
+            self.loads.append(File(str(path), str(day), path.stat().st_size, len(of_day)))
 
     def empty_covered_files(self) -> None:
         """Take the rows out of the files that the rollups count, to recognise reports that read them."""

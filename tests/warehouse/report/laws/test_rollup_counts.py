@@ -1,9 +1,10 @@
 """Counts of any lake are those of plain Python: with rollups and without, whatever happened to the files since."""
 
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,22 +12,23 @@ from hypothesis import strategies as st
 from tests import temporary
 from tests.rounds import rounds, seeded
 from tests.warehouse.report.lake import Lake
-from tests.warehouse.report.laws import generated, reference
+from tests.warehouse.report.laws import generated, model, reference
 from tests.warehouse.report.laws.generated import Breakdown, Series, Views
 from tests.warehouse.report.laws.model import value_of
-from tests.warehouse.report.laws.reference import AGENTS, ROWS, SCOPES, LakeIn, SmallLake
+from tests.warehouse.report.laws.reference import AGENTS, LOADS, POLICIES, SCOPES, SEEN, LakeIn, SmallLake
 from tests.warehouse.report.laws.test_reading_laws import ALL, answered, expected
 from tests.warehouse.site import DAY, NOON, Row, view
 from warehouse.columns.dimensions import BREAKDOWNS, FILTERS
 from warehouse.columns.filters import Filters
 from warehouse.query.time_range import TimeRange
 from warehouse.report.cells import Scope
+from warehouse.schema import ASSET_LOADS
 
 pytestmark = pytest.mark.long
 
 TIME = ["day", "quarter", "second"]
 IN_ROLLUPS = [
-    *((by,) for by in BREAKDOWNS if by != "evidence"),
+    *((by,) for by in BREAKDOWNS),
     *(("day",), ("day", "quarter"), ("source", "day"), ("agent", "operator", "purpose", "traffic", "day")),
     *(("path", "day"), ("agent", "path"), ("browser", "status", "referrerHost")),
 ]
@@ -34,24 +36,27 @@ IN_ROLLUPS = [
 SINGLE = [
     *(Filters(), Filters(traffic="ai"), Filters(source="log"), Filters(agent="GPTBot", operator="OpenAI")),
     *(Filters(purpose="training"), Filters(verification="not_checked", source="beacon")),
+    *(Filters(POLICIES[0]), Filters(POLICIES[1], source="log"), Filters(evidence="not_measured")),
 ]
 """Filters by which each rollup counts."""
 
 
 @settings(max_examples=rounds(100))
 @given(
-    rolled_up=st.lists(ROWS, max_size=12),
-    later=st.lists(ROWS, max_size=6),
-    waiting=st.lists(ROWS, max_size=6),
+    rolled_up=st.lists(SEEN, max_size=12),
+    later=st.lists(SEEN, max_size=6),
+    waiting=st.lists(SEEN, max_size=6),
+    loads=st.tuples(LOADS, LOADS, LOADS),
     removed=st.sets(st.integers(0, 11)),
     scope=SCOPES,
     by=st.lists(st.sampled_from([*BREAKDOWNS, *TIME, "traffic", "userAgent"]), min_size=1, max_size=3, unique=True),
 )
-def test_counts_are_those_of_plain_python(
+def test_counts_are_those_of_plain_python(  # noqa: PLR0917  # what is drawn
     lake_in: LakeIn,
     rolled_up: list[Row],
     later: list[Row],
     waiting: list[Row],
+    loads: tuple[list[Row], ...],
     removed: set[int],
     scope: Scope,
     by: list[str],
@@ -60,14 +65,20 @@ def test_counts_are_those_of_plain_python(
     with temporary.folder() as folder:
         lake = lake_in(Path(folder))
         lake.add(rolled_up, "first")
+        lake.add_loads(loads[0], "first")
         lake.write_rollups(with_ranking=False)
         days = [file.partition for number, file in enumerate(lake.files) if number not in removed]
         lake.files = [file for file in lake.files if file.partition in days]
         lake.add(later, "later")
         lake.waiting = reference.hot(waiting)
-        rows = [*(row for row in rolled_up if row["ts"].date().isoformat() in days), *later, *waiting]
+        lake.add_loads(loads[1], "later")
+        lake.waiting_loads = pa.Table.from_pylist(loads[2], ASSET_LOADS)
+        stored = [*(row for row in rolled_up if row["ts"].date().isoformat() in days), *later, *waiting]
+        rows = model.with_evidence(stored, [*chain(*loads)])
         counted = reference.counts(rows, scope, lambda row: tuple(reference.value(row, each) for each in by))
         assert lake.counts(scope, *by) == lake.counts(scope, *by, is_covered=False) == counted
+        lake.write_rollups(with_ranking=False)
+        assert lake.counts(scope, *by) == counted
 
 
 def test_whole_valid_days_are_counted_without_reading_hits(small_lake: SmallLake) -> None:

@@ -1,16 +1,18 @@
 """Visitors and visits of any lake are those of plain Python, whatever happened to the files since."""
 
 from datetime import date, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import temporary
 from tests.rounds import rounds, seeded
-from tests.warehouse.report.laws import reference, visited
-from tests.warehouse.report.laws.reference import AGENTS, EVERYTHING, MIDNIGHT, SCOPES, LakeIn, SmallLake
+from tests.warehouse.report.laws import model, reference, visited
+from tests.warehouse.report.laws.reference import AGENTS, EVERYTHING, LOADS, MIDNIGHT, SCOPES, LakeIn, SmallLake
 from tests.warehouse.site import DAY, NOON, Row, view
 from warehouse.columns.filters import Filters
 from warehouse.control.policy import Period, Policy
@@ -18,6 +20,7 @@ from warehouse.query.time_range import TimeRange
 from warehouse.report.audience import visitors
 from warehouse.report.cells import Scope
 from warehouse.rollups import check
+from warehouse.schema import ASSET_LOADS
 
 HALF_HOUR, MICROSECOND = timedelta(minutes=30), timedelta(microseconds=1)
 MIXED = [{**AGENTS[0], "visitor": -7}, {**AGENTS[2], "visitor": -7}]
@@ -37,6 +40,7 @@ VIEWS = st.builds(
     project_id=st.sampled_from(["site", "site", "site", "another"]),
     source=st.sampled_from(["beacon", "beacon", "server", "log"]),
     referrer_host=st.sampled_from([None, "example.org"]),
+    referrer=st.sampled_from(["https://example.org/a/?q#", "https://example.org/index.html", "https://example.org"]),
     utm_source=st.sampled_from([None, "", "letter"]),
     channel=st.sampled_from([None, "Search"]),
     country=st.sampled_from([None, "DE"]),
@@ -49,7 +53,7 @@ BY: list[tuple[str, ...]] = [
     ("referrerHost",), ("utmSource",), ("utmMedium", "source"), ("entryPage",), ("exitPage",), ("format",), ("status",),
     ("channel",), ("country",), ("utmTerm",), ("language", "country"),
     ("path", "referrerHost"), ("entryPage", "browser"), ("path", "day"), ("agent", "quarter"),
-    ("exitPage", "entryPage"),
+    ("exitPage", "entryPage"), ("evidence",), ("source", "evidence"), ("evidence", "path"), ("day", "evidence"),
 ]  # fmt: skip
 
 
@@ -68,12 +72,13 @@ def counted(lake: SmallLake, scope: Scope, by: tuple[str, ...], *, is_covered: b
 
 @pytest.mark.long
 @settings(max_examples=rounds(60))
-@given(LISTS, LISTS, LISTS, st.sets(st.integers(0, 8)), SCOPES, st.sampled_from(BY))
-def test_visitors_are_those_of_plain_python(
+@given(LISTS, LISTS, LISTS, st.tuples(LOADS, LOADS, LOADS), st.sets(st.integers(0, 8)), SCOPES, st.sampled_from(BY))
+def test_visitors_are_those_of_plain_python(  # noqa: PLR0917  # what is drawn
     lake_in: LakeIn,
     rolled_up: list[Row],
     later: list[Row],
     waiting: list[Row],
+    loads: tuple[list[Row], ...],
     removed: set[int],
     scope: Scope,
     by: tuple[str, ...],
@@ -83,12 +88,19 @@ def test_visitors_are_those_of_plain_python(
     with temporary.folder() as folder:
         lake = lake_in(Path(folder))
         lake.add(rolled_up, "first")
+        lake.add_loads(loads[0], "first")
         lake.write_rollups(with_ranking=False)
         days = [file.partition for number, file in enumerate(lake.files) if number not in removed]
         lake.files = [file for file in lake.files if file.partition in days]
         lake.add(later, "later")
         lake.waiting = reference.hot(waiting)
-        rows = [*(row for row in rolled_up if row["ts"].date().isoformat() in days), *later, *waiting]
+        lake.add_loads(loads[1], "later")
+        lake.waiting_loads = pa.Table.from_pylist(loads[2], ASSET_LOADS)
+        differences = [
+            check.find_difference(lake.database, part, lake.files, lake.loads) for part in lake.coverage.parts
+        ]
+        stored = [*(row for row in rolled_up if row["ts"].date().isoformat() in days), *later, *waiting]
+        rows = model.with_evidence(stored, [*chain(*loads)])
         expected = visited.counts(rows, scope, by)
         assert counted(lake, scope, by) == expected
         assert counted(lake, scope, by, is_covered=False) == expected
@@ -98,7 +110,9 @@ def test_visitors_are_those_of_plain_python(
         for totals in counted(lake, scope, ()).values():
             assert totals == {name: sum(row[name] for row in days_of) for name in visited.COLUMNS}
             assert max(totals["human"], totals["ai"]) <= totals["total"] <= totals["human"] + totals["ai"]
-        differences = [check.find_difference(lake.database, part, lake.files) for part in lake.coverage.parts]
+        differences += [
+            check.find_difference(lake.database, part, lake.files, lake.loads) for part in lake.coverage.parts
+        ]
         assert differences == [None] * len(differences)
 
 

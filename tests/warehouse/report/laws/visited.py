@@ -14,6 +14,7 @@ from warehouse.report.cells import Scope
 
 TIMEOUT = timedelta(minutes=30)
 AGENT, DEVICE = ("agent", "operator", "purpose", "verification"), ("browser", "os", "device")
+SETS = ("source", "evidence")
 COLUMNS = ("human", "ai", "bot", "total", "visits", "bounces", "visit_seconds", "visit_views", "timed")
 Counts = dict[tuple[Any, ...], dict[str, int]]
 
@@ -29,14 +30,17 @@ def counts(rows: Iterable[Row], scope: Scope, by: Sequence[str]) -> Counts:
     counted: defaultdict[tuple[Any, ...], dict[str, int]] = defaultdict(lambda: dict.fromkeys(COLUMNS, 0))
     for seen in _by_visitor(of_visitors, by):
         reader = _reader(seen)
-        for source in ("beacon", "server", "log") if "source" in by else (None,):
+        of_sets = [each for each in by if each in SETS]
+        for values in sorted({tuple(_value(row, each, row) for each in of_sets) for row in seen}):
+            of = dict(zip(of_sets, values, strict=True))
             counting = [
-                row for row in seen if source in {None, row["source"]} and _is_counted(row, reader, scope.filters)
+                row
+                for row in seen
+                if all(_value(row, each, row) == value for each, value in of.items())
+                and _is_counted(row, reader, scope.filters)
             ]
             kinds = {row["traffic"] for row in counting}
-            key = tuple(
-                (source,) if each == "source" else min(_value(row, each, reader) for row in seen) for each in by
-            )
+            key = tuple(of[each] if each in of else min(_value(row, each, reader) for row in seen) for each in by)
             for kind in kinds:
                 counted[key][kind] += 1
             counted[key]["total"] += bool(kinds & {"human", "ai"})
@@ -80,7 +84,7 @@ def _of(row: Row) -> tuple[Any, ...]:
 
 def _by_visitor(rows: Iterable[Row], by: Sequence[str]) -> Iterable[list[Row]]:
     """Return the rows of each visitor and day, and of each value of dimensions that may vary within a day."""
-    values = [each for each in by if each not in {*AGENT, *DEVICE, "day", "quarter", "second", "source"}]
+    values = [each for each in by if each not in {*AGENT, *DEVICE, "day", "quarter", "second", *SETS}]
     groups = defaultdict(list)
     for row in rows:
         groups[_of(row), *(_value(row, each, row) for each in values)].append(row)
@@ -104,7 +108,7 @@ def _value(row: Row, by: str, reader: Row) -> tuple[Any] | tuple[()]:
 
 def _has_values(row: Row, filters: Filters) -> bool:
     """Return whether a row matches the filters by values that may vary within a day."""
-    chosen = {name: value for name, value in filters.items if name not in {*AGENT, *DEVICE, "traffic", "source"}}
+    chosen = {name: value for name, value in filters.items if name not in {*AGENT, *DEVICE, "traffic", *SETS}}
     return model.matches(row, Filters(**chosen))
 
 
@@ -113,5 +117,5 @@ def _is_counted(row: Row, reader: Row, filters: Filters) -> bool:
     chosen = {name: value for name, value in filters.items if name in {*AGENT, *DEVICE}}
     if row["traffic"] not in filters.selected_traffic or not model.matches(reader, Filters(**chosen)):
         return False
-    of_row = Filters(filters.policy, traffic=filters["traffic"], source=filters["source"])
+    of_row = Filters(filters.policy, traffic=filters["traffic"], **{name: filters[name] for name in SETS})
     return model.matches(row, of_row)

@@ -51,7 +51,7 @@ def test_default_policy_warns_about_people_who_are_counted_twice(twice: Dashboar
     page = page_of(twice.visitor("viewer"))
     assert "Every source ( all ) since the first day." in page.text
     assert "On 2 days (UTC) both the website script and your server or access logs have views by people." in page.text
-    assert "is counted twice. Another policy counts each person once" in page.text
+    assert "is counted twice. A policy that counts people from one of the two counts each person once" in page.text
     assert len(page.rows("Which sources count")) == len(POLICIES)
     assert page.rows("Which sources count")[0][0] == "Every sourcetoday"
 
@@ -59,7 +59,10 @@ def test_default_policy_warns_about_people_who_are_counted_twice(twice: Dashboar
 @pytest.mark.parametrize(("policy", "day"), [("confirmed_people", "2026-09-01"), ("log_only", "2100-12-31")])
 def test_people_of_two_sources_count_twice_under_a_stored_policy(owner: TestClient, policy: Policy, day: str) -> None:
     assert post(owner, f"{PATH}/policy", policy=policy, **{"from": day}).status_code == 303
-    assert "is counted twice. Another policy counts each person once" in page_of(owner).text
+    assert (
+        "is counted twice. A policy that counts people from one of the two counts each person once"
+        in page_of(owner).text
+    )
     assert "both have views of people on 2 days" in Html(owner.get(f"/projects/{PROJECT}?{DAYS}").text).text
 
 
