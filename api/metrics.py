@@ -16,14 +16,18 @@ from prometheus_client.registry import REGISTRY, Collector
 from agent.jobs.job import Status
 from agent.jobs.queue import QueueStats
 from agent.jobs.webhook import Outcome
-from ingest.hits.body import Rejection
-from ingest.hits.hit import Hit, ServerHit
+from ingest.hits.body import EVENTS, HITS, Kind, Rejection
+from ingest.hits.event import ServerEvent
+from ingest.hits.hit import Hit
 from ingest.hotlog.deduplication import Receipt
 
-FIELDS = frozenset(field.encode_name for field in msgspec.structs.fields(ServerHit))
-"""Fields of hits, which metrics have as labels. Any other field is `other`, because the client chooses its name."""
+FIELDS = frozenset(field.encode_name for field in msgspec.structs.fields(ServerEvent))
+"""Fields that metrics have as labels. Any other field is `other`, because the client chooses its name."""
 
-HITS = Counter("readership_hits", "Hits in posts, by outcome", ["source", "outcome"])
+POSTED = {
+    HITS.name: Counter("readership_hits", "Hits in posts, by outcome", ["source", "outcome"]),
+    EVENTS.name: Counter("readership_events", "Events in posts, by outcome", ["source", "outcome"]),
+}
 REJECTED = Counter("readership_rejected_hits", "Hits rejected, by the invalid field", ["field"])
 CUT = Counter("readership_cut_hits", "Hits with a text that was cut to its maximum length, by the field", ["field"])
 REQUESTS = Counter("readership_requests", "HTTP requests", ["route", "method", "status"])
@@ -47,15 +51,19 @@ TURN_SECONDS = Histogram(
 )
 DELIVERIES = Counter("readership_webhook_deliveries", "Attempts to notify a webhook of an agent job", ["outcome"])
 
-_ACCEPTED = {source: HITS.labels(source, "accepted") for source in ("beacon", "server")}
-_DUPLICATES = {source: HITS.labels(source, "duplicate") for source in ("beacon", "server")}
+_COUNTERS = {
+    (kind, source): (counter.labels(source, "accepted"), counter.labels(source, "duplicate"))
+    for kind, counter in POSTED.items()
+    for source in ("beacon", "server")
+}
 
 
-def count_hits(source: str, receipt: Receipt) -> None:
-    """Count the accepted and the duplicate hits of a post."""
-    _ACCEPTED[source].inc(receipt.accepted)
+def count_hits(kind: Kind, source: str, receipt: Receipt) -> None:
+    """Count the accepted and the duplicate hits or events of a post."""
+    accepted, duplicates = _COUNTERS[kind.name, source]
+    accepted.inc(receipt.accepted)
     if receipt.duplicates:
-        _DUPLICATES[source].inc(receipt.duplicates)
+        duplicates.inc(receipt.duplicates)
 
 
 @lru_cache(1_000)

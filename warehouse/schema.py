@@ -21,9 +21,7 @@ HITS = pa.schema([_column(each.name, _TYPES[each.type], each.meaning, required=e
 HOT = HITS.remove(HITS.get_field_index("date"))
 """Columns of a batch in the hot log: those of `hits` without the partition column, which the loader derives."""
 Row = tuple[str | int | None, ...]
-"""One value for each column of `HOT`, in its order. Times are in microseconds since 1970."""
-EVENT_ID, SOURCE = HOT.names.index("event_id"), HOT.names.index("source")
-"""Indexes of `event_id` and `source` in a `Row`."""
+"""One value for each column of a batch, such as `HOT`, in its order. Times are in microseconds since 1970."""
 
 CLASSIFICATION = pa.schema(
     [HOT.field(name) for name in "traffic agent operator purpose rule ruleset user_agent browser os device".split()]

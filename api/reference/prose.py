@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from agent.jobs import quota
 from api.http.operation import CSV, JSON, Json
 from api.settings import Settings
-from ingest.hits import body, hit, url
+from ingest.hits import body, event, hit, url
 from warehouse.columns import hits
 from warehouse.report.time_buckets import BUCKETS_MAX
 
@@ -30,6 +30,12 @@ VALUES = {
     "beacons_per_minute": Settings.beacons_per_minute,
     "buckets_max": f"{BUCKETS_MAX:,}",
     "deduplication_days": hit.DEDUPLICATION_DAYS,
+    "name_characters_max": event.NAME_CHARACTERS_MAX,
+    "names_per_day": f"{event.NAMES_PER_DAY:,}",
+    "props_max": event.PROPS_MAX,
+    "key_characters_max": event.KEY_CHARACTERS_MAX,
+    "value_characters_max": f"{event.VALUE_CHARACTERS_MAX:,}",
+    "beacon_props_characters_max": f"{event.BEACON_PROPS_CHARACTERS_MAX:,}",
     "parameter_characters_max": hits.PARAMETER_CHARACTERS_MAX,
     "parameters": ", ".join(hits.PARAMETERS),
     "path_characters_max": f"{url.PATH_CHARACTERS_MAX:,}",

@@ -22,6 +22,7 @@ from api.state import State, state_of
 from ingest.errors import InvalidField
 from ingest.hits import body as post
 from ingest.hits import hit
+from ingest.hits.body import Kind
 from ingest.hits.evidence import Evidence, signed_evidence
 from ingest.hits.hit import BeaconHit, Hit
 from ingest.hits.row import Site, row
@@ -45,8 +46,8 @@ async def preflight(request: Request) -> Response:
     return Response(status_code=204, headers={"Allow": "POST, OPTIONS", **cors.preflight(request, project)})
 
 
-async def receive(request: Request) -> Response:
-    """Store the page view of a beacon."""
+async def receive(request: Request, kind: Kind) -> Response:
+    """Store the page view or the event of a beacon."""
     state = state_of(request)
     request.state.headers = cors.readable(request)
     project = await state.project(request.path_params["projectId"])
@@ -58,8 +59,8 @@ async def receive(request: Request) -> Response:
     content = await body.read(request, post.BEACON_BYTES_MAX, budget=body.ANONYMOUS)
     if time.monotonic() - began_s > body.RECHECK_AFTER_S:
         await _require_unchanged(state, project)
-    view = _view(request, project, post.decode_beacon(content))
-    receipt = await _store(state, project, view)
+    view = _view(request, project, post.decode_beacon(content, kind), kind)
+    receipt = await _store(state, project, view, kind)
     return Response(msgspec.json.encode(receipt), 202, headers, JSON)
 
 
@@ -95,9 +96,9 @@ async def count(request: Request, project: Project, sent: BeaconHit) -> None:
     await _store(state, project, _view(request, project, sent))
 
 
-def _view(request: Request, project: Project, sent: BeaconHit) -> Hit:
-    """Return the page view that a request sends, with the user agent, the time and the evidence of the request."""
-    view = hit.beacon_hit(sent, _user_agent(request), datetime.now(UTC), evidence_of(request))
+def _view(request: Request, project: Project, sent: BeaconHit, kind: Kind = post.HITS) -> Hit:
+    """Return the hit that a request sends, with the user agent, the time and the evidence of the request."""
+    view = kind.of_beacon(sent, _user_agent(request), datetime.now(UTC), evidence_of(request))
     with _recorded(state_of(request), project):
         cors.require_own_url(project, sent.url)
     return view
@@ -121,7 +122,7 @@ async def _require_unchanged(state: State, project: Project) -> None:
         raise ProjectNotFound(project.id)
 
 
-async def _store(state: State, project: Project, view: Hit) -> Receipt:
+async def _store(state: State, project: Project, view: Hit, kind: Kind = post.HITS) -> Receipt:
     """Wait until the row of a beacon is on disk."""
     site = Site(project.hosts, state.settings.country_database)
     to_row = partial(row, project.id, view, "beacon", time.time_ns() // 1_000, state.intake.verifier, site=site)
@@ -130,8 +131,9 @@ async def _store(state: State, project: Project, view: Hit) -> Receipt:
     except SaltUnread:
         stored = await to_thread.run_sync(to_row, state.intake.salts.of)
     cut = metrics.count_cut([view])
-    receipt = await state.intake.hotlog.post(Post(project.id, [stored], [], internal_id=project.internal_id, cut=cut))
-    metrics.count_hits("beacon", receipt)
+    sent = Post(project.id, [stored], [], internal_id=project.internal_id, cut=cut, spec=kind.spec)
+    receipt = await state.intake.hotlog.post(sent)
+    metrics.count_hits(kind, "beacon", receipt)
     return receipt
 
 

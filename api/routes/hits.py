@@ -1,4 +1,4 @@
-"""Posts of page views: by a server with an API key, or by a page without one (a beacon).
+"""Posts of page views and of events: by a server with an API key, or by a page without one (a beacon).
 
 A response with the status 202 is sent once the hits are on disk.
 """
@@ -7,7 +7,7 @@ import hashlib
 import time
 from contextlib import suppress
 from functools import partial
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 from anyio import to_thread
@@ -24,8 +24,7 @@ from api.http.problems import Fault, Problem, pointer
 from api.routes import beacon
 from api.state import State, state_of
 from ingest.hits import body as post
-from ingest.hits.body import Rejection
-from ingest.hits.hit import BeaconHit, ServerHit
+from ingest.hits.body import Kind, Rejection
 from ingest.hits.row import Site, rows
 from ingest.hotlog.deduplication import Post, Receipt
 from ingest.visitors.visitor import SaltsOf, SaltUnread
@@ -36,24 +35,27 @@ switch to a thread and back takes 0.1 ms, as long as the classification of one n
 
 
 class Endpoint:
-    """The handler of POST and OPTIONS /v1/analytics/{projectId}/hits.
+    """The handler of POST and OPTIONS /v1/analytics/{projectId}/hits, or /events.
 
     Starlette wraps a function in an exception handler of its own, which adds 6 µs per request, but calls an object
     directly; the app handles exceptions anyway.
     """
+
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         if scope["method"] == "OPTIONS":
             response = await beacon.preflight(request)
         elif header(request, b"authorization") is None:
-            response = await beacon.receive(request)
+            response = await beacon.receive(request, self._kind)
         else:
-            response = await _server_post(request, state_of(request))
+            response = await _server_post(request, state_of(request), self._kind)
         await response(scope, receive, send)
 
 
-async def _server_post(request: Request, state: State) -> Response:
+async def _server_post(request: Request, state: State, kind: Kind) -> Response:
     began_s = time.monotonic()
     bearer = await auth.key_for(request, state.keyring, request.path_params["projectId"], "ingest")
     key = idempotency_key(request)
@@ -62,7 +64,7 @@ async def _server_post(request: Request, state: State) -> Response:
     if time.monotonic() - began_s > body.RECHECK_AFTER_S:
         bearer = await auth.key_for(request, state.keyring, bearer.project, "ingest")
     site = Site((await state.project(bearer.project)).hosts, state.settings.country_database)
-    parse = partial(_parse, state, bearer, site, content, is_ndjson, key)
+    parse = partial(_parse, state, bearer, site, _Sent(content, is_ndjson, key, kind))
     parsed = None
     if not _is_large(content, is_ndjson):
         with suppress(SaltUnread):
@@ -72,9 +74,9 @@ async def _server_post(request: Request, state: State) -> Response:
     if parsed.rejected:
         metrics.count_rejected(parsed.rejected)
     if not parsed.rows:
-        raise _all_rejected(parsed.rejected, is_ndjson or content.lstrip().startswith(b"["))
+        raise _all_rejected(kind, parsed.rejected, is_ndjson or content.lstrip().startswith(b"["))
     receipt = await state.intake.hotlog.post(parsed)
-    metrics.count_hits("server", receipt)
+    metrics.count_hits(kind, "server", receipt)
     return Response(msgspec.json.encode(receipt), 202, media_type=JSON)
 
 
@@ -83,23 +85,25 @@ def _is_large(content: bytes, is_ndjson: bool) -> bool:
     return len(content) > ON_LOOP_BYTES_MAX or content.count(b"\n" if is_ndjson else b"{") > ON_LOOP_HITS_MAX
 
 
-def _parse(
-    state: State,
-    bearer: BearerKey,
-    site: Site,
-    content: bytes,
-    is_ndjson: bool,
-    key: str | None,
-    salts_of: SaltsOf,
-) -> Post:
+class _Sent(NamedTuple):
+    """The body of a post, with its Idempotency-Key."""
+
+    content: bytes
+    is_ndjson: bool
+    key: str | None
+    kind: Kind
+
+
+def _parse(state: State, bearer: BearerKey, site: Site, sent: _Sent, salts_of: SaltsOf) -> Post:
     """Parse a server's post, and classify and verify its hits."""
+    content, is_ndjson, key, kind = sent
     now_us = time.time_ns() // 1_000
-    parsed = post.parse_post(content, is_ndjson, now_us)
+    parsed = post.parse_post(content, is_ndjson, now_us, kind)
     stored = rows(bearer.project, parsed.hits, now_us, state.intake.verifier, salts_of, site)
     cut = metrics.count_cut(parsed.hits)
     unkeyed = b"" if key is None else hashlib.blake2b(content, digest_size=16).digest()
     fingerprint = unkeyed and _fingerprint(unkeyed, state.intake.secret)
-    return Post(bearer.project, stored, parsed.rejected, key, fingerprint, bearer.internal_id, unkeyed, cut)
+    return Post(bearer.project, stored, parsed.rejected, key, fingerprint, bearer.internal_id, unkeyed, cut, kind.spec)
 
 
 def _fingerprint(unkeyed: bytes, secret: bytes) -> bytes:
@@ -110,7 +114,7 @@ def _fingerprint(unkeyed: bytes, secret: bytes) -> bytes:
     return hashlib.blake2b(unkeyed, digest_size=16, key=secret).digest()
 
 
-def _all_rejected(rejected: list[Rejection], is_list: bool) -> Problem:
+def _all_rejected(kind: Kind, rejected: list[Rejection], is_list: bool) -> Problem:
     """Return the problem with a JSON pointer to each fault, in the only object of the body or in one of its rows."""
     faults = []
     for rejection in rejected:
@@ -118,41 +122,48 @@ def _all_rejected(rejected: list[Rejection], is_list: bool) -> Problem:
         field = [rejection.field] if rejection.field else []
         faults.append(Fault(rejection.reason, pointer=pointer(*index, *field)))
     members = {"accepted": 0, "duplicates": 0, "rejected": rejected}
-    return Problem("invalid-body", "every hit was rejected; nothing was stored", faults, members=members)
+    return Problem("invalid-body", f"every {kind.name} was rejected; nothing was stored", faults, members=members)
 
 
-_PATH = "/v1/analytics/{projectId}/hits"
-_ENDPOINT = Endpoint()
-_HITS = Annotated[list[ServerHit], msgspec.Meta(min_length=1, max_length=post.HITS_MAX)]
-OPERATIONS = (
-    Operation(
-        "sendHits",
-        "POST",
-        _PATH,
-        _ENDPOINT,
-        "Send",
-        parameters=(operation.idempotency_key("post"),),
-        body={
-            JSON: (ServerHit, _HITS, BeaconHit),
-            NDJSON: str,
-            TEXT: {"type": "string", "contentSchema": BeaconHit},
-        },
-        responses=(Success(202, "Stored.", {JSON: Receipt}, ("Access-Control-Allow-Origin",)),),
-        problems="invalid-body invalid-header unauthenticated forbidden origin-not-allowed not-found body-too-slow"
-        " body-too-large unsupported-media-type idempotency-mismatch rate-limited overloaded",
-        problem_schemas={400: "RejectedPost"},
-        key="optional",
-    ),
-    Operation(
-        "mayPageSend",
-        "OPTIONS",
-        _PATH,
-        _ENDPOINT,
-        "Send",
-        responses=(
-            Success(204, "The page may send if the response has its origin.", headers=("Allow", *cors.HEADERS)),
+def _operations(kind: Kind, send: str, preflight: str) -> tuple[Operation, ...]:
+    path, endpoint = f"/v1/analytics/{{projectId}}/{kind.name}s", Endpoint(kind)
+    beacon, server = kind.beacon.type, kind.server.type
+    many = Annotated[list[server], msgspec.Meta(min_length=1, max_length=post.HITS_MAX)]  # type: ignore[valid-type]
+    return (
+        Operation(
+            send,
+            "POST",
+            path,
+            endpoint,
+            "Send",
+            parameters=(operation.idempotency_key("post"),),
+            body={
+                JSON: (server, many, beacon),
+                NDJSON: str,
+                TEXT: {"type": "string", "contentSchema": beacon},
+            },
+            responses=(Success(202, "Stored.", {JSON: Receipt}, ("Access-Control-Allow-Origin",)),),
+            problems="invalid-body invalid-header unauthenticated forbidden origin-not-allowed not-found body-too-slow"
+            " body-too-large unsupported-media-type idempotency-mismatch rate-limited overloaded",
+            problem_schemas={400: "RejectedPost"},
+            key="optional",
         ),
-        problems="origin-not-allowed not-found",
-        key="none",
-    ),
+        Operation(
+            preflight,
+            "OPTIONS",
+            path,
+            endpoint,
+            "Send",
+            responses=(
+                Success(204, "The page may send if the response has its origin.", headers=("Allow", *cors.HEADERS)),
+            ),
+            problems="origin-not-allowed not-found",
+            key="none",
+        ),
+    )
+
+
+OPERATIONS = (
+    *_operations(post.HITS, "sendHits", "mayPageSend"),
+    *_operations(post.EVENTS, "sendEvents", "mayPageSendEvents"),
 )

@@ -3,6 +3,7 @@
 - `body`: Parser of request bodies: gzip, then one JSON object, an array or NDJSON, into valid hits and rejected rows.
 - `json_errors`: Explanations of decoding errors, with the JSON names of types in place of the Python names of msgspec.
 - `hit`: Hits, and the validation of their fields: the only module that creates a hit from the fields of a post.
+- `event`: Posted events: hits with a name and properties.
 - `evidence`: Evidence of a hit: the client's address and headers, used in memory and never stored.
 - `url`: Normalisation of URLs and paths to the one spelling under which page views are counted.
 - `parameters`: Query parameters of the addresses of pages that have columns in `hits`.

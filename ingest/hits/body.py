@@ -7,14 +7,17 @@ import json
 import math
 import re
 import zlib
+from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
 from ingest.errors import BodyTooLarge, InvalidBody, InvalidField
-from ingest.hits import hit
+from ingest.hits import event, hit
+from ingest.hits.event import BeaconEvent, ServerEvent
 from ingest.hits.hit import BeaconHit, Hit, ServerHit
 from ingest.hits.json_errors import explain
+from warehouse.tables import EVENTS_TABLE, HITS_TABLE, Spec
 
 BODY_BYTES_MAX = 8 * 1024 * 1024
 BEACON_BYTES_MAX = 64 * 1024
@@ -52,12 +55,41 @@ class Parsed(NamedTuple):
 _SIGN = re.compile(rb'(?:[^"{,]++|"(?:[^"\\]++|\\.)*+"?)*+([{,])', re.DOTALL)
 """Text up to the next brace or comma outside of a JSON string. The end of a string may be missing, because a search for
 the end from each quotation mark would be quadratic."""
-_BEACON = msgspec.json.Decoder(BeaconHit)
-_SERVER = msgspec.json.Decoder(ServerHit)
-_SERVER_MANY = msgspec.json.Decoder(list[ServerHit])
 
 
-def decode_beacon(body: bytes) -> BeaconHit:
+class Kind(NamedTuple):
+    """What a post has: page views or events. Its table, its JSON, and the functions that check its fields."""
+
+    name: str
+    spec: Spec
+    beacon: msgspec.json.Decoder[BeaconHit]
+    server: msgspec.json.Decoder[ServerHit]
+    many: msgspec.json.Decoder[list[ServerHit]]
+    of_beacon: Callable[..., Hit]
+    of_server: Callable[[Any, int], Hit]
+
+
+HITS = Kind(
+    "hit",
+    HITS_TABLE,
+    msgspec.json.Decoder(BeaconHit),
+    msgspec.json.Decoder(ServerHit),
+    msgspec.json.Decoder(list[ServerHit]),
+    hit.beacon_hit,
+    hit.server_hit,
+)
+EVENTS = Kind(
+    "event",
+    EVENTS_TABLE,
+    msgspec.json.Decoder[BeaconHit](BeaconEvent),
+    msgspec.json.Decoder[ServerHit](ServerEvent),
+    msgspec.json.Decoder[list[ServerHit]](list[ServerEvent]),
+    event.beacon_event,
+    event.server_event,
+)
+
+
+def decode_beacon(body: bytes, kind: Kind = HITS) -> BeaconHit:
     """Return the fields of a beacon.
 
     Raises:
@@ -65,30 +97,30 @@ def decode_beacon(body: bytes) -> BeaconHit:
         InvalidBody: the body is not one JSON object.
     """
     try:
-        return _BEACON.decode(body)
+        return kind.beacon.decode(body)
     except (ValueError, RecursionError) as error:
-        field, reason = explain(error, BeaconHit)
+        field, reason = explain(error, kind.beacon.type)
         if field is None:
             raise InvalidBody(f"a beacon is one JSON object: {reason}") from None
         raise InvalidField(field, reason) from None
 
 
-def parse_post(body: bytes, is_ndjson: bool, now_us: int) -> Parsed:
+def parse_post(body: bytes, is_ndjson: bool, now_us: int, kind: Kind = HITS) -> Parsed:
     """Return the rows of a server's post: NDJSON if `is_ndjson`, otherwise one JSON object or an array of objects.
 
     Raises:
         InvalidBody: the body is not JSON, or has no row.
         BodyTooLarge: the body has more than HITS_MAX rows, or too many values to be decoded.
     """
-    rows = _lines(body) if is_ndjson else _array(body)
+    rows = _lines(body) if is_ndjson else _array(body, kind)
     if not rows:
-        raise InvalidBody("the body contains no hit")
-    _require_within_limit("hits", len(rows), HITS_MAX)
+        raise InvalidBody(f"the body contains no {kind.name}")
+    _require_within_limit(f"{kind.name}s", len(rows), HITS_MAX)
     hits: list[Hit] = []
     rejected: list[Rejection] = []
     for index, row in enumerate(rows):
         try:
-            hits.append(hit.server_hit(row if type(row) is ServerHit else _decode(row), now_us))
+            hits.append(kind.of_server(_decode(row, kind) if type(row) is bytes else row, now_us))
         except InvalidField as error:
             rejected.append(Rejection(index, error.field or None, error.reason))
     return Parsed(hits, rejected)
@@ -130,18 +162,18 @@ def _lines(body: bytes) -> list[bytes]:
     return [line for line in body.split(b"\n") if line.strip()]
 
 
-def _array(body: bytes) -> list[Any]:
+def _array(body: bytes, kind: Kind) -> list[Any]:
     """Return the rows of a JSON array or object: as hits if every row can be decoded, else as the bytes of each row."""
     if not body.lstrip().startswith(b"["):
         return [row] if (row := body.strip()) else []
     _require_few_values(body)
     try:
-        return _SERVER_MANY.decode(body)
+        return kind.many.decode(body)
     except (ValueError, RecursionError):
-        return _separate(body)
+        return _separate(body, kind)
 
 
-def _separate(body: bytes) -> list[bytes]:
+def _separate(body: bytes, kind: Kind) -> list[bytes]:
     """Return the bytes of each row of an array that has an invalid row.
 
     msgspec refuses a whole array, even as `list[msgspec.Raw]`, if a string in one row has a lone surrogate (`\\ud83d`).
@@ -151,10 +183,12 @@ def _separate(body: bytes) -> list[bytes]:
     """
     try:
         rows = json.loads(body.decode(), parse_constant=_refuse_constant, parse_int=_integer, parse_float=_fraction)
-        _require_within_limit("hits", len(rows), HITS_MAX)  # before the rows are encoded: four million took 4 s
+        _require_within_limit(
+            f"{kind.name}s", len(rows), HITS_MAX
+        )  # before the rows are encoded: four million took 4 s
         return [json.dumps(row).encode() for row in rows]
     except (ValueError, RecursionError) as error:
-        raise InvalidBody(f"the body is not JSON: {explain(error, ServerHit)[1]}") from None
+        raise InvalidBody(f"the body is not JSON: {explain(error, kind.server.type)[1]}") from None
 
 
 def _refuse_constant(name: str) -> None:
@@ -189,11 +223,11 @@ def _require_within_limit(things: str, count: int, most: int) -> None:
         raise BodyTooLarge(f"the body contains {count} {things}; at most {most} are accepted")
 
 
-def _decode(row: bytes) -> ServerHit:
+def _decode(row: bytes, kind: Kind) -> ServerHit:
     if len(row) > ROW_BYTES_MAX:
         raise InvalidField("", f"has {len(row)} bytes; at most {ROW_BYTES_MAX} are accepted")
     try:
-        return _SERVER.decode(row)
+        return kind.server.decode(row)
     except (ValueError, RecursionError) as error:
-        field, reason = explain(error, ServerHit)
+        field, reason = explain(error, kind.server.type)
         raise InvalidField(field or "", reason) from None

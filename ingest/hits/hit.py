@@ -135,11 +135,20 @@ class ServerHit(BeaconHit, frozen=True, forbid_unknown_fields=True, rename="came
     ] = None
 
 
+class Event(NamedTuple):
+    """What a reader did on a page. `props` is a JSON object with texts."""
+
+    name: str
+    is_interactive: bool = True
+    props: str | None = None
+
+
 class Hit(NamedTuple):
     """A page view whose fields are valid. `ts_us` is microseconds since 1970, UTC. Of `evidence`, the country and the
     language are stored.
 
-    `cut` has the names of the fields that were longer than the texts that are stored.
+    `cut` has the names of the fields that were longer than the texts that are stored. With an `event` the hit is no
+    page view, but the event.
     """
 
     path: str
@@ -152,6 +161,7 @@ class Hit(NamedTuple):
     event_id: str | None
     evidence: Evidence = NO_EVIDENCE
     cut: tuple[str, ...] = ()
+    event: Event | None = None
 
 
 def within_limits(hit: Hit, path_characters_max: int = PATH_CHARACTERS_MAX) -> Hit:
@@ -201,17 +211,17 @@ def _hit(
         raise InvalidField("path", "give one of `url` and `path`" + ("" if sent.url is None else ", not both"))
     path, target = _path(sent)
     if sent.time_zone:
-        evidence = evidence._replace(time_zone=_text("timeZone", sent.time_zone, TIME_ZONE_CHARACTERS_MAX))
+        evidence = evidence._replace(time_zone=storable("timeZone", sent.time_zone, TIME_ZONE_CHARACTERS_MAX))
     # Positional, because keyword arguments take 0.3 µs more. A hit of a batch takes 4 µs in all.
     return Hit(
         path,
         ts_us,
-        _text("userAgent", user_agent, USER_AGENT_CHARACTERS_MAX),
-        _text("referrer", sent.referrer, URL_CHARACTERS_MAX) if sent.referrer else None,
+        storable("userAgent", user_agent, USER_AGENT_CHARACTERS_MAX),
+        storable("referrer", sent.referrer, URL_CHARACTERS_MAX) if sent.referrer else None,
         parameters(target) if "?" in target else NO_PARAMETERS,
         format,
         status,
-        _text("eventId", sent.event_id, EVENT_ID_CHARACTERS_MAX) if sent.event_id else None,
+        storable("eventId", sent.event_id, EVENT_ID_CHARACTERS_MAX) if sent.event_id else None,
         evidence,
     )
 
@@ -224,7 +234,8 @@ def _path(sent: BeaconHit) -> tuple[str, str]:
     return path_of_url(sent.url), sent.url
 
 
-def _text(field: str, text: str, characters_max: int) -> str:
+def storable(field: str, text: str, characters_max: int) -> str:
+    """Return the text of a field, or raise InvalidField if it is too long or has a character that cannot be stored."""
     if len(text) > characters_max:
         raise InvalidField(field, f"has {len(text)} characters; at most {characters_max} are accepted")
     if not text.isprintable() and UNSTORABLE.search(text):

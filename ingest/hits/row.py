@@ -20,7 +20,7 @@ from ingest.verification.verdict import Verdict
 from ingest.verification.verifier import Verifier
 from ingest.visitors.visitor import Salt, SaltsOf, of_views
 from warehouse.columns.hits import PARAMETERS
-from warehouse.schema import CLASSIFICATION, HOT, Row
+from warehouse.schema import CLASSIFICATION, EVENTS, HOT, Row
 
 TRAFFIC, AGENT = (HOT.names.index(name) for name in ("traffic", "agent"))
 """Indexes of the columns `traffic` and `agent` in a row."""
@@ -30,6 +30,10 @@ _SHIPPED_LISTS = Verifier()
 _NAMES = [name for name in HOT.names if name not in PARAMETERS]
 _in_order = itemgetter(*map([*_NAMES, *PARAMETERS].index, HOT.names))
 """Function that puts the parameters of a row, which are the last ones, in their places."""
+_of_event = itemgetter(
+    *([*HOT.names, "name", "interactive", "props"].index(name) for name in EVENTS.names if name != "date")
+)
+"""Function that returns the row of an event from the row of a hit, with the fields of `Event` at its end."""
 TAGS = ("utm_source", "utm_medium", "click")
 """Parameters that decide the channel."""
 
@@ -58,7 +62,7 @@ def row(
     salts_of: SaltsOf = no_salts,
     site: Site = NO_SITE,
 ) -> Row:
-    """Return the row of one hit. The same hit gives the same row under one ruleset, salt and the same address lists.
+    """Return the row of one hit or event. It is the same under one ruleset, one salt and the same address lists.
 
     A beacon has neither an Accept header nor a format of its page: it is a request of a script on an HTML page.
     """
@@ -131,6 +135,8 @@ def _row(post: _Post, hit: Hit, columns: Columns, visitor: int | None) -> Row:
         *map(hit.parameters.get, PARAMETERS),
     )
     stored: Row = _in_order(fields)
+    if hit.event is not None:
+        stored = _of_event((*stored, *hit.event))
     return stored
 
 

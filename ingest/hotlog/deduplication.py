@@ -18,7 +18,8 @@ from warehouse.database.statements import Statements, Values, has_table
 from warehouse.database.transaction import transaction
 from warehouse.hotlog.connection import HotConnection
 from warehouse.hotlog.schema_migrations import add_tables
-from warehouse.schema import EVENT_ID, SOURCE, Row
+from warehouse.schema import Row
+from warehouse.tables import EVENTS_TABLE, HITS_TABLE, Spec
 
 DAY_S = 86_400
 REMEMBERED_S = DEDUPLICATION_DAYS * DAY_S
@@ -30,17 +31,20 @@ STATEMENTS = Statements(Path(__file__).with_name("tables.sql"))
 """Statements on the tables of event ids, Idempotency-Keys and new values."""
 MANY = 100
 """Number of event ids that the statement ADD_MANY_EVENT_IDS adds."""
+EVENT_ID = {spec: spec.hot.names.index("event_id") for spec in (HITS_TABLE, EVENTS_TABLE)}
+SOURCE = {spec: spec.hot.names.index("source") for spec in (HITS_TABLE, EVENTS_TABLE)}
+"""Indexes of `event_id` and `source` in a `Row` of a table."""
 
 
 class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     """Response to a post: the numbers of accepted and of duplicate rows, the rejected rows, and the number of rows with
     a text that was cut."""
 
-    accepted: Annotated[int, msgspec.Meta(description="Hits stored.")]
-    duplicates: Annotated[int, msgspec.Meta(description="Hits whose `eventId` was stored before.")]
-    rejected: Annotated[list[Rejection], msgspec.Meta(description="Hits not stored.")]
+    accepted: Annotated[int, msgspec.Meta(description="Hits or events stored.")]
+    duplicates: Annotated[int, msgspec.Meta(description="Those whose `eventId` was stored before.")]
+    rejected: Annotated[list[Rejection], msgspec.Meta(description="Those not stored.")]
     cut: Annotated[
-        int, msgspec.Meta(description="Hits with a text that was cut to its maximum length; absent if there are none.")
+        int, msgspec.Meta(description="Those with a text that was cut to its maximum length; absent if there are none.")
     ] = 0
 
 
@@ -49,7 +53,7 @@ class Post(msgspec.Struct, frozen=True):
 
     `earlier_fingerprint` is the fingerprint that an earlier release would have stored for the same body.
     `internal_id` is the internal id of the project when the request began: see `warehouse.hotlog.refusals`. `cut` is
-    the number of rows with a text that was cut.
+    the number of rows with a text that was cut. `spec` is the table of the rows.
     """
 
     project: str
@@ -60,11 +64,13 @@ class Post(msgspec.Struct, frozen=True):
     internal_id: str = ""
     earlier_fingerprint: bytes = b""
     cut: int = 0
+    spec: Spec = HITS_TABLE
 
 
 _NAMES = [f"id{number}" for number in range(MANY)]
-_BEACON = b"b"
-"""End of the keys of beacons. Anybody can send them: their event ids must not make a server's hits duplicates."""
+_BEACON, _EVENT = b"b", b"e"
+"""Ends of the keys of beacons and of events. Anybody can send beacons: their event ids must not make a server's hits
+duplicates."""
 _LAST_TABLE = "new_value_days"
 _RECEIPT = msgspec.json.Decoder(Receipt)
 
@@ -91,7 +97,7 @@ def deduplicate(
     """
     if (earlier := _earlier_answer(connection, post, now_s)) is not None:
         return earlier
-    new = _new_rows(connection, post.rows, now_s)
+    new = _new_rows(connection, post, now_s)
     new_rows += new
     receipt = Receipt(len(new), len(post.rows) - len(new), post.rejected, post.cut)
     if post.idempotency_key is not None:
@@ -108,7 +114,7 @@ def deduplicate(
 
 def add_event_ids(connection: HotConnection, event_ids: Iterable[tuple[str, str, str, int]]) -> None:
     """Add the event ids of hits in the lake: tuples of project, source, event id and time in seconds since 1970."""
-    rows = [{"id": _key(*event), "now_s": seen_s} for *event, seen_s in event_ids]
+    rows = [{"id": _key(project, source, id), "now_s": seen_s} for project, source, id, seen_s in event_ids]
     with transaction(connection):
         STATEMENTS.run_many(connection, "ADD_KNOWN_EVENT_ID", rows)
 
@@ -126,15 +132,16 @@ def _earlier_answer(connection: HotConnection, post: Post, now_s: int) -> Receip
     return _RECEIPT.decode(receipt)
 
 
-def _new_rows(connection: HotConnection, rows: Sequence[Row], now_s: int) -> list[Row]:
+def _new_rows(connection: HotConnection, post: Post, now_s: int) -> list[Row]:
     """Add the event ids of the rows; return the rows without an event id, and the first row of each new event id."""
-    keys = [None if row[EVENT_ID] is None else _key(str(row[0]), str(row[SOURCE]), str(row[EVENT_ID])) for row in rows]
+    id, source, end = EVENT_ID[post.spec], SOURCE[post.spec], _EVENT if post.spec is EVENTS_TABLE else b""
+    keys = [None if row[id] is None else _key(str(row[0]), str(row[source]), str(row[id]), end) for row in post.rows]
     distinct = {key for key in keys if key is not None}
     if not distinct:
-        return [*rows]
+        return [*post.rows]
     new = _add_new(connection, sorted(distinct), now_s)
     chosen = []
-    for row, key in zip(rows, keys, strict=True):
+    for row, key in zip(post.rows, keys, strict=True):
         if key is None or key in new:
             new.discard(key)
             chosen.append(row)
@@ -170,9 +177,9 @@ def _add_many(connection: HotConnection, keys: list[bytes], now_s: int) -> set[b
     return new
 
 
-def _key(project: str, source: str, event_id: str) -> bytes:
+def _key(project: str, source: str, event_id: str, end: bytes = b"") -> bytes:
     digest = hashlib.blake2b(event_id.encode(), digest_size=16).digest()
-    return project_prefix(project) + digest + (_BEACON if source == "beacon" else b"")
+    return project_prefix(project) + digest + (_BEACON if source == "beacon" else b"") + end
 
 
 @lru_cache(1_000)

@@ -1,5 +1,7 @@
 """Limit on the new paths, referring hosts and query parameters that hits without a key add to a project in a day.
 
+The names of events have a limit of their own, with and without a key.
+
 Anybody can send such hits. Without the limit, a stranger could add millions of values, which reports group and sort. A
 value is new if no hit without a key had it in the last seven days. A hot log without values starts with the values of
 the lake, so that the pages of a site keep their names after an upgrade. Further new values of a UTC day are stored as
@@ -18,19 +20,24 @@ from typing import NamedTuple
 
 from cachetools import LRUCache
 
+from ingest.hits.event import NAMES_PER_DAY
 from ingest.hits.hit import EPOCH, NEW_VALUES_PER_DAY
-from ingest.hotlog.deduplication import DAY_S, STATEMENTS, project_prefix
+from ingest.hotlog.deduplication import DAY_S, SOURCE, STATEMENTS, project_prefix
 from warehouse.columns.hits import NEW_VALUES
 from warehouse.database.transaction import transaction
 from warehouse.hotlog.connection import HotConnection
 from warehouse.report.source_warnings import SourceWarning
-from warehouse.schema import HOT, SOURCE, Row
+from warehouse.schema import HOT, Row
+from warehouse.tables import HITS_TABLE, Spec
 
-OTHER: Mapping[str, str] = {**dict.fromkeys(NEW_VALUES, "(other)"), "path": "/(other)"}
+_NOUNS = {**NEW_VALUES, "name": "names of events"}
+OTHER: Mapping[str, str] = {**dict.fromkeys(_NOUNS, "(other)"), "path": "/(other)"}
 """Text that is stored in place of a new value above the limit, by the column."""
 CACHED_MAX = 65_536
 """Maximum number of values, of all projects, that a process knows to have been stored today: 10 MB."""
-_PLACES = {column: HOT.names.index(column) for column in OTHER}
+_PLACES = {spec: {name: spec.hot.names.index(name) for name in OTHER if name in spec.hot.names} for spec in SOURCE}
+_NAME = {spec: {name: place for name, place in places.items() if name == "name"} for spec, places in _PLACES.items()}
+"""Indexes of the limited columns in a row: of a beacon, and of any other row."""
 _REFERRER = HOT.names.index("referrer")
 
 
@@ -50,10 +57,14 @@ class NewValues:
         self._stored_on: LRUCache[bytes, int] = LRUCache(CACHED_MAX)
         """Last day on which a value was stored, by its id."""
 
-    def bounded(self, connection: HotConnection, rows: Sequence[Row], now_s: int) -> Sequence[Row]:
+    def bounded(
+        self, connection: HotConnection, rows: Sequence[Row], now_s: int, spec: Spec = HITS_TABLE
+    ) -> Sequence[Row]:
         """Return the rows with OTHER in place of new values above the limit, in the caller's transaction."""
         day = now_s // DAY_S
-        hits = Counter(value for row in rows if is_bounded(row) for value in _values(row))
+        source, is_any = SOURCE[spec], bool(_NAME[spec])
+        limited = (row for row in rows if is_any or row[source] == "beacon")
+        hits = Counter(value for row in limited for value in _values(row, spec))
         ids = {value: id for value in hits if self._stored_on.get(id := _id(value, self._secret)) != day}
         if not ids:
             return rows
@@ -63,7 +74,7 @@ class NewValues:
         above = self._count(connection, {value: hits[value] for value, id in ids.items() if id not in stored}, day)
         added = [{"id": id, "day": day} for value, id in ids.items() if value not in above and stored.get(id) != day]
         STATEMENTS.run_many(connection, "ADD_SEEN_VALUE", added)
-        return [_renamed(row, above) if is_bounded(row) else row for row in rows] if above else rows
+        return [_renamed(row, above, spec) for row in rows] if above else rows
 
     def _count(self, connection: HotConnection, new: Mapping[Value, int], day: int) -> set[Value]:
         """Count new values, which have a number of hits each, and return those above the limit."""
@@ -72,7 +83,8 @@ class NewValues:
             key = {"project": project, "column": column, "day": day}
             row = STATEMENTS.run(connection, "NEW_VALUES", key).fetchone()
             values = [value for value in new if value[:2] == (project, column)]
-            named = values[: max(0, self._per_day - (row[0] if row else 0))]
+            most = min(self._per_day, NAMES_PER_DAY) if column == "name" else self._per_day
+            named = values[: max(0, most - (row[0] if row else 0))]
             other = values[len(named) :]
             counts = {"values": len(named), "hits": sum(new[value] for value in other)}
             STATEMENTS.run(connection, "COUNT_NEW_VALUES", {**key, **counts})
@@ -92,33 +104,28 @@ def add_values(connection: HotConnection, values: Iterable[tuple[str, str, str, 
         STATEMENTS.run_many(connection, "ADD_SEEN_VALUE", sorted(rows, key=itemgetter("id")))
 
 
-def is_bounded(row: Row) -> bool:
-    """Return whether a row has a hit without a key."""
-    return str(row[SOURCE]) == "beacon"
-
-
 def warnings(connection: HotConnection, project: str) -> Iterator[SourceWarning]:
     """Yield a warning for each column in which hits of the last seven days had new values above the limit."""
     days = STATEMENTS.run(connection, "CAPPED_DAYS", {"project": project}).fetchall()
-    for column, name in NEW_VALUES.items():
+    for column, name in _NOUNS.items():
         hits = {day: number for day, of, number in days if of == column}
         if hits:
             last = EPOCH.date() + timedelta(max(hits))
             yield SourceWarning("capped", ("beacon",), len(hits), last, sum(hits.values()), name, OTHER[column])
 
 
-def _values(row: Row) -> list[Value]:
+def _values(row: Row, spec: Spec) -> list[Value]:
     return [
         Value(str(row[0]), column, str(row[place]))
-        for column, place in _PLACES.items()
+        for column, place in (_PLACES if row[SOURCE[spec]] == "beacon" else _NAME)[spec].items()
         if row[place] not in (None, OTHER[column])
     ]
 
 
-def _renamed(row: Row, above: set[Value]) -> Row:
+def _renamed(row: Row, above: set[Value], spec: Spec) -> Row:
     values = list(row)
-    for value in above.intersection(_values(row)):
-        values[_PLACES[value.column]] = OTHER[value.column]
+    for value in above.intersection(_values(row, spec)):
+        values[_PLACES[spec][value.column]] = OTHER[value.column]
         if value.column == "referrer_host":
             values[_REFERRER] = None
     return tuple(values)

@@ -27,7 +27,8 @@ from warehouse.database_errors import reason_of, status_of
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import batches, disk_space, refusals, wal
 from warehouse.hotlog.connection import HOT_LOG_ERRORS, HotConnection, HotLogPlace
-from warehouse.schema import EVENT_ID, HOT, SOURCE, Row
+from warehouse.schema import Row
+from warehouse.tables import HITS_TABLE, Spec
 
 WAITING_ROWS_MAX = 100_000
 """Maximum number of rows in this process that are not committed; beyond it posts are refused."""
@@ -50,7 +51,8 @@ LOG = logging.getLogger("readership.hotlog")
 
 Waiting = tuple[Post, "asyncio.Future[Receipt]"]
 """A post that is not committed, and the future of its receipt."""
-_ROW = pa.struct(list(HOT))
+_ROWS = {spec: pa.struct(list(spec.hot)) for spec in deduplication.SOURCE}
+_EVENT_ID, _SOURCE = deduplication.EVENT_ID[HITS_TABLE], deduplication.SOURCE[HITS_TABLE]
 
 
 class _NewRefusals(Exception):
@@ -211,31 +213,32 @@ class HotLog:
     def _store_all(self, posts: list[Post]) -> list[Receipt | Exception]:
         """Store the posts, or raise _NewRefusals and store nothing if a project was deleted since the last commit."""
         rows = [row for post in posts for row in post.rows]
-        is_keyed = any(post.idempotency_key is not None for post in posts)
-        if is_keyed or any(row[EVENT_ID] is not None or row[SOURCE] == "beacon" for row in rows):
+        is_checked = any(post.idempotency_key is not None or post.spec is not HITS_TABLE for post in posts)
+        if is_checked or any(row[_EVENT_ID] is not None or row[_SOURCE] == "beacon" for row in rows):
             return self._store_deduplicated(posts, time.time())
         if rows:
             self._append(rows, time.time())
         return [Receipt(len(post.rows), 0, post.rejected, post.cut) for post in posts]
 
     def _store_deduplicated(self, posts: list[Post], now_s: float) -> list[Receipt | Exception]:
-        rows: list[Row] = []
+        rows: dict[Spec, list[Row]] = {post.spec: [] for post in posts}
         with transaction(self._connection):
             if refusals.last(self._connection) != self._last_refusal:
                 raise _NewRefusals
             answers: list[Receipt | Exception] = [
-                deduplication.deduplicate(self._connection, post, rows, int(now_s)) for post in posts
+                deduplication.deduplicate(self._connection, post, rows[post.spec], int(now_s)) for post in posts
             ]
-            if rows:
-                self._append(self._new_values.bounded(self._connection, rows, int(now_s)), now_s)
+            for spec, new in rows.items():
+                if new:
+                    self._append(self._new_values.bounded(self._connection, new, int(now_s), spec), now_s, spec)
         return answers
 
-    def _append(self, rows: Sequence[Row], now_s: float) -> None:
-        batch = _record_batch(rows)
+    def _append(self, rows: Sequence[Row], now_s: float, spec: Spec = HITS_TABLE) -> None:
+        batch = _record_batch(rows, spec)
         self._unchecked_rows += len(rows)
         if self._unchecked_rows >= CHECKED_ROWS and (shortage := self._find_shortage(batch.nbytes)) is not None:
             raise Overloaded(shortage, RETRY_AFTER_S)
-        size = batches.append_if_none_refused(self._connection, batch, now_s, self._last_refusal)
+        size = batches.append_if_none_refused(self._connection, batch, now_s, self._last_refusal, spec)
         if not size:
             raise _NewRefusals
         more = {"rows": self._stored.rows + len(rows), "bytes": self._stored.bytes + size}
@@ -276,9 +279,9 @@ def _outcome(error: Exception) -> str:
     return MAY_BE_STORED if isinstance(error, ServerError) and error.may_be_committed else ""
 
 
-def _record_batch(rows: Sequence[Row]) -> pa.RecordBatch:
+def _record_batch(rows: Sequence[Row], spec: Spec = HITS_TABLE) -> pa.RecordBatch:
     """Return the rows as a batch. For a few rows, one call for all columns takes half the time of a call per column."""
-    return pa.RecordBatch.from_struct_array(pa.array(rows, _ROW))
+    return pa.RecordBatch.from_struct_array(pa.array(rows, _ROWS[spec]))
 
 
 def store(connection: HotConnection, rows: list[Row], now_s: float) -> None:

@@ -15,3 +15,8 @@ def table(data: Path, name: str) -> pa.Table:
 def hits(data: Path) -> Counter[str]:
     """Return the number of rows of `hits` by path."""
     return Counter(table(data, "hits")["path"].to_pylist())
+
+
+def events(data: Path) -> Counter[str]:
+    """Return the number of rows of `events` by name."""
+    return Counter(table(data, "events")["name"].to_pylist())

@@ -55,6 +55,10 @@ class Running:
         return f"{self.url}/v1/analytics/{PROJECT}/hits"
 
     @property
+    def events(self) -> str:
+        return f"{self.url}/v1/analytics/{PROJECT}/events"
+
+    @property
     def views(self) -> str:
         return f"{self.url}/v1/analytics/{PROJECT}/views"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.processes.reading import hits
+from tests.processes.reading import events, hits
 from tests.processes.running import Running
 from tests.rounds import rounds, seeded
 
@@ -26,6 +26,10 @@ LOG_CHARACTERS_SHOWN = 20_000
 REFUSED_S = 0.05
 """Pause after a post to a service that does not run, in seconds."""
 SEARCH_ROUNDS = 50
+
+
+def is_event(path: str) -> bool:
+    return int(path.rpartition("/")[2]) % 2 == 0
 
 
 @dataclass
@@ -44,8 +48,9 @@ class Senders:
             while not stopping.is_set():
                 path = pending.pop() if pending else f"/{'e' if with_event_id else 'p'}/{next(self.numbers)}"
                 hit = {"path": path, "userAgent": "GPTBot/1.3"} | ({"eventId": path} if with_event_id else {})
+                hit |= {"name": path} if is_event(path) else {}
                 try:
-                    answer = client.post(self.running.hits, json=hit)
+                    answer = client.post(self.running.events if is_event(path) else self.running.hits, json=hit)
                 except httpx.TransportError:
                     pending = [*pending, path] if with_event_id else pending
                     self._record(self.unsure, path)
@@ -95,12 +100,19 @@ def test_kills_under_load_lose_and_repeat_no_acknowledged_hit(start: Callable[..
     for client, pending in enumerate(again):
         if pending:
             assert client % 2 == 0
-            running.post([{"path": path, "userAgent": "GPTBot/1.3", "eventId": path} for path in pending])
+            for url, chosen in ((running.hits, False), (running.events, True)):
+                rows = [
+                    {"path": path, "userAgent": "GPTBot/1.3", "eventId": path, **({"name": path} if chosen else {})}
+                    for path in pending
+                    if is_event(path) is chosen
+                ]
+                httpx.post(url, headers=running.auth, json=rows, timeout=60) if rows else None
             senders.acknowledged.update(pending)
     exported = _exported(running)
     assert running.stop() == 0
     stored = hits(running.data)
     assert exported == stored
+    stored += events(running.data)
     assert max(stored.values()) == 1
     assert senders.acknowledged <= stored.keys() <= senders.acknowledged | senders.unsure
     assert len(senders.acknowledged) > KILLS

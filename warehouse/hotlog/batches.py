@@ -126,16 +126,17 @@ def append(connection: HotConnection, rows: pa.RecordBatch, now_s: float, spec: 
     STATEMENTS.run(connection, "APPEND", _values(rows.num_rows, rows.serialize().to_pybytes(), now_s, spec))
 
 
-def append_if_none_refused(connection: HotConnection, rows: pa.RecordBatch, now_s: float, last_refusal: int) -> int:
+def append_if_none_refused(
+    connection: HotConnection, rows: pa.RecordBatch, now_s: float, last_refusal: int, spec: Spec = HITS_TABLE
+) -> int:
     """Add one batch, and return its size in bytes; 0 if nothing was added, because `refusals` has an id above
     `last_refusal`.
 
     The check and the insert are one statement, because two statements would lock and unlock the file twice per post.
     """
     message = rows.serialize().to_pybytes()
-    values = {**_values(rows.num_rows, message, now_s), "last_refusal": last_refusal}
-    is_added = STATEMENTS.run_alone(connection, "APPEND_IF_NONE_REFUSED", values).rowcount == 1
-    return len(message) if is_added else 0
+    values = _values(rows.num_rows, message, now_s, spec) | {"last_refusal": last_refusal}
+    return len(message) * STATEMENTS.run_alone(connection, "APPEND_IF_NONE_REFUSED", values).rowcount
 
 
 def _values(rows: int, message: bytes, now_s: float, spec: Spec = HITS_TABLE) -> dict[str, object]:
@@ -202,10 +203,8 @@ def _checked(
 def _check(connection: HotConnection, id: int, content: bytes, checksum: bytes | None) -> None:
     """Raise BatchDamaged if `content` does not match its checksum. Batches of Readership 0.1.0 have no checksum."""
     if checksum is not None and xxh3_64_digest(content) != checksum:
-        raise BatchDamaged(
-            f"batch {id} in {name_of(connection)} is damaged: its content does not match its checksum. Nothing was "
-            "deleted; restore the data folder from a backup"
-        )
+        reason = "its content does not match its checksum. Nothing was deleted; restore the data folder from a backup"
+        raise BatchDamaged(f"batch {id} in {name_of(connection)} is damaged: {reason}")
 
 
 def find_damaged(connection: HotConnection) -> str | None:

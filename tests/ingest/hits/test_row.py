@@ -13,7 +13,7 @@ from ingest.hits.evidence import Evidence
 from ingest.hits.hit import Hit
 from ingest.hits.row import AGENT, TRAFFIC, Site, classify_user_agents, row, rows
 from ingest.verification.verifier import Verifier
-from warehouse.schema import CLASSIFICATION, EVENT_ID, HOT
+from warehouse.schema import CLASSIFICATION, HOT
 
 TS = datetime(2026, 9, 15, 12, 34, 56, 789_012, tzinfo=UTC)
 TS_US = 1_789_475_696_789_012
@@ -154,7 +154,7 @@ def test_format_is_that_of_the_path_unless_the_sender_sent_one() -> None:
 
 def test_indexes_into_a_row_are_those_of_the_schema() -> None:
     values = row("site", Hit("/a", TS_US, GPTBOT, None, {}, None, None, "event-1"), "log", RECEIVED_US)
-    assert (values[TRAFFIC], values[AGENT], values[EVENT_ID]) == ("ai", "GPTBot", "event-1")
+    assert (values[TRAFFIC], values[AGENT], values[HOT.names.index("event_id")]) == ("ai", "GPTBot", "event-1")
 
 
 @pytest.mark.parametrize(

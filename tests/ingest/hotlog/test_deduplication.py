@@ -13,7 +13,7 @@ from ingest.hotlog import deduplication
 from ingest.hotlog.deduplication import DELETED_AT_ONCE, Post, Receipt
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import HotConnection, HotLogPlace
-from warehouse.schema import EVENT_ID, Row
+from warehouse.schema import Row
 
 NOW_S = 1_789_473_600
 SEVEN_DAYS_S = 604_800
@@ -46,7 +46,7 @@ def deduplicated(hot: HotConnection, sent: Post, now_s: int = NOW_S) -> tuple[li
     rows: list[Row] = []
     with batches.transaction(hot):
         answer = deduplication.deduplicate(hot, sent, rows, now_s)
-    return [each[EVENT_ID] for each in rows], answer
+    return [each[deduplication.EVENT_ID[sent.spec]] for each in rows], answer
 
 
 def test_row_with_a_repeated_event_id_is_a_duplicate_in_a_post_and_between_posts(hot: HotConnection) -> None:

@@ -1,18 +1,21 @@
 """Hits without a key add a limited number of new values to a project in a day; further ones are stored as others."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, suppress
 
 import pytest
 
-from ingest.hits.hit import Hit
+from ingest.hits.event import NAMES_PER_DAY
+from ingest.hits.hit import Event, Hit
 from ingest.hits.row import row
 from ingest.hotlog import deduplication, new_values
 from ingest.hotlog.new_values import NewValues
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import HotConnection, HotLogPlace
 from warehouse.schema import HOT, Row
+from warehouse.tables import EVENTS_TABLE
 
 DAY_S = 86_400
 NOW_S = 20_000 * DAY_S  # 2024-10-04
@@ -136,3 +139,17 @@ def test_warning_names_the_last_day_and_the_number_of_views(hot: HotConnection, 
     ]
     deduplication.delete_expired(hot, NOW_S + 8 * DAY_S)
     assert list(new_values.warnings(hot, "site")) == []
+
+
+def test_names_of_events_have_a_limit_of_their_own_also_with_a_key(hot: HotConnection) -> None:
+    sent = [
+        (Hit("/a", NOW_S * 1_000_000, "", None, {}, None, None, None, event=Event(str(number))), source)
+        for number in range(NAMES_PER_DAY + 2)
+        for source in ("server", "beacon")
+    ]
+    rows = [row("site", hit, source, NOW_S * 1_000_000) for hit, source in sent]
+    with batches.transaction(hot):
+        bounded = NewValues().bounded(hot, rows, NOW_S, EVENTS_TABLE)
+    names = Counter(each[EVENTS_TABLE.hot.names.index("name")] for each in bounded)
+    assert len(names) == NAMES_PER_DAY + 1
+    assert names["(other)"] == 4

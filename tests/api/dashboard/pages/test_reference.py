@@ -101,4 +101,4 @@ def test_samples_work_when_pasted(service: Running, tmp_path: Path, operation: s
     environ = {**os.environ, "KEY": key, "JOB": job, "GOAL": goal, "CURL_HOME": str(tmp_path)}
     completed = subprocess.run(["sh", "-c", command], env=environ, cwd=tmp_path, capture_output=True, check=False)
     assert completed.returncode == 0, completed.stderr
-    assert (b'"rejected":[]' in completed.stdout) is (operation == "sendHits")
+    assert (b'"rejected":[]' in completed.stdout) is (operation in ("sendHits", "sendEvents"))
