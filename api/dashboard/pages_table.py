@@ -9,7 +9,7 @@ from api.dashboard.pages.jobs import job_list, job_page
 from api.dashboard.pages.reading import export, overview, path_list, path_page, projects, why
 from api.dashboard.pages.reading.ai import agent, readers
 from api.dashboard.pages.reading.requests import cost, errors
-from api.dashboard.pages.settings import audit_log, keys, robots, setup, share
+from api.dashboard.pages.settings import audit_log, goals, keys, robots, setup, share
 from api.dashboard.web.routes import Access, Page
 from api.reports import threads
 
@@ -42,6 +42,7 @@ PAGES: tuple[Page, ...] = (
     *robots.PAGES,
     *job_list.PAGES,
     *job_page.PAGES,
+    *goals.PAGES,
     *share.PAGES,
     *audit_log.PAGES,
 )

@@ -114,9 +114,7 @@ def paging(
     """Return the parameters `limit` and `offset` of pages of `items`; `offset_limits` extend the schema of `offset`."""
     return (
         Parameter(
-            "limit",
-            f"{items} per page.",
-            {"type": "integer", "minimum": 1, "maximum": limit_max, "default": limit},
+            "limit", f"{items} per page.", {"type": "integer", "minimum": 1, "maximum": limit_max, "default": limit}
         ),
         Parameter("offset", f"{items} to skip.", {"type": "integer", "minimum": 0, "default": 0, **offset_limits}),
     )

@@ -137,11 +137,7 @@ def _operations(kind: Kind, send: str, preflight: str) -> tuple[Operation, ...]:
             endpoint,
             "Send",
             parameters=(operation.idempotency_key("post"),),
-            body={
-                JSON: (server, many, beacon),
-                NDJSON: str,
-                TEXT: {"type": "string", "contentSchema": beacon},
-            },
+            body={JSON: (server, many, beacon), NDJSON: str, TEXT: {"type": "string", "contentSchema": beacon}},
             responses=(Success(202, "Stored.", {JSON: Receipt}, ("Access-Control-Allow-Origin",)),),
             problems="invalid-body invalid-header unauthenticated forbidden origin-not-allowed not-found body-too-slow"
             " body-too-large unsupported-media-type idempotency-mismatch rate-limited overloaded",

@@ -235,7 +235,7 @@ class Reports:
         return goals.Conversions(self._statements, snapshot, events, scope, defined, by).each_goal()
 
     def people(self, snapshot: Snapshot, query: Query) -> People:
-        """Return the views and visitors of people by evidence: see `people.people`. It may raise TooManyViews."""
+        """Return the views by people by evidence: see `people.people`."""
         return people.people(self._statements, snapshot, self._scope(snapshot, query))
 
     def visitors_known(self, snapshot: Snapshot, query: Query) -> Measured:

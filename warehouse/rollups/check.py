@@ -99,10 +99,7 @@ def find_difference(
     """
     stale = part.days & catalog.stale_days([part], loads)
     with database.cursor() as cursor:
-        for days, cells, hits in (
-            (part.days - stale, "{cells}", _WITH_EVIDENCE),
-            (stale, _FOLDED, _WITHOUT_EVIDENCE),
-        ):
+        for days, cells, hits in ((part.days - stale, "{cells}", _WITH_EVIDENCE), (stale, _FOLDED, _WITHOUT_EVIDENCE)):
             if not days:
                 continue
             names = {(day, name) for day in days for name in part.rollup.files[day]}

@@ -1,4 +1,4 @@
-"""The sample projects, with their views, keys, share link, robots.txt and agent jobs."""
+"""The sample projects, with their views, keys, share link, goals, robots.txt and agent jobs."""
 
 from contextlib import closing
 from datetime import UTC, date, datetime
@@ -15,7 +15,7 @@ from api.settings import Settings
 from ingest.hits.row import Site
 from ingest.imports.importer import Options, import_logs
 from ingest.visitors.salts import open_salts
-from warehouse.control import projects, source_policies, store_secret
+from warehouse.control import goals, projects, source_policies, store_secret
 from warehouse.database.pool import Pool
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import batches
@@ -23,6 +23,8 @@ from warehouse.hotlog import batches
 DEMO = "demo"
 ORIGINS = {DEMO: "https://example.com", "forum": "https://forum.example.com", "new-blog": "https://blog.example.com"}
 """Site of each project: one with every feature, one with warnings and a source policy, and a site of yesterday."""
+GOALS = {"Installs it": "/docs/install", "Reads the reference": "/reference/*"}
+"""Goals of DEMO, with their paths."""
 ROBOTS = sample_views.FOLDER / "robots.txt"
 """The robots.txt of the site of DEMO."""
 _POLICY_FROM = date(2026, 9, 11)
@@ -51,6 +53,8 @@ def create(control: Pool, settings: Settings, now: datetime) -> str:
     from_date = _POLICY_FROM + sample_views.days_moved(now.astimezone(UTC).date())
     source_policies.put(control, "forum", "beacon_people_log_machines", from_date)
     texts.save(control, DEMO, ROBOTS.read_text(encoding="utf-8"), now_s)
+    for name, path in GOALS.items():
+        goals.add(control, DEMO, name, "path", path)
     _create_keys(control, now_s)
     if not store.has_any(control):
         sample_jobs.create(control, DEMO, now_s * 1_000_000)

@@ -1,48 +1,29 @@
-"""Views by people and their visitors, by the evidence that a person was there."""
+"""Views by people, by the evidence that a person was there."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from warehouse.columns.evidence import CONFIRMED, NONE
 from warehouse.control.policy import COUNTED, DEFAULT
 from warehouse.query.snapshot import Snapshot
-from warehouse.report.audience import visitors
 from warehouse.report.cells import Scope
 from warehouse.report.statements import Statements
 
 
-class Group(NamedTuple):
-    """Views by people, and the distinct visitors of each UTC day. Views without a visitor are not measured."""
+class People(NamedTuple):
+    """Views by people with evidence, without it, and without a measurement of it: see `warehouse.columns.evidence`."""
 
-    views: int = 0
-    visitors: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class People:
-    """People with evidence, without it, and without a measurement of it: see `warehouse.columns.evidence`."""
-
-    confirmed: Group
-    without_evidence: Group
-    not_measured: Group
+    confirmed: int = 0
+    without_evidence: int = 0
+    not_measured: int = 0
 
 
 def people(statements: Statements, snapshot: Snapshot, scope: Scope) -> People:
-    """Return the views and visitors of people by evidence, also those that the policy `confirmed_people` leaves out.
-
-    Raises:
-        TooManyViews
-    """
+    """Return the views by people by evidence, also those that the policy `confirmed_people` leaves out."""
     periods = scope.filters.policy
     counted = (replace(each, policy=DEFAULT) if COUNTED[each.policy].only_confirmed else each for each in periods)
     of_people = replace(scope, filters=scope.filters.but(policy=tuple(counted), traffic="human"))
-    groups = {name: [0, 0] for name in ("confirmed", "without_evidence", "not_measured")}
-    counts = (
-        statements.counts(snapshot, of_people, "evidence"),
-        visitors.counts(statements, snapshot, of_people, "evidence"),
-    )
-    for number, rows in enumerate(counts):
-        for evidence, human in zip(rows["evidence"].to_pylist(), rows["human"].to_pylist(), strict=True):
-            name = "confirmed" if evidence in CONFIRMED else "without_evidence" if evidence == NONE else "not_measured"
-            groups[name][number] += human
-    return People(**{name: Group(*each) for name, each in groups.items()})
+    rows = statements.counts(snapshot, of_people, "evidence").to_pylist()
+    views = {row["evidence"]: row["human"] for row in rows}
+    confirmed, without_evidence = sum(views.get(each, 0) for each in CONFIRMED), views.get(NONE, 0)
+    return People(confirmed, without_evidence, sum(views.values()) - confirmed - without_evidence)

@@ -79,6 +79,7 @@ def _numbers(view: View, measurement: Measured) -> dict[str, Any]:
         "totals": _groups(view, measurement, shown, visits, of_visitors),
         "about_visitors": about,
         "people": visitors.people(view, counts),
+        "goals": [] if view.visit.is_shared else visitors.goals(view),
         "shown": shown,
         "visits": visits or {},
         "sent": operators.pages_sent(view),

@@ -12,6 +12,7 @@ from api.dashboard.web.view import View
 from api.reports import metrics
 from api.reports.report import Run
 from warehouse.errors import TooManyViews
+from warehouse.report.audience.goals import Conversion
 from warehouse.report.audience.people import People
 from warehouse.report.results import Counts, Query
 
@@ -96,14 +97,20 @@ def _limits(view: View, run: Run, measurement: Measured, counts: Counts) -> str:
 
 
 def people(view: View, counts: Counts) -> People | None:
-    """Return people by evidence; None if none lack it, or if these filters take long."""
+    """Return the views by people by evidence; None if none lack it."""
     if not counts.human or "evidence" in view.filters.fields:
         return None
+    found = view.reports.people(view.snapshot, view.query())
+    return found if found.without_evidence else None
+
+
+def goals(view: View) -> list[Conversion]:
+    """Return how many people reached each goal, or AI agents with a filter; none if these filters take long."""
     try:
-        found = view.reports.people(view.snapshot, view.query())
+        of_goals = [*view.reports.goals(view.snapshot, view.query())]
     except TooManyViews:
-        return None
-    return found if found.without_evidence.views else None
+        return []
+    return [each for of_goal in of_goals for each in of_goal if each.traffic == (view.filters["traffic"] or "human")]
 
 
 def live(view: View) -> dict[str, Any]:

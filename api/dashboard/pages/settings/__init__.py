@@ -5,6 +5,7 @@
 - `recipes`: the configurations and programs that `setup` shows, filled in for a project.
 - `keys`: the API keys of a project.
 - `robots`: the robots.txt of a site, and what it allows AI agents.
+- `goals`: pages and events that visitors should reach.
 - `share`: share links, which show the overview of a project without an account.
 - `audit_log`: who signed in, and who changed keys, share links and source policies.
 """

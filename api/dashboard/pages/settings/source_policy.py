@@ -30,8 +30,7 @@ TEXTS: Mapping[Policy, str] = {
     "your server and access logs. Programs that pretend to be browsers are in logs only, so they do not count.",
     "confirmed_people": "Counts AI, other bots, and the people who ran the website script, loaded a style, script, "
     "font or image, or followed a link of your site. People without any of this are shown beside the number. People "
-    "who were not measured count, and a view that two sources sent counts twice. A period of more than 1,000,000 views "
-    "is slow and has no visitors.",
+    "who were not measured count, and a view that two sources sent counts twice.",
 }
 """Descriptions of the policies as the pages show them."""
 

@@ -15,7 +15,7 @@ from api import settings
 from api.accounts import keys, one_time_links, sessions, share_links, users
 from api.dashboard.web.routes import Access, Page
 from tests.processes.running import PROJECT, Running
-from warehouse.control import database, projects
+from warehouse.control import database, goals, projects
 from warehouse.database.pool import Pool
 
 PERSON = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
@@ -103,6 +103,8 @@ def create(running: Running) -> Sample:
         keys.create(engine, PROJECT, name, "read", None, now_s)
     users.create(engine, LONG, "viewer", None, now_s)
     share_links.create(engine, PROJECT, LONG, now_s)
+    goals.add(engine, PROJECT, f"Read {ATTACK}", "path", "/docs/*")
+    goals.add(engine, PROJECT, LONG, "event", LONG)
     projects.create(engine, EMPTY, (), now_s)
     session = sessions.start(engine, owner.id, now_s)
     engine.close()

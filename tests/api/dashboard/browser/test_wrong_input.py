@@ -36,6 +36,7 @@ FORMS: list[tuple[str, Values, int]] = [
     ("/projects/{project}/keys", {"name": "report", "expires": "date", "day": "2020-01-01"}, 422),
     ("/projects/{project}/jobs", {"prompt": LONG}, 422),
     ("/projects/{project}/jobs/{job}", {"prompt": ""}, 422),
+    ("/projects/{project}/goals", {"name": "order", "value": "/a", "kind": "no kind"}, 422),
     ("/projects/{project}/share", {"name": ""}, 422),
     ("/projects/{project}/share", {"name": "press", "pages": "no pages"}, 422),
 ]

@@ -1,0 +1,61 @@
+"""Goals: added and removed by owners, with faults beside the fields, and counted on the overview."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.api.dashboard.html import Html
+from tests.api.dashboard.pages.reading.overview.overview_page import FIREFOX
+from tests.api.dashboard.site import Dashboard, opened, post
+from tests.processes.running import PROJECT
+from warehouse.control import goals
+
+PATH = f"/projects/{PROJECT}/goals"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"name": " ", "kind": "path", "value": "/a"}, "fill in"),
+        ({"name": "x" * 121, "kind": "path", "value": "/a"}, "at most 120"),
+        ({"name": "order", "kind": "page", "value": "/a"}, "Choose one of: path, event."),
+        ({"name": "order", "kind": "event", "value": "x" * 121}, "at most 120"),
+        ({"name": "a\0b", "kind": "event", "value": "a"}, "printable"),
+    ],
+)
+def test_faulty_goal_is_explained_and_not_added(dashboard: Dashboard, fields: dict[str, str], message: str) -> None:
+    response = post(dashboard.visitor("owner"), PATH, **fields)
+    assert response.status_code == 422
+    assert message in Html(response.text).text
+    assert goals.of_project(dashboard.engine, PROJECT) == []
+
+
+def test_goal_of_an_owner_is_counted_on_the_overview_until_it_is_removed(tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    with opened(tmp_path / "data") as dashboard:
+        for address, path in (("203.0.113.1", "/thanks"), ("203.0.113.1", "/thanks"), ("203.0.113.2", "/a")):
+            hit = {"path": path, "userAgent": FIREFOX, "address": address}
+            dashboard.post_hits({**hit, "timestamp": (now - timedelta(days=2)).isoformat()})
+        owner, viewer = dashboard.visitor("owner"), dashboard.visitor("viewer")
+        overview = f"/projects/{PROJECT}?period=7d"
+        assert "Goals" not in re.findall("<h2>(.*)</h2>", viewer.get(overview).text)
+
+        for name, value in (("<b>Order", "/thanks/"), ("Nothing", "/none")):
+            assert post(owner, PATH, name=name, kind="path", value=value).headers["location"] == PATH
+        assert (
+            "The name is that of another goal"
+            in Html(post(owner, PATH, name="Nothing", kind="event", value="a").text).text
+        )
+
+        assert Html(viewer.get(overview).text).rows("Goals") == [
+            ["<b>Order", "2", "1", "50%"],
+            ["Nothing", "0", "0", "0%"],
+        ]
+        assert "New goal" not in viewer.get(PATH).text
+        [order] = [each for each in goals.of_project(dashboard.engine, PROJECT) if each.value == "/thanks"]
+        assert post(viewer, f"{PATH}/{order.id}/remove").status_code == 403
+        assert post(owner, f"{PATH}/{order.id}/remove").headers["location"] == PATH
+        assert post(owner, f"{PATH}/{order.id}/remove").status_code == 404
+        assert [row[0] for row in Html(viewer.get(overview).text).rows("Goals")] == ["Nothing"]
