@@ -23,7 +23,7 @@ from warehouse.hotlog import batches
 DEMO = "demo"
 ORIGINS = {DEMO: "https://example.com", "forum": "https://forum.example.com", "new-blog": "https://blog.example.com"}
 """Site of each project: one with every feature, one with warnings and a source policy, and a site of yesterday."""
-GOALS = {"Installs it": "/docs/install", "Reads the reference": "/reference/*"}
+GOALS = {"Installs": "/docs/install", "Starts": "/docs/quickstart"}
 """Goals of DEMO, with their paths."""
 ROBOTS = sample_views.FOLDER / "robots.txt"
 """The robots.txt of the site of DEMO."""
