@@ -27,7 +27,7 @@ from ingest.hits.evidence import Evidence, signed_evidence
 from ingest.hits.hit import BeaconHit, Hit
 from ingest.hits.row import Site, row
 from ingest.hits.url import UNSTORABLE
-from ingest.hotlog.deduplication import Post, Receipt
+from ingest.hotlog.deduplication import TABLES, Post, Receipt
 from ingest.places import country
 from ingest.places.language import language
 from ingest.visitors.visitor import SaltUnread
@@ -131,7 +131,7 @@ async def _store(state: State, project: Project, view: Hit, kind: Kind = post.HI
     except SaltUnread:
         stored = await to_thread.run_sync(to_row, state.intake.salts.of)
     cut = metrics.count_cut([view])
-    sent = Post(project.id, [stored], [], internal_id=project.internal_id, cut=cut, spec=kind.spec)
+    sent = Post(project.id, [stored], [], internal_id=project.internal_id, cut=cut, spec=TABLES[kind.name])
     receipt = await state.intake.hotlog.post(sent)
     metrics.count_hits(kind, "beacon", receipt)
     return receipt

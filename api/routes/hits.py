@@ -26,7 +26,7 @@ from api.state import State, state_of
 from ingest.hits import body as post
 from ingest.hits.body import Kind, Rejection
 from ingest.hits.row import Site, rows
-from ingest.hotlog.deduplication import Post, Receipt
+from ingest.hotlog.deduplication import TABLES, Post, Receipt
 from ingest.visitors.visitor import SaltsOf, SaltUnread
 
 ON_LOOP_BYTES_MAX, ON_LOOP_HITS_MAX = 64 * 1024, 50
@@ -103,7 +103,9 @@ def _parse(state: State, bearer: BearerKey, site: Site, sent: _Sent, salts_of: S
     cut = metrics.count_cut(parsed.hits)
     unkeyed = b"" if key is None else hashlib.blake2b(content, digest_size=16).digest()
     fingerprint = unkeyed and _fingerprint(unkeyed, state.intake.secret)
-    return Post(bearer.project, stored, parsed.rejected, key, fingerprint, bearer.internal_id, unkeyed, cut, kind.spec)
+    return Post(
+        bearer.project, stored, parsed.rejected, key, fingerprint, bearer.internal_id, unkeyed, cut, TABLES[kind.name]
+    )
 
 
 def _fingerprint(unkeyed: bytes, secret: bytes) -> bytes:

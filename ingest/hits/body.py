@@ -17,7 +17,6 @@ from ingest.hits import event, hit
 from ingest.hits.event import BeaconEvent, ServerEvent
 from ingest.hits.hit import BeaconHit, Hit, ServerHit
 from ingest.hits.json_errors import explain
-from warehouse.tables import EVENTS_TABLE, HITS_TABLE, Spec
 
 BODY_BYTES_MAX = 8 * 1024 * 1024
 BEACON_BYTES_MAX = 64 * 1024
@@ -58,10 +57,9 @@ the end from each quotation mark would be quadratic."""
 
 
 class Kind(NamedTuple):
-    """What a post has: page views or events. Its table, its JSON, and the functions that check its fields."""
+    """What a post has: page views or events. Its JSON, and the functions that check its fields."""
 
     name: str
-    spec: Spec
     beacon: msgspec.json.Decoder[BeaconHit]
     server: msgspec.json.Decoder[ServerHit]
     many: msgspec.json.Decoder[list[ServerHit]]
@@ -71,7 +69,6 @@ class Kind(NamedTuple):
 
 HITS = Kind(
     "hit",
-    HITS_TABLE,
     msgspec.json.Decoder(BeaconHit),
     msgspec.json.Decoder(ServerHit),
     msgspec.json.Decoder(list[ServerHit]),
@@ -80,7 +77,6 @@ HITS = Kind(
 )
 EVENTS = Kind(
     "event",
-    EVENTS_TABLE,
     msgspec.json.Decoder[BeaconHit](BeaconEvent),
     msgspec.json.Decoder[ServerHit](ServerEvent),
     msgspec.json.Decoder[list[ServerHit]](list[ServerEvent]),

@@ -31,6 +31,8 @@ STATEMENTS = Statements(Path(__file__).with_name("tables.sql"))
 """Statements on the tables of event ids, Idempotency-Keys and new values."""
 MANY = 100
 """Number of event ids that the statement ADD_MANY_EVENT_IDS adds."""
+TABLES = {"hit": HITS_TABLE, "event": EVENTS_TABLE}
+"""Table of the rows of a post, by the name of `body.Kind`."""
 EVENT_ID = {spec: spec.hot.names.index("event_id") for spec in (HITS_TABLE, EVENTS_TABLE)}
 SOURCE = {spec: spec.hot.names.index("source") for spec in (HITS_TABLE, EVENTS_TABLE)}
 """Indexes of `event_id` and `source` in a `Row` of a table."""

@@ -38,11 +38,13 @@ def test_goal_of_an_owner_is_counted_on_the_overview_until_it_is_removed(tmp_pat
         for address, path in (("203.0.113.1", "/thanks"), ("203.0.113.1", "/thanks"), ("203.0.113.2", "/a")):
             hit = {"path": path, "userAgent": FIREFOX, "address": address}
             dashboard.post_hits({**hit, "timestamp": (now - timedelta(days=2)).isoformat()})
+        unknown = {"path": "/x", "userAgent": FIREFOX, "timestamp": (now - timedelta(days=2)).isoformat()}
+        dashboard.post_hits(unknown)
         owner, viewer = dashboard.visitor("owner"), dashboard.visitor("viewer")
         overview = f"/projects/{PROJECT}?period=7d"
         assert "Goals" not in re.findall("<h2>(.*)</h2>", viewer.get(overview).text)
 
-        for name, value in (("<b>Order", "/thanks/"), ("Nothing", "/none")):
+        for name, value in (("<b>Order", "/thanks/"), ("Nothing", "/none"), ("Unknown", "/x")):
             assert post(owner, PATH, name=name, kind="path", value=value).headers["location"] == PATH
         assert (
             "The name is that of another goal"
@@ -52,10 +54,11 @@ def test_goal_of_an_owner_is_counted_on_the_overview_until_it_is_removed(tmp_pat
         assert Html(viewer.get(overview).text).rows("Goals") == [
             ["<b>Order", "2", "1", "50%"],
             ["Nothing", "0", "0", "0%"],
+            ["Unknown", "1", *["\u2013"] * 2],
         ]
         assert "New goal" not in viewer.get(PATH).text
         [order] = [each for each in goals.of_project(dashboard.engine, PROJECT) if each.value == "/thanks"]
         assert post(viewer, f"{PATH}/{order.id}/remove").status_code == 403
         assert post(owner, f"{PATH}/{order.id}/remove").headers["location"] == PATH
         assert post(owner, f"{PATH}/{order.id}/remove").status_code == 404
-        assert [row[0] for row in Html(viewer.get(overview).text).rows("Goals")] == ["Nothing"]
+        assert [row[0] for row in Html(viewer.get(overview).text).rows("Goals")] == ["Nothing", "Unknown"]
