@@ -167,7 +167,8 @@ def memory_unlimited() -> Iterator[None]:
 def readership(*arguments: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Run a command in this process, which saves the 0.4 s that a process needs to import its modules.
 
-    The command must not be one that serves: it would not end.
+    The command must not be one that serves: it would not end. Beside a service in this process, an import needs
+    `readership_process`: its forked processes inherit the locks of the service's threads until they end.
     """
     assert not SERVING & {*arguments[:3]}
     runner = CliRunner(env=dict.fromkeys(os.environ) | dict(env) if env is not None else None)

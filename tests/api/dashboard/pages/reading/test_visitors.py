@@ -11,7 +11,7 @@ from api.dashboard.web import locale
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.overview.overview_page import FIREFOX, page_of
 from tests.api.dashboard.site import Dashboard, opened
-from tests.processes.running import PROJECT, new_key, readership
+from tests.processes.running import PROJECT, new_key, readership_process
 from warehouse.report.audience import visitors
 
 NOW = datetime.now(UTC)
@@ -164,7 +164,7 @@ def test_people_without_evidence_are_named_and_lead_to_their_views(dashboard: Da
     asked = [(1, "/a"), (1, "/style.css"), (1, "/b"), (2, "/a"), (3, "/a"), (3, "/b")]
     lines = (f'203.0.113.{host} - - [{at}] "GET {path} HTTP/1.1" 200 10 "-" "{FIREFOX}"\n' for host, path in asked)
     log.write_text("".join(lines))
-    assert readership("--data", str(dashboard.data), "import", "with-assets", str(log)).returncode == 0
+    assert readership_process("--data", str(dashboard.data), "import", "with-assets", str(log)).returncode == 0
     page = Html(viewer.get("/projects/with-assets?period=7d").text)
     assert "People: 2 views confirmed, 3 without evidence" in page.text
     (link,) = (each for each in page.links() if "evidence=none" in each)

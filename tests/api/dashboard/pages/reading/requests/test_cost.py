@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.site import Dashboard, opened
-from tests.processes.running import PROJECT, readership
+from tests.processes.running import PROJECT, readership_process
 
 DASH = "\N{EN DASH}"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -32,7 +32,9 @@ def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
     )  # fmt: skip
     (folder / "caddy.log").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     with opened(folder / "data") as opened_dashboard:
-        imported = readership("--data", str(opened_dashboard.data), "import", PROJECT, str(folder / "caddy.log"))
+        imported = readership_process(
+            "--data", str(opened_dashboard.data), "import", PROJECT, str(folder / "caddy.log")
+        )
         assert imported.returncode == 0
         yield opened_dashboard
 
