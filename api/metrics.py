@@ -28,8 +28,8 @@ POSTED = {
     HITS.name: Counter("readership_hits", "Hits in posts, by outcome", ["source", "outcome"]),
     EVENTS.name: Counter("readership_events", "Events in posts, by outcome", ["source", "outcome"]),
 }
-REJECTED = Counter("readership_rejected_hits", "Hits rejected, by the invalid field", ["field"])
-CUT = Counter("readership_cut_hits", "Hits with a text that was cut to its maximum length, by the field", ["field"])
+REJECTED = Counter("readership_rejected_hits", "Hits and events rejected, by the invalid field", ["field"])
+CUT = Counter("readership_cut_hits", "Hits and events with a text that was cut, by the field", ["field"])
 REQUESTS = Counter("readership_requests", "HTTP requests", ["route", "method", "status"])
 TRAILERS = Counter("readership_ignored_trailers", "Header fields after the body of a request, which are ignored")
 SECONDS = Histogram(

@@ -192,7 +192,7 @@ class Cost(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class GoalRow(msgspec.Struct, frozen=True, rename="camel"):
-    """A goal of people or AI. A 0 that was not measured is null."""
+    """A goal of people or AI. A number that was not measured is null."""
 
     goal: Annotated[str, Meta(description="Name of the goal.")]
     value: Annotated[str | None, Meta(description="Value of the dimension `by`; null where unknown, and without `by`.")]
@@ -211,7 +211,7 @@ class Goals(msgspec.Struct, frozen=True, rename="camel"):
     goals: Annotated[list[GoalRow], Meta(description="Goals by name, people before AI.")]
     has_more: HasMore
     measured: Measured
-    """Of visitors."""
+    """When visitors were known."""
 
 
 class SourceCoverage(msgspec.Struct, frozen=True, rename="camel"):

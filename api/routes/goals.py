@@ -16,7 +16,7 @@ from api.http.problems import Problem
 from api.state import state_of
 from ingest.hits.json_errors import explain
 from warehouse.control import goals
-from warehouse.control.goals import GOALS_MAX, NAME_CHARACTERS_MAX, VALUE_CHARACTERS_MAX, Goal, Kind
+from warehouse.control.goals import NAME_CHARACTERS_MAX, VALUE_CHARACTERS_MAX, Goal, Kind
 
 BODY_BYTES_MAX = 32 * 1024
 """Maximum size of the JSON of a goal, in bytes: each byte of its texts may be escaped."""
@@ -95,15 +95,7 @@ BY_KEY = "an API key"
 PATH = "/v1/projects/{projectId}/goals"
 _PROBLEMS = "invalid-parameter unauthenticated forbidden overloaded"
 OPERATIONS = (
-    Operation(
-        "listGoals",
-        "GET",
-        PATH,
-        goals_of,
-        "Read",
-        (Success(200, f"At most {GOALS_MAX}.", {JSON: GoalList}),),
-        _PROBLEMS,
-    ),
+    Operation("listGoals", "GET", PATH, goals_of, "Read", (Success(200, "The goals.", {JSON: GoalList}),), _PROBLEMS),
     Operation(
         "addGoal",
         "POST",
@@ -120,7 +112,7 @@ OPERATIONS = (
         f"{PATH}/{{id}}",
         remove,
         "Service",
-        (Success(204, "The goal was removed."),),
+        (Success(204, "Removed."),),
         f"{_PROBLEMS} not-found",
     ),
 )

@@ -101,7 +101,8 @@ def _parse(state: State, bearer: BearerKey, site: Site, sent: _Sent, salts_of: S
     parsed = post.parse_post(content, is_ndjson, now_us, kind)
     stored = rows(bearer.project, parsed.hits, now_us, state.intake.verifier, salts_of, site)
     cut = metrics.count_cut(parsed.hits)
-    unkeyed = b"" if key is None else hashlib.blake2b(content, digest_size=16).digest()
+    person = b"" if kind is post.HITS else kind.name.encode()  # as in earlier releases, which had hits alone
+    unkeyed = b"" if key is None else hashlib.blake2b(content, digest_size=16, person=person).digest()
     fingerprint = unkeyed and _fingerprint(unkeyed, state.intake.secret)
     return Post(
         bearer.project, stored, parsed.rejected, key, fingerprint, bearer.internal_id, unkeyed, cut, TABLES[kind.name]

@@ -57,7 +57,7 @@ the end from each quotation mark would be quadratic."""
 
 
 class Kind(NamedTuple):
-    """What a post has: page views or events. Its JSON, and the functions that check its fields."""
+    """Page views or events: the JSON in which a post has them, and the functions that check their fields."""
 
     name: str
     beacon: msgspec.json.Decoder[BeaconHit]

@@ -38,7 +38,7 @@ Interactive = Annotated[
 
 
 class BeaconEvent(BeaconHit, frozen=True, forbid_unknown_fields=True, rename="camel", gc=False, kw_only=True):
-    """Fields that a page may send of an event: those of its view, a name, and properties."""
+    """Fields that a page may send for an event: the fields of a page view, a name, and properties."""
 
     name: Name
     props: Props = None
@@ -46,7 +46,7 @@ class BeaconEvent(BeaconHit, frozen=True, forbid_unknown_fields=True, rename="ca
 
 
 class ServerEvent(ServerHit, frozen=True, forbid_unknown_fields=True, rename="camel", gc=False, kw_only=True):
-    """Fields that a server may send of an event. Those that only page views have are ignored."""
+    """Fields that a server may send for an event. Fields that describe a page view alone are ignored."""
 
     name: Name
     props: Props = None
@@ -67,16 +67,17 @@ def server_event(sent: ServerEvent, now_us: int) -> Hit:
 
 
 def _event(sent: BeaconEvent | ServerEvent) -> Event:
-    if not sent.name:
-        raise InvalidField("name", "must not be empty")
+    name = storable("name", sent.name.strip(), NAME_CHARACTERS_MAX)
+    if not name or not name.isprintable():
+        raise InvalidField("name", "has a character that is not printable" if name else "must not be empty")
     props = {} if sent.props is None else {name: _text(value) for name, value in sent.props.items()}
     if len(props) > PROPS_MAX:
         raise InvalidField("props", f"has {len(props)} properties; at most {PROPS_MAX} are accepted")
-    for name, value in props.items():
-        storable("props", name, KEY_CHARACTERS_MAX)
+    for key, value in props.items():
+        storable("props", key, KEY_CHARACTERS_MAX)
         storable("props", value, VALUE_CHARACTERS_MAX)
     stored = json.dumps(props, ensure_ascii=False) if props else None
-    return Event(storable("name", sent.name, NAME_CHARACTERS_MAX), sent.interactive, stored)
+    return Event(name, sent.interactive, stored)
 
 
 def _text(value: str | float) -> str:

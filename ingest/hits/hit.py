@@ -136,7 +136,7 @@ class ServerHit(BeaconHit, frozen=True, forbid_unknown_fields=True, rename="came
 
 
 class Event(NamedTuple):
-    """What a reader did on a page. `props` is a JSON object with texts."""
+    """What a reader did on a page. `props` is a JSON object whose values are texts."""
 
     name: str
     is_interactive: bool = True

@@ -43,10 +43,11 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     a text that was cut."""
 
     accepted: Annotated[int, msgspec.Meta(description="Hits or events stored.")]
-    duplicates: Annotated[int, msgspec.Meta(description="Those whose `eventId` was stored before.")]
-    rejected: Annotated[list[Rejection], msgspec.Meta(description="Those not stored.")]
+    duplicates: Annotated[int, msgspec.Meta(description="Hits or events whose `eventId` was stored before.")]
+    rejected: Annotated[list[Rejection], msgspec.Meta(description="Hits or events that were not stored.")]
     cut: Annotated[
-        int, msgspec.Meta(description="Those with a text that was cut to its maximum length; absent if there are none.")
+        int,
+        msgspec.Meta(description="Hits or events with a text that was cut to its maximum length; absent without any."),
     ] = 0
 
 
@@ -70,9 +71,9 @@ class Post(msgspec.Struct, frozen=True):
 
 
 _NAMES = [f"id{number}" for number in range(MANY)]
-_BEACON, _EVENT = b"b", b"e"
-"""Ends of the keys of beacons and of events. Anybody can send beacons: their event ids must not make a server's hits
-duplicates."""
+_BEACON, _ENDS = b"b", {HITS_TABLE: b"", EVENTS_TABLE: b"e"}
+"""Ends of the keys of beacons, and of rows of each table. Anybody can send beacons: their event ids must not make a
+server's hits duplicates."""
 _LAST_TABLE = "new_value_days"
 _RECEIPT = msgspec.json.Decoder(Receipt)
 
@@ -114,9 +115,12 @@ def deduplicate(
     return receipt
 
 
-def add_event_ids(connection: HotConnection, event_ids: Iterable[tuple[str, str, str, int]]) -> None:
-    """Add the event ids of hits in the lake: tuples of project, source, event id and time in seconds since 1970."""
-    rows = [{"id": _key(project, source, id), "now_s": seen_s} for project, source, id, seen_s in event_ids]
+def add_event_ids(connection: HotConnection, event_ids: Iterable[tuple[str, str, str, str, int]]) -> None:
+    """Add event ids of the lake: tuples of kind, project, source, event id and time in seconds since 1970."""
+    rows = [
+        {"id": _key(project, source, id, _ENDS[TABLES[kind]]), "now_s": seen_s}
+        for kind, project, source, id, seen_s in event_ids
+    ]
     with transaction(connection):
         STATEMENTS.run_many(connection, "ADD_KNOWN_EVENT_ID", rows)
 
@@ -136,7 +140,7 @@ def _earlier_answer(connection: HotConnection, post: Post, now_s: int) -> Receip
 
 def _new_rows(connection: HotConnection, post: Post, now_s: int) -> list[Row]:
     """Add the event ids of the rows; return the rows without an event id, and the first row of each new event id."""
-    id, source, end = EVENT_ID[post.spec], SOURCE[post.spec], _EVENT if post.spec is EVENTS_TABLE else b""
+    id, source, end = EVENT_ID[post.spec], SOURCE[post.spec], _ENDS[post.spec]
     keys = [None if row[id] is None else _key(str(row[0]), str(row[source]), str(row[id]), end) for row in post.rows]
     distinct = {key for key in keys if key is not None}
     if not distinct:

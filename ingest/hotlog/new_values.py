@@ -1,11 +1,9 @@
 """Limit on the new paths, referring hosts and query parameters that hits without a key add to a project in a day.
 
-The names of events have a limit of their own, with and without a key.
-
 Anybody can send such hits. Without the limit, a stranger could add millions of values, which reports group and sort. A
 value is new if no hit without a key had it in the last seven days. A hot log without values starts with the values of
 the lake, so that the pages of a site keep their names after an upgrade. Further new values of a UTC day are stored as
-`OTHER`; known values keep their names.
+`OTHER`; known values keep their names. Names of events that are sent with a key have a limit of their own.
 
 The values are in the hot log as keyed hashes, at most eight times the limit for each project and dimension. They are
 written in the transaction that stores the rows: all processes and nodes share the limit, and a restart changes nothing.
@@ -13,7 +11,7 @@ written in the transaction that stores the rows: all processes and nodes share t
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from operator import itemgetter
 from typing import NamedTuple
@@ -30,14 +28,16 @@ from warehouse.report.source_warnings import SourceWarning
 from warehouse.schema import HOT, Row
 from warehouse.tables import HITS_TABLE, Spec
 
-_NOUNS = {**NEW_VALUES, "name": "names of events"}
+_SERVER_NAME = "server_name"
+"""The column `name` of events with a key: names that a stranger sends must not use up their limit."""
+_NOUNS = {**NEW_VALUES, "name": "names of events", _SERVER_NAME: "names of events"}
 OTHER: Mapping[str, str] = {**dict.fromkeys(_NOUNS, "(other)"), "path": "/(other)"}
 """Text that is stored in place of a new value above the limit, by the column."""
 CACHED_MAX = 65_536
 """Maximum number of values, of all projects, that a process knows to have been stored today: 10 MB."""
-_PLACES = {spec: {name: spec.hot.names.index(name) for name in OTHER if name in spec.hot.names} for spec in SOURCE}
-_NAME = {spec: {name: place for name, place in places.items() if name == "name"} for spec, places in _PLACES.items()}
-"""Indexes of the limited columns in a row: of a beacon, and of any other row."""
+_OF_BEACON = {spec: {name: spec.hot.names.index(name) for name in OTHER if name in spec.hot.names} for spec in SOURCE}
+_OF_SERVER = {spec: {_SERVER_NAME: of["name"]} if "name" in of else {} for spec, of in _OF_BEACON.items()}
+"""Indexes of the limited columns in a row: of a beacon, and of a server."""
 _REFERRER = HOT.names.index("referrer")
 
 
@@ -62,9 +62,8 @@ class NewValues:
     ) -> Sequence[Row]:
         """Return the rows with OTHER in place of new values above the limit, in the caller's transaction."""
         day = now_s // DAY_S
-        source, is_any = SOURCE[spec], bool(_NAME[spec])
-        limited = (row for row in rows if is_any or row[source] == "beacon")
-        hits = Counter(value for row in limited for value in _values(row, spec))
+        places_of = _places(spec)
+        hits = Counter(value for row in rows for value in _values(row, places_of(row)))
         ids = {value: id for value in hits if self._stored_on.get(id := _id(value, self._secret)) != day}
         if not ids:
             return rows
@@ -74,7 +73,7 @@ class NewValues:
         above = self._count(connection, {value: hits[value] for value, id in ids.items() if id not in stored}, day)
         added = [{"id": id, "day": day} for value, id in ids.items() if value not in above and stored.get(id) != day]
         STATEMENTS.run_many(connection, "ADD_SEEN_VALUE", added)
-        return [_renamed(row, above, spec) for row in rows] if above else rows
+        return [_renamed(row, above, places_of(row)) for row in rows] if above else rows
 
     def _count(self, connection: HotConnection, new: Mapping[Value, int], day: int) -> set[Value]:
         """Count new values, which have a number of hits each, and return those above the limit."""
@@ -83,7 +82,7 @@ class NewValues:
             key = {"project": project, "column": column, "day": day}
             row = STATEMENTS.run(connection, "NEW_VALUES", key).fetchone()
             values = [value for value in new if value[:2] == (project, column)]
-            most = min(self._per_day, NAMES_PER_DAY) if column == "name" else self._per_day
+            most = self._per_day if column in NEW_VALUES else min(self._per_day, NAMES_PER_DAY)
             named = values[: max(0, most - (row[0] if row else 0))]
             other = values[len(named) :]
             counts = {"values": len(named), "hits": sum(new[value] for value in other)}
@@ -111,21 +110,27 @@ def warnings(connection: HotConnection, project: str) -> Iterator[SourceWarning]
         hits = {day: number for day, of, number in days if of == column}
         if hits:
             last = EPOCH.date() + timedelta(max(hits))
-            yield SourceWarning("capped", ("beacon",), len(hits), last, sum(hits.values()), name, OTHER[column])
+            source = "server" if column == _SERVER_NAME else "beacon"
+            yield SourceWarning("capped", (source,), len(hits), last, sum(hits.values()), name, OTHER[column])
 
 
-def _values(row: Row, spec: Spec) -> list[Value]:
+def _places(spec: Spec) -> Callable[[Row], Mapping[str, int]]:
+    source, of_beacon, of_server = SOURCE[spec], _OF_BEACON[spec], _OF_SERVER[spec]
+    return lambda row: of_beacon if row[source] == "beacon" else of_server
+
+
+def _values(row: Row, places: Mapping[str, int]) -> list[Value]:
     return [
         Value(str(row[0]), column, str(row[place]))
-        for column, place in (_PLACES if row[SOURCE[spec]] == "beacon" else _NAME)[spec].items()
+        for column, place in places.items()
         if row[place] not in (None, OTHER[column])
     ]
 
 
-def _renamed(row: Row, above: set[Value], spec: Spec) -> Row:
+def _renamed(row: Row, above: set[Value], places: Mapping[str, int]) -> Row:
     values = list(row)
-    for value in above.intersection(_values(row, spec)):
-        values[_PLACES[spec][value.column]] = OTHER[value.column]
+    for value in above.intersection(_values(row, places)):
+        values[places[value.column]] = OTHER[value.column]
         if value.column == "referrer_host":
             values[_REFERRER] = None
     return tuple(values)

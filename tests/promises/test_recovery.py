@@ -105,6 +105,13 @@ def test_hot_log_whose_loss_was_accepted_is_refused_when_it_is_restored(folder: 
     assert folder.counts() == (33, 33)
 
 
+def sent_event(running: Running, id: str) -> int:
+    """Post an event, and return how many were accepted."""
+    event = {"path": "/a", "name": "Signup", "eventId": id}
+    answer = httpx.post(running.hits.replace("/hits", "/events"), json=event, headers=running.auth, timeout=60)
+    return int(answer.json()["accepted"])
+
+
 @pytest.mark.long
 @HOT_LOGS
 def test_hits_and_event_ids_after_a_loss_are_counted_once(
@@ -112,6 +119,7 @@ def test_hits_and_event_ids_after_a_loss_are_counted_once(
 ) -> None:
     running = Running(folder.data, key=folder.key).start()
     assert running.post([{"path": "/a", "eventId": "one"}, {"path": "/a", "eventId": "two"}]).json()["accepted"] == 2
+    sent = [sent_event(running, "one")]
     assert running.stop() == 0
     damage(folder)
     folder.json("recover", "--accept-loss")
@@ -120,6 +128,7 @@ def test_hits_and_event_ids_after_a_loss_are_counted_once(
     running.start()
     answer = running.post([{"path": "/a", "eventId": "one"}, {"path": "/a", "eventId": "three"}]).json()
     assert (answer["accepted"], answer["duplicates"]) == (1, 1)
+    assert [*sent, sent_event(running, "one"), sent_event(running, "three")] == [1, 0, 1]
     with sql.connect(folder.data) as database:
         assert database.execute("SELECT count(*) FROM hits").fetchone() == (36,)
     assert running.stop() == 0

@@ -8,8 +8,8 @@ VALUES = (SCRIPT, ASSETS, NAVIGATION, NONE, NOT_MEASURED)
 """Kinds of evidence, the strongest first. Views without a visitor are not measured."""
 CONFIRMED = VALUES[:3]
 ASSETS_SHARE = 0.01
-"""Share of the loads of assets in the page views and loads of a project's logs on a day, from which their absence says
-something: below it, assets are not logged, and readers without other evidence are not measured."""
+"""Minimum share of the loads of assets in the page views and loads of a project's logs on a day. Below it, assets are
+not logged, and readers without other evidence are not measured."""
 _PATH = r"regexp_replace(regexp_extract(referrer, '^[^:]*://[^/?#]*([^?#]*)', 1), '(/index\.html?)?/*$', '')"
 _LINKED = f"if(channel IS NULL AND referrer_host IS NOT NULL, hash(if({_PATH} = '', '/', {_PATH})), NULL)"
 """SQL expression of the page of the same site that links to a view: see `hits.channel`."""

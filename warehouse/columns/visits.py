@@ -92,7 +92,7 @@ def each_visitor(
 ) -> str:
     """Return the SELECT of each visitor and day with some dimensions: day, visitor, the dimensions, and sources.
 
-    A visitor has a row for each value of a dimension. The parameters are those of `cells`.
+    A visitor has a row for each value of a dimension. The parameters have the same meaning as in `cells`.
     """
     values = values_of(names)
     columns = dict.fromkeys(name for name in ("path", *values, *filtered) if name not in OF_VISITS)

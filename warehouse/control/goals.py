@@ -46,15 +46,15 @@ def add(control: Pool, project: str, name: str, kind: Kind, value: str, by: str 
     """
     for field, text, most in (("name", name, NAME_CHARACTERS_MAX), ("value", value, VALUE_CHARACTERS_MAX[kind])):
         if not (0 < len(text) <= most and text.isprintable() and text == text.strip()):
-            raise InvalidGoal(field, f"has 1 to {most:,} printable characters, without spaces at the ends")
+            raise InvalidGoal(field, f"must have 1 to {most:,} printable characters, without spaces at the ends")
     goal = Goal(secrets.token_hex(6), name, kind, value, int(time.time()))
     with control.transaction() as connection:
         projects.lock(connection, project)
         names = [row[1] for row in STATEMENTS.run(connection, "OF_PROJECT", {"project": project}).fetchall()]
         if name in names:
-            raise InvalidGoal("name", f"is that of another goal: {name!r}")
+            raise InvalidGoal("name", f"is taken: another goal is named {name!r}")
         if len(names) >= GOALS_MAX:
-            raise InvalidGoal("name", f"is one too many: a project has at most {GOALS_MAX} goals; remove one first")
+            raise InvalidGoal("name", f"cannot be added: a project has at most {GOALS_MAX} goals; remove one first")
         STATEMENTS.run(connection, "ADD", {**asdict(goal), "project": project})
         audit.record(connection, by, "added a goal", project, f"{name}: {kind} {value}")
     return goal

@@ -25,14 +25,16 @@ from warehouse.lake.registry import HotLogRecord
 from warehouse.lake.roots import Root
 from warehouse.query import engine
 from warehouse.schema import HOT
-from warehouse.tables import HITS_TABLE, TABLES
+from warehouse.tables import EVENTS_TABLE, HITS_TABLE, TABLES, Spec
 
 _UNLOADED = """
 SELECT waiting.* FROM waiting ANTI JOIN {hits} AS hits USING (project_id, ts, path, user_agent, received_at)
 """
 _EVENT_IDS = """
-SELECT project_id, source, event_id, epoch(max(received_at))::BIGINT AS seen_s FROM {files}
+SELECT 'hit', project_id, source, event_id, epoch(max(received_at))::BIGINT FROM {hits}
 WHERE event_id IS NOT NULL AND received_at > $since GROUP BY ALL
+UNION ALL SELECT 'event', project_id, source, event_id, epoch(max(ts))::BIGINT FROM {events}
+WHERE event_id IS NOT NULL AND ts > $since GROUP BY ALL
 """
 _VALUES = f"""
 WITH hits AS (
@@ -52,8 +54,9 @@ VALUES_MEMORY_LIMIT = "512MB"
 _CHUNK = 10_000
 """Number of rows that are read at once."""
 
-EventIds = Iterator[list[tuple[str, str, str, int]]]
-"""Lists of project, source, event id, and time of the last hit with that id in seconds since 1970."""
+EventIds = Iterator[list[tuple[str, str, str, str, int]]]
+"""Lists of kind (`hit` or `event`), project, source, event id, and its last time in seconds since 1970: when a hit was
+received, or when an event happened, because `events` has no other time."""
 RecentValues = Iterator[list[tuple[str, str, str, int]]]
 """Lists of project, column, text, and last day of a hit with that text in days since 1970."""
 
@@ -175,7 +178,7 @@ def _unloaded(hot: HotConnection, root: Root, database: duckdb.DuckDBPyConnectio
     rows = [batch.rows for batch in batches.waiting(hot) if batch.id <= offset and batch.spec is HITS_TABLE]
     with database.cursor() as cursor:
         cursor.register("waiting", daily_errors.split(pa.Table.from_batches(rows, HOT))[0])
-        unloaded = cursor.sql(_UNLOADED.format(hits=_hits(root))).to_arrow_table()
+        unloaded = cursor.sql(_UNLOADED.format(hits=_rows(root))).to_arrow_table()
     return pa.RecordBatch.from_pylist(unloaded.to_pylist(), HOT)
 
 
@@ -186,9 +189,10 @@ def accept_control(database_url: str, root: Root) -> None:
 
 
 def event_ids(root: Root, database: duckdb.DuckDBPyConnection, since: datetime) -> EventIds:
-    """Yield the event ids of hits in the lake that were received after `since`."""
+    """Yield the event ids of hits and events in the lake with a time after `since`: see `EventIds`."""
+    sql = _EVENT_IDS.format(hits=_rows(root, HITS_TABLE), events=_rows(root, EVENTS_TABLE))
     with database.cursor() as cursor:
-        yield from _chunks(cursor.execute(_EVENT_IDS.format(files=_hits(root)), {"since": since}))
+        yield from _chunks(cursor.execute(sql, {"since": since}))
 
 
 def recent_values(root: Root, database: duckdb.DuckDBPyConnection, since: date, most: int) -> RecentValues:
@@ -196,7 +200,7 @@ def recent_values(root: Root, database: duckdb.DuckDBPyConnection, since: date, 
 
     Each project has at most `most` texts of a column: those with most hits, the latest first.
     """
-    files = _hits(root, since)
+    files = _rows(root, since=since)
     with database.cursor() as cursor:
         yield from _chunks(cursor.execute(_VALUES.format(files=files), {"since": since, "most": most}))
 
@@ -206,8 +210,8 @@ def _chunks(rows: duckdb.DuckDBPyConnection) -> Iterator[list[Any]]:
         yield chunk
 
 
-def _hits(root: Root, since: date = date.min) -> str:
-    """Return the subquery of the rows of `hits` since a day."""
-    files = delta_table.list_files(delta_table.open_table(root, HITS_TABLE), HITS_TABLE)
+def _rows(root: Root, spec: Spec = HITS_TABLE, since: date = date.min) -> str:
+    """Return the subquery of the rows of a table since a day."""
+    files = delta_table.list_files(delta_table.open_table(root, spec), spec)
     recent = [file for file in files if file.partition >= f"{since}"]
-    return engine.rows(HITS_TABLE, recent) if recent else engine.no_rows(HITS_TABLE)
+    return engine.rows(spec, recent) if recent else engine.no_rows(spec)

@@ -144,6 +144,7 @@ class Reports:
 
     def series_by_operator(self, snapshot: Snapshot, query: Query, interval: str) -> dict[str, pa.Table]:
         """Return the series by days, weeks or months of each operator of AI agents that has a view: see `series`."""
+        assert interval != "hour", "the list of agents is by day"
         parts = self._buckets(snapshot, query, interval, UTC_ZONE)
         counts = self._statements.counts(snapshot, self._scope(snapshot, query), *agents.COLUMNS, "day")
         operators = (name for name in counts["operator"].unique().to_pylist() if name is not None)
@@ -225,8 +226,7 @@ class Reports:
     def visitor_series(self, snapshot: Snapshot, query: Query, interval: str, zone: ZoneInfo) -> pa.Table:
         """Return the visitors and visits in the intervals of `series`. It may raise TooManyViews."""
         parts = self._buckets(snapshot, query, interval, zone)
-        counts = self.visitor_counts(snapshot, query, *series.unit(parts))
-        return series.series(parts, counts, visitors.COLUMNS)
+        return series.series(parts, self.visitor_counts(snapshot, query, *series.unit(parts)), visitors.COLUMNS)
 
     def goals(self, snapshot: Snapshot, query: Query, by: str = "") -> Iterator[list[goals.Conversion]]:
         """Yield the conversions of each goal of the project: see `Conversions.each_goal`."""

@@ -37,17 +37,8 @@ DAY_BYTES = 600
 VERSION = 8
 """Version of the files' layout, without the cubes."""
 _EXPRESSIONS = [(cube.name, cube.has_months, [(name, BY_NAME[name].sql) for name in cube.columns]) for cube in CUBES]
-LAYOUT = hashlib.sha256(
-    repr(
-        (
-            VERSION,
-            _EXPRESSIONS,
-            [(each.name, each.sql) for each in MEASURES],
-            visits.of_rollup("", "", ""),
-            evidence.OF_VISITORS,
-        )
-    ).encode()
-).hexdigest()[:16]
+_SUMS, _OF_VISITORS = [(each.name, each.sql) for each in MEASURES], (visits.of_rollup("", "", ""), evidence.OF_VISITORS)
+LAYOUT = hashlib.sha256(repr((VERSION, _EXPRESSIONS, _SUMS, *_OF_VISITORS)).encode()).hexdigest()[:16]
 """Name of the layout. A rollup of another layout is not read: it is written again."""
 
 

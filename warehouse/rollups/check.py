@@ -74,7 +74,7 @@ _FOLDED = """(SELECT * REPLACE (
     ((sources >> 30) << 30) | (16_777_216 * ((sources | (sources >> 6) | (sources >> 12) | (sources >> 18)
         | (sources >> 24)) & 63)) AS sources) FROM {cells})
 """
-"""Cells of a day whose evidence is not that of the snapshot, as if no evidence were measured."""
+"""Cells of a day whose evidence is out of date: all people are put into the set of people who are not measured."""
 _DIFFERENCE = """
 SELECT count(*), min(concat_ws(' ', project_id, 'day', day))
 FROM (SELECT project_id, day, sum(number) AS difference FROM ({rows}) GROUP BY ALL) WHERE difference <> 0
@@ -94,8 +94,8 @@ def find_difference(
 ) -> str | None:
     """Return the first difference between the valid days of a rollup and `hits`, or None.
 
-    `files` are the files of a snapshot of `hits`, for which `catalog.choose` returned the part, and `loads` those of
-    `asset_loads`. The evidence of a day is compared if the rollup has it from these files.
+    `files` of `hits` and `loads` of `asset_loads` are of one snapshot, for which `catalog.choose` returned the part.
+    The evidence of a day is compared if the rollup was written from these loads.
     """
     stale = part.days & catalog.stale_days([part], loads)
     with database.cursor() as cursor:

@@ -46,7 +46,7 @@ def stored(service: Running, site: httpx.Client, columns: str = COLUMNS) -> list
             lines(
                 {"name": "A", "url": "https://example.com/a?b#c", "userAgent": GPTBOT, "interactive": False},
                 {**EVENT, "name": "ü" * 120, "props": {"plan": "pro", "seats": 5, "ratio": 0.5, "trial": True}},
-                {"name": "bot", "path": "/", "props": {}},
+                {"name": " bot\u00a0", "path": "/", "props": {}},
             ),
             NDJSON,
             [
@@ -76,6 +76,8 @@ def test_events_of_a_server_are_stored_and_are_no_page_views(
     [
         ({"name": ""}, "name", "must not be empty"),
         ({"name": "x" * 121}, "name", "has 121 characters; at most 120 are accepted"),
+        ({"name": " "}, "name", "must not be empty"),
+        ({"name": "a\u200bb"}, "name", "has a character that is not printable"),
         ({"name": "a\nb"}, "name", "has a control character or a lone surrogate"),
         ({"props": {"x" * 301: "a"}}, "props", "has 301 characters; at most 300 are accepted"),
         ({"props": {"a": "x" * 2_001}}, "props", "has 2001 characters; at most 2000 are accepted"),
@@ -107,6 +109,9 @@ def test_event_ids_and_keys_count_once_apart_from_those_of_hits_and_of_pages(sit
     key = {"Idempotency-Key": "k"}
     assert [site.post("events", json=EVENT, headers=key).json() for _ in range(2)] == [receipt(1)] * 2
     problem(site.post("hits", json=hit, headers=key), 422)
+    mixed, key = [{"path": "/"}, EVENT], {"Idempotency-Key": "mixed"}
+    assert site.post("hits", json=mixed, headers=key).json()["accepted"] == 1
+    problem(site.post("events", json=mixed, headers=key), 422)
 
 
 def test_event_of_a_page_follows_the_rules_of_beacons(service: Running) -> None:

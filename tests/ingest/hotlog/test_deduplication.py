@@ -132,7 +132,7 @@ def test_nothing_is_remembered_of_a_transaction_that_is_rolled_back(hot: HotConn
 
 def test_event_ids_of_the_lake_are_duplicates_until_seven_days_after_their_hits(hot: HotConnection) -> None:
     deduplicated(hot, post("known"))
-    deduplication.add_event_ids(hot, [("site", "server", each, NOW_S - 100) for each in ("known", "lake")])
+    deduplication.add_event_ids(hot, [("hit", "site", "server", each, NOW_S - 100) for each in ("known", "lake")])
     at_s = NOW_S - 100 + SEVEN_DAYS_S
     assert deduplicated(hot, post("lake"), at_s - 1)[0] == []
     assert deduplicated(hot, post("known", "lake"), at_s)[0] == ["lake"]  # the later time of `known` counts
@@ -149,7 +149,7 @@ def test_expired_event_ids_and_keys_are_deleted_and_no_others(hot: HotConnection
 def test_event_ids_and_keys_of_a_project_are_deleted_and_no_others(hot: HotConnection) -> None:
     event_ids = [f"event-{number}" for number in range(DELETED_AT_ONCE + 1)]  # more than one statement deletes
     deduplication.add_event_ids(
-        hot, [(project, "server", each, NOW_S) for project in ("site", "other") for each in event_ids]
+        hot, [("hit", project, "server", each, NOW_S) for project in ("site", "other") for each in event_ids]
     )
     deduplicated(hot, post(key="key"))
     deduplicated(hot, post(project="other", key="key"))

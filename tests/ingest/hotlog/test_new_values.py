@@ -141,15 +141,21 @@ def test_warning_names_the_last_day_and_the_number_of_views(hot: HotConnection, 
     assert list(new_values.warnings(hot, "site")) == []
 
 
-def test_names_of_events_have_a_limit_of_their_own_also_with_a_key(hot: HotConnection) -> None:
+def test_names_of_events_have_a_limit_with_a_key_and_another_one_without(hot: HotConnection) -> None:
     sent = [
-        (Hit("/a", NOW_S * 1_000_000, "", None, {}, None, None, None, event=Event(str(number))), source)
+        (Hit("/a", NOW_S * 1_000_000, "", None, {}, None, None, None, event=Event(f"{source} {number}")), source)
+        for source in ("beacon", "server")
         for number in range(NAMES_PER_DAY + 2)
-        for source in ("server", "beacon")
     ]
     rows = [row("site", hit, source, NOW_S * 1_000_000) for hit, source in sent]
     with batches.transaction(hot):
         bounded = NewValues().bounded(hot, rows, NOW_S, EVENTS_TABLE)
     names = Counter(each[EVENTS_TABLE.hot.names.index("name")] for each in bounded)
-    assert len(names) == NAMES_PER_DAY + 1
+    assert Counter(name.partition(" ")[0] for name in names) == {
+        "beacon": NAMES_PER_DAY,
+        "server": NAMES_PER_DAY,
+        "(other)": 1,
+    }
     assert names["(other)"] == 4
+    senders = [str(each).partition(" ")[0] for each in new_values.warnings(hot, "site")]
+    assert senders == ["beacons", "servers"]

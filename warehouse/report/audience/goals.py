@@ -36,9 +36,10 @@ SELECT goal, traffic, sum(times)::BIGINT AS times, count(visitor) AS converted F
 """
 _JOINED = """
 WITH done AS MATERIALIZED ({done})
-SELECT goal, traffic, sum(times)::BIGINT AS times, count(*) AS converted {value}
-FROM done JOIN ({of_scope}) AS of_scope USING (day, visitor) {by_set}
-WHERE {matches} AND {seen} & (CASE traffic WHEN 'human' THEN {human} ELSE {ai} END) <> 0 GROUP BY ALL
+SELECT goal, traffic, sum(times)::BIGINT AS times, count(visitor) FILTER (is_counted) AS converted {value}
+FROM (SELECT *, {matches} AND {seen} & (CASE traffic WHEN 'human' THEN {human} ELSE {ai} END) <> 0 AS is_counted
+    FROM done LEFT JOIN ({of_scope}) AS of_scope USING (day, visitor) {by_set})
+WHERE {within} GROUP BY ALL
 """
 
 
@@ -117,7 +118,7 @@ class Conversions:
         if is_plain and all(goal.kind == "path" for goal in self.goals):
             sql, chosen = _PLAIN.format(done=done), Cells("", bound)
         else:
-            joined, by_evidence = self._joined(rows, done)
+            joined, by_evidence = self._joined(rows, done, "true" if is_plain else "is_counted")
             sql, chosen = joined, Cells("", bound, sum(file.rows for file in files), by_evidence=by_evidence)
         return self.statements.fetch(self.snapshot, scope, chosen, sql, {"hot_events": self.events.hot})
 
@@ -141,8 +142,11 @@ class Conversions:
         waiting = f"SELECT {_EVENTS.replace('date', 'ts::DATE AS date')} FROM hot_events"
         return f"({' UNION ALL '.join([*stored, waiting])})"
 
-    def _joined(self, rows: str, done: str) -> tuple[str, bool]:
-        """Return the statement of the goals that visitors of the scope reached, and whether it reads evidence."""
+    def _joined(self, rows: str, done: str, within: str) -> tuple[str, bool]:
+        """Return the statement of the goals that visitors of the scope reached, and whether it reads evidence.
+
+        `within` is the condition on what `times` counts: without filters also what unknown visitors did.
+        """
         filters, bound, time_range = self.scope.filters, self.bound, self.scope.time_range
         keys = [name for name in filters.fields if name in OF_VISITOR]
         filtered = visits.values_of(name for name in filters.fields if name not in {"traffic", *OF_SETS})
@@ -152,14 +156,15 @@ class Conversions:
         names: Collection[str] = dict.fromkeys([*([] if is_by_set or not self.by else [self.by]), *keys])
         share = "project_id = $project AND visitor IN (SELECT visitor FROM done)"
         evident = days.evident(self.snapshot, time_range, share, ())[0] if by_evidence else None
-        within = f"{share} AND ts >= $start AND ts < $end"
+        of_range = f"{share} AND ts >= $start AND ts < $end"
         sql = _JOINED.format(
             done=done,
             value=f", {self.by}::VARCHAR AS value" if self.by else "",
-            of_scope=visits.each_visitor(rows, within, names, filtered, condition, evident),
+            of_scope=visits.each_visitor(rows, of_range, names, filtered, condition, evident),
             by_set=visitors.masks_of(self.by) if is_by_set else "",
             seen=f"(sources & of_{self.by})" if is_by_set else "sources",
             matches=matches,
+            within=within,
             **{kind: filters.visitor_mask((kind,), bound) for kind in ("human", "ai")},
         )
         return sql, by_evidence

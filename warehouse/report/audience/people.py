@@ -19,7 +19,7 @@ class People(NamedTuple):
 
 
 def people(statements: Statements, snapshot: Snapshot, scope: Scope) -> People:
-    """Return the views by people by evidence, also those that the policy `confirmed_people` leaves out."""
+    """Return the views by people by evidence, also the views that the policy `confirmed_people` leaves out."""
     periods = scope.filters.policy
     counted = (replace(each, policy=DEFAULT) if COUNTED[each.policy].only_confirmed else each for each in periods)
     of_people = replace(scope, filters=scope.filters.but(policy=tuple(counted), traffic="human"))

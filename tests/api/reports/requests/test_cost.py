@@ -106,5 +106,6 @@ def test_invalid_parameter_is_named(site: httpx.Client, query: str) -> None:
 
 
 def test_requests_can_be_queried(cost: httpx.Client, service: Running) -> None:
-    sql = "SELECT sum(requests)::INT AS requests, sum(bytes)::INT AS bytes FROM requests"
+    sums = "sum(requests)::INT AS requests, sum(bytes)::INT AS bytes"
+    sql = f"SELECT {sums} FROM requests WHERE project_id = 'reports-cost'"
     assert json.loads(service.run("sql", sql).stdout) == [{"requests": 6, "bytes": 7_100}]

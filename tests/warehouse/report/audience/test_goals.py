@@ -1,4 +1,4 @@
-"""Conversions of any lake are those of plain Python: goals on pages and events, before and after their definition."""
+"""Conversions are the same as in plain Python: of goals on pages and events, before and after their definition."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -81,9 +81,8 @@ def expected(  # noqa: C901
             alone = [row for row in rows if (row["ts"].date(), row["visitor"]) == (day, visitor)]
             for key, counts in visited.counts(alone, scope, dimension).items() if visitor is not None else ():
                 converted[key, kind] += counts[kind]
-                times[key, kind] += counts[kind] * len(done)
-            if is_plain and all(each.kind == "path" for each in goals) and visitor is None:
-                times[(), kind] += len(done)
+                times[key, kind] += 0 if is_plain else counts[kind] * len(done)
+            times[(), kind] += len(done) if is_plain else 0
         for kind in kinds:
             for key in everybody if by else [()]:
                 whole = everybody.get(key, {}).get(kind, 0)
@@ -139,7 +138,7 @@ def test_goal_that_is_defined_today_counts_the_last_month(site: Site) -> None:
     goals += [Goal("1", "order", "path", "/thanks", 0), Goal("2", "sign up", "event", "Signup", 0)]
     assert [*reports.goals(reports.take(), query)] == [
         [("order", None, "human", 3, 3, 5)],
-        [("sign up", None, "human", 2, 2, 5)],
+        [("sign up", None, "human", 3, 2, 5)],
     ]
     by_channel = [*reports.goals(reports.take(), query, "channel")]
     assert by_channel == [

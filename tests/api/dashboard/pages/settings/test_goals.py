@@ -47,7 +47,7 @@ def test_goal_of_an_owner_is_counted_on_the_overview_until_it_is_removed(tmp_pat
         for name, value in (("<b>Order", "/thanks/"), ("Nothing", "/none"), ("Unknown", "/x")):
             assert post(owner, PATH, name=name, kind="path", value=value).headers["location"] == PATH
         assert (
-            "The name is that of another goal"
+            "The name is taken: another goal is named 'Nothing'."
             in Html(post(owner, PATH, name="Nothing", kind="event", value="a").text).text
         )
 
