@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from api.dashboard.pages.reading import visitors
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.overview.overview_page import FIREFOX
 from tests.api.dashboard.site import Dashboard, opened, post
@@ -32,7 +33,9 @@ def test_faulty_goal_is_explained_and_not_added(dashboard: Dashboard, fields: di
     assert goals.of_project(dashboard.engine, PROJECT) == []
 
 
-def test_goal_of_an_owner_is_counted_on_the_overview_until_it_is_removed(tmp_path: Path) -> None:
+def test_goal_of_an_owner_is_counted_on_the_overview_until_it_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = datetime.now(UTC)
     with opened(tmp_path / "data") as dashboard:
         for address, path in (("203.0.113.1", "/thanks"), ("203.0.113.1", "/thanks"), ("203.0.113.2", "/a")):
@@ -56,6 +59,9 @@ def test_goal_of_an_owner_is_counted_on_the_overview_until_it_is_removed(tmp_pat
             ["Nothing", "0", "0", "0%"],
             ["Unknown", "1", *["\u2013"] * 2],
         ]
+        with monkeypatch.context() as patched:
+            patched.setattr(visitors, "GOALS_ROWS_MAX", 3)
+            assert "Goals are counted for shorter periods only." in viewer.get(overview).text
         assert "New goal" not in viewer.get(PATH).text
         [order] = [each for each in goals.of_project(dashboard.engine, PROJECT) if each.value == "/thanks"]
         assert post(viewer, f"{PATH}/{order.id}/remove").status_code == 403
