@@ -64,7 +64,7 @@ class Folder:
         rows = [view(), view(ts=NOON - 40 * DAY)]
         with closing(batches.connect(self.settings.hot_log)) as hot:
             batches.append(hot, pa.RecordBatch.from_pylist(rows, HOT), time.time())
-            deduplication.add_event_ids(hot, [("site", "server", "event", int(time.time()))])
+            deduplication.add_event_ids(hot, [("hit", "site", "server", "event", int(time.time()))])
         self.run("import", "site", str(self.log))
         return internal_id
 

@@ -38,12 +38,12 @@ def test_goals_are_listed_by_name_audited_and_deleted_with_the_project(database_
 @pytest.mark.parametrize(
     ("name", "kind", "value", "message"),
     [
-        ("", "path", "/", "name has 1 to 120"),
-        ("x" * 121, "path", "/", "name has 1 to 120"),
-        ("a\nb", "path", "/", "name has 1 to 120"),
-        ("a", "event", "x" * 121, "value has 1 to 120"),
-        ("a", "path", "/" + "x" * 2_048, "value has 1 to 2,048"),
-        ("taken", "event", "x", "another goal: 'taken'"),
+        ("", "path", "/", "name must have 1 to 120"),
+        ("x" * 121, "path", "/", "name must have 1 to 120"),
+        ("a\nb", "path", "/", "name must have 1 to 120"),
+        ("a", "event", "x" * 121, "value must have 1 to 120"),
+        ("a", "path", "/" + "x" * 2_048, "value must have 1 to 2,048"),
+        ("taken", "event", "x", "another goal is named 'taken'"),
     ],
 )
 def test_limits_are_named(database_url: str, name: str, kind: Kind, value: str, message: str) -> None:
