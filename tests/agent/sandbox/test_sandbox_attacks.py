@@ -51,7 +51,7 @@ for method, target in json.loads(TARGETS):
     end.putheader("Authorization", f"Bearer {token}")
     end.endheaders(b"{}" + b" " * 999998)
     answer = end.getresponse()
-    print(answer.status, method, target, answer.read().decode(), flush=True)  # or the gateway's lines may cut one in two
+    print(answer.status, method, target, answer.read().decode(), flush=True)  # or a line of the gateway may cut one
 """
 TARGETS = [
     *[("DELETE", "/files/file-abc123"), ("DELETE", "/chat/completions"), ("GET", "/chat/completions")],
