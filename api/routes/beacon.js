@@ -1,11 +1,33 @@
 // Sends a beacon for each page view: <script defer src=".../beacon.js" data-project="docs"></script>
 // data-local: also on localhost and file: pages. readership.view(url): count a view by hand.
+// readership('Signup', {props: {plan: 'pro'}}): send an event. data-events: see events.js. Served without comments.
 (() => {
-  if (window.readership && readership.view) return; // Turbo runs body scripts at each visit
+  const { readership: queued, plausible } = window;
+  if (queued && queued.view) return; // Turbo runs body scripts at each visit
   const script = document.currentScript;
-  const { project, local } = script ? script.dataset : {};
+  const { project, local, events } = script ? script.dataset : {};
+  const waiting = [];
+  let flush = () => {};
   let view = () => {};
-  window.readership = { view: url => view(url) };
+
+  const event = (name, options) => {
+    const { props, interactive, callback } = options || {};
+    waiting.push({ name, props, interactive });
+    flush();
+    if (callback) callback({}); // as Plausible does, also where nothing is sent
+  };
+
+  // Return a function for calls, in place of a page's stub with a queue. Plausible's script may read the queue later.
+  const caller = stub => {
+    if (stub && stub.q) stub.q.forEach(call => event(...call));
+    const both = (...call) => {
+      event(...call);
+      if (stub) stub(...call);
+    };
+    return Object.assign(both, stub);
+  };
+  window.readership = Object.assign(caller(queued), { view: page => view(page) });
+  if (!plausible || /\.q\b/.test(plausible)) window.plausible = caller(plausible);
 
   let firstUrl, firstPage, url, counted;
   const warn = reason => console.warn('Readership:', reason);
@@ -26,22 +48,24 @@
   // After a navigation the canonical link may be stale.
   const current = () => (url === firstUrl ? firstPage : url);
 
-  const count = (page, referrer) => {
+  const send = (kind, fields, page = counted) => {
     try {
       counted = withoutHash(new URL(page, url).href);
       const eventId = crypto.randomUUID // not on plain http
         ? crypto.randomUUID()
         : crypto.getRandomValues(new Uint32Array(4)).join('-');
       const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
-      const body = JSON.stringify({ url: counted, referrer: referrer || undefined, eventId, timeZone });
-      const hits = new URL(`v1/analytics/${encodeURIComponent(project)}/hits`, script.src).href;
+      const body = JSON.stringify({ url: counted, eventId, timeZone, ...fields });
+      const to = new URL(`v1/analytics/${encodeURIComponent(project)}/${kind}`, script.src).href;
       if ('keepalive' in Request.prototype)
-        fetch(hits, { method: 'POST', body, keepalive: true, credentials: 'omit' }).then(explain).catch(warn);
-      else navigator.sendBeacon(hits, body); // gives no response
+        fetch(to, { method: 'POST', body, keepalive: true, credentials: 'omit' }).then(explain).catch(warn);
+      else navigator.sendBeacon(to, body); // gives no response
     } catch (error) {
       warn(error); // not to the page
     }
   };
+
+  const count = (page, referrer) => send('hits', { referrer: referrer || undefined }, page);
 
   const moved = (end = '#') => {
     const before = url;
@@ -62,16 +86,19 @@
     firstPage = canonical();
     count(firstPage, document.referrer);
     view = page => count(page || current(), counted);
+    flush = () => waiting.splice(0).forEach(each => send('events', each));
+    flush();
     addEventListener('popstate', () => moved());
     addEventListener('pageshow', event => event.persisted && count(current(), document.referrer));
     watch('pushState');
     watch('replaceState', '?'); // not for a filter or a scroll position
+    if (events) import(new URL('events.js', script.src)).then(each => each.watch(events, event)).catch(warn);
   };
 
-  if (!project) warn('add data-project="<project id>" to the script tag');
+  if (!project) warn('add data-project to the script tag');
   else if (navigator.webdriver) return;
   else if (local == null && /^(|localhost|127(\.\d+){3}|\[::1])$/.test(location.hostname))
-    warn('add data-local to the script tag to count local pages');
+    warn('add data-local to count local pages');
   else if (document.prerendering) document.addEventListener('prerenderingchange', start, { once: true });
   else start();
 })();

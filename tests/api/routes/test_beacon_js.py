@@ -10,15 +10,16 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from queue import Queue
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
+from api.routes.script import SCRIPTS
 from tests.processes.chromium import NOT_AUTOMATED, launch
 from tests.processes.running import Running
 from tests.processes.waiting import until
 
-BEACON = Path(__file__).parents[3] / "api" / "routes" / "beacon.js"
 HIT_TIMEOUT_S = 60
 
 FAKE_PRERENDERING = "Object.defineProperty(document, 'prerendering', {value: true, configurable: true})"
@@ -47,11 +48,11 @@ RECORD_FETCH = """
 class Hit:
     path: str
     content_type: str
-    body: dict[str, str]
+    body: dict[str, Any]
 
     @property
     def url(self) -> str:
-        return self.body["url"]
+        return str(self.body["url"])
 
 
 class Service:
@@ -86,13 +87,14 @@ class Site:
     def __init__(self, origin: str, service: Service) -> None:
         self.origin = origin
         self.service = service
-        self.head = self.script_tag('data-project="docs" data-local')
+        self.head, self.body = self.script_tag('data-project="docs" data-local'), ""
 
     def script_tag(self, attributes: str, mount_path: str = "") -> str:
         return f'<script defer src="{self.service.origin}{mount_path}/beacon.js" {attributes}></script>'
 
     def html(self) -> str:
-        return f'<!doctype html><html lang="en"><head><title>A page</title>{self.head}</head></html>'
+        head = f"<head><title>A page</title>{self.head}</head>"
+        return f'<!doctype html><html lang="en">{head}<body>{self.body}</body></html>'
 
 
 def _respond(request: BaseHTTPRequestHandler, content_type: str, body: bytes) -> None:
@@ -128,7 +130,7 @@ def service() -> Iterator[Service]:
 
     class Handler(_Quiet):
         def do_GET(self) -> None:
-            _respond(self, "text/javascript", BEACON.read_bytes())
+            _respond(self, "text/javascript", SCRIPTS[self.path.rpartition("/")[2]])
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -466,4 +468,160 @@ def test_no_cookie_and_no_storage_are_set(page: Page, site: Site, service: Servi
 
 
 def test_script_is_below_1500_bytes_with_gzip() -> None:
-    assert len(gzip.compress(BEACON.read_bytes(), compresslevel=9, mtime=0)) < 1_500
+    assert len(gzip.compress(SCRIPTS["beacon.js"], compresslevel=9, mtime=0)) < 1_500
+
+
+STUB = """<script>
+    window.NAME = window.NAME || function () { (window.NAME.q = window.NAME.q || []).push(arguments) };
+    NAME('Signup', {props: {plan: 'pro', seats: 5}, callback: () => window.called = true});
+</script>"""
+
+
+def _event(service: Service) -> tuple[str, str, Any]:
+    """Return the name, the path of the page and the properties of the next hit, which must be an event."""
+    hit = service.next_hit()
+    assert hit.path.endswith("/v1/analytics/docs/events"), hit
+    assert hit.body["eventId"]
+    return hit.body["name"], hit.url.partition("/")[2].partition("/")[2].partition("/")[2], hit.body.get("props")
+
+
+@pytest.mark.parametrize("name", ["readership", "plausible"])
+def test_calls_before_and_after_the_script_has_loaded_send_events(
+    page: Page, site: Site, service: Service, name: str, push: Callable[[str], None]
+) -> None:
+    site.head = STUB.replace("NAME", name) + site.head
+    page.goto(f"{site.origin}/pricing?tab=1")
+    assert service.next_hit().path.endswith("/hits")
+    assert _event(service) == ("Signup", "pricing?tab=1", {"plan": "pro", "seats": 5})
+    assert page.evaluate("called")
+
+    push("/welcome")
+    assert service.next_hit().path.endswith("/hits")
+    page.evaluate(f"{name}('Upgrade')")
+    assert _event(service) == ("Upgrade", "welcome", None)
+    page.evaluate(f"{name}('Idle', {{interactive: false}})")
+    assert service.next_hit().body["interactive"] is False
+
+
+def test_function_of_plausible_is_left_alone_and_its_queue_is_passed_on(
+    page: Page, site: Site, service: Service
+) -> None:
+    site.head = STUB.replace("NAME", "plausible") + site.head
+    page.goto(site.origin)
+    service.next_hit()
+    assert _event(service)[0] == "Signup"
+    page.evaluate("plausible('Later')")
+    assert _event(service)[0] == "Later"
+    assert page.evaluate("plausible.q.map(each => each[0])") == ["Signup", "Later"]
+
+    site.head = "<script>window.plausible = name => { window.sent = name }</script>" + site.script_tag(
+        'data-project="docs" data-local'
+    )
+    page.goto(f"{site.origin}/two")
+    assert service.next_hit().url == f"{site.origin}/two"
+    page.evaluate("plausible('Theirs')")
+    assert page.evaluate("sent") == "Theirs"
+    sentinel = _send_sentinel(page, service)
+    assert service.urls_until(sentinel) == [sentinel]
+
+
+def test_event_is_sent_when_a_prerendered_page_is_shown_and_its_callback_is_always_called(
+    page: Page, site: Site, service: Service
+) -> None:
+    page.add_init_script(FAKE_PRERENDERING)
+    page.goto(f"{site.origin}/next")
+    page.evaluate("readership('Signup', {callback: () => window.called = true})")
+    assert page.evaluate("called")
+    page.evaluate(ACTIVATE)
+    assert service.next_hit().path.endswith("/hits")
+    assert _event(service) == ("Signup", "next", None)
+
+
+LINKS = """<a id=out href="http://other.test:1/shop?token=1#top"><b>Shop</b></a> <a id=in href="/guide">Guide</a>
+    <a id=file href="/files/Manual.PDF?v=2">Manual</a> <a id=mail href="mailto:a@example.com">Mail</a>
+    <a id=there href="http://other.test:1/set.zip">Set</a>"""
+OUT, FILE, THERE = "http://other.test:1/shop", "files/Manual.PDF", "http://other.test:1/set.zip"
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        ("", {}),
+        ("outbound", {"out": ("Outbound Link: Click", OUT), "there": ("Outbound Link: Click", THERE)}),
+        ("downloads", {"file": ("File Download", FILE), "there": ("File Download", THERE)}),
+        (
+            "outbound downloads",
+            {
+                "out": ("Outbound Link: Click", OUT),
+                "file": ("File Download", FILE),
+                "there": ("File Download", THERE),
+            },
+        ),
+    ],
+)
+def test_clicks_on_links_are_sent_if_the_script_tag_names_them(
+    page: Page, site: Site, service: Service, option: str, expected: dict[str, tuple[str, str]]
+) -> None:
+    site.head, site.body = site.script_tag(f'data-project="docs" data-local data-events="{option}"'), LINKS
+    if option:
+        with page.expect_response("**/events.js"):
+            page.goto(f"{site.origin}/one")
+    else:
+        page.goto(f"{site.origin}/one")
+    service.next_hit()
+    page.wait_for_load_state("networkidle")
+    page.evaluate("addEventListener('click', click => click.preventDefault())")
+    for id in ("out", "in", "file", "mail", "there"):
+        page.click(f"#{id}")
+        if id in expected:
+            name, url = expected[id]
+            props = {"url": url if url.startswith("http") else f"{site.origin}/{url}"}
+            assert _event(service) == (name, "one", props)
+    page.click("#out", button="right")
+    sentinel = _send_sentinel(page, service)
+    assert service.urls_until(sentinel) == [sentinel]
+
+
+def test_events_are_stored_although_the_click_leaves_the_page(
+    page: Page, site: Site, start: Callable[..., Running]
+) -> None:
+    running = start()
+    assert running.run("project", "create", "shop", "--origin", site.origin).returncode == 0
+    options = 'data-project="shop" data-local data-events="outbound downloads 404"'
+    site.head = f'<script defer src="{running.url}/beacon.js" {options}></script>'
+    site.body = f'<a id=out href="{site.origin.replace("127.0.0.1", "other.test")}/shop?q=1">Shop</a>'
+    with page.expect_response("**/events", timeout=HIT_TIMEOUT_S * 1_000):
+        page.goto(f"{site.origin}/gone")
+    page.evaluate("readership('Signup', {props: {plan: 'pro'}})")
+
+    page.click("#out")
+    page.wait_for_url("**/shop?q=1")
+
+    sql = "SELECT name, path, props, interactive, source, visitor IS NOT NULL AS known FROM events ORDER BY name"
+    rows: list[dict[str, Any]] = []
+
+    def are_stored() -> bool:
+        rows[:] = json.loads(running.run("sql", "--format", "json", sql).stdout)
+        return len(rows) == 3
+
+    until(are_stored)
+    url = site.origin.replace("127.0.0.1", "other.test") + "/shop"
+    shown = [(row["name"], row["path"], json.loads(row["props"]), row["interactive"]) for row in rows]
+    assert shown == [
+        ("404", "/gone", {"path": "/gone"}, False),
+        ("Outbound Link: Click", "/gone", {"url": url}, True),
+        ("Signup", "/gone", {"plan": "pro"}, True),
+    ]
+    assert all(row["source"] == "beacon" and row["known"] for row in rows)
+
+
+@pytest.mark.parametrize("attributes", ['data-project="docs"', "data-local"])
+def test_excluded_page_sends_no_event(page: Page, site: Site, service: Service, attributes: str) -> None:
+    site.head, site.body = site.script_tag(f'{attributes} data-events="outbound downloads 404"'), LINKS
+    page.goto(site.origin)
+    page.evaluate("addEventListener('click', click => click.preventDefault())")
+    page.click("#out")
+    page.evaluate("readership('Signup', {callback: () => window.called = true})")
+    assert page.evaluate("called")
+    sentinel = _send_sentinel(page, service)
+    assert service.urls_until(sentinel) == [sentinel]

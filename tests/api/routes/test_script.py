@@ -1,4 +1,4 @@
-"""The script beacon.js over HTTP: size, compression and ETag."""
+"""The scripts beacon.js and events.js over HTTP: size, compression and ETag."""
 
 import gzip
 
@@ -21,6 +21,13 @@ def test_script_is_small_and_any_page_may_load_it(service: Running) -> None:
     assert gzip.decompress(compressed) == plain.content
     assert "accept-encoding" in plain.headers["vary"].lower()
     assert plain.headers["cross-origin-resource-policy"] == "cross-origin"
+    assert b"// " not in plain.content
+
+
+def test_page_of_any_origin_may_import_the_script_of_events(service: Running) -> None:
+    response = httpx.get(f"{service.url}/events.js", headers={"Origin": "https://docs.example"})
+    assert (response.status_code, response.headers["access-control-allow-origin"]) == (200, "*")
+    assert "export const watch=" in response.text
 
 
 def test_script_that_the_browser_has_is_not_sent_again(service: Running) -> None:
