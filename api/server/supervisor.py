@@ -1,18 +1,17 @@
 """The supervisor of server processes: it starts them, restarts those that die, and ends all of them.
 
-Each process has a thread of the supervisor, which waits for its heartbeats, and for its sentinel, by which the kernel
-reports its death. A process in any state delays neither the restart of another one nor the end of the service.
+One loop waits for the heartbeats of all processes, and for their sentinels, by which the kernel reports a death. A
+process in any state delays neither the restart of another one nor the end of the service.
 """
 
 import logging
 import multiprocessing
 import signal
-import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
@@ -46,11 +45,24 @@ class Timeouts:
     """Running time of a server process after which its next restart has no delay."""
 
 
+@dataclass(slots=True)
+class _Worker:
+    """The number of a server process, its process with the pipe of its heartbeats, and the deaths in a row."""
+
+    number: int
+    running: tuple[BaseProcess, Connection] | None = None
+    due_s: float = 0
+    """Time of the next start, or at which a process that has sent no other heartbeat is killed."""
+    began_s: float = 0
+    deaths: int = 0
+    is_first: bool = True
+
+
 class Supervisor:
     """A fixed number of processes that each call `target(number, *arguments)`; numbers count from 0.
 
-    One process at a time has a number. Each start pickles the arguments again, to at most the 64 KiB of a pipe: a write
-    to a process that dies meanwhile would never end. `has_started` returns whether any process has completed its start.
+    Each start pickles the arguments again, to at most the 64 KiB of a pipe: a write to a process that dies meanwhile
+    would never end. `has_started` returns whether any process has completed its start.
     """
 
     def __init__(
@@ -63,14 +75,10 @@ class Supervisor:
     ) -> None:
         self._target, self._arguments = target, arguments
         self._timeouts, self._has_started = timeouts or Timeouts(), has_started
-        self._keepers = [threading.Thread(target=self._keep, args=(each,), daemon=True) for each in range(processes)]
-        self._wakeup, self._writer = socket.socketpair()
-        self._writer.setblocking(False)  # noqa: FBT003  # takes no keyword
-        self._lock = threading.Lock()
-        """Lock of the start of a process and of the next two."""
-        self._running: dict[int, BaseProcess] = {}
-        self._ending = threading.Event()
-        self._is_stopped, self._status = False, 0
+        self._workers = [_Worker(number) for number in range(processes)]
+        self._stop, self._stopper = multiprocessing.Pipe(duplex=False)
+        """A pipe whose end for writing is closed to end the service."""
+        self._status = 0
 
     def run(self, on_end: Callable[[], None] = lambda: None) -> int:
         """Run until SIGTERM or SIGINT, and return the exit status.
@@ -79,112 +87,96 @@ class Supervisor:
         before the processes are ended.
         """
         resource_tracker.ensure_running()  # see `forking`
-        with self._wakeup, self._writer, self._signals():
-            for keeper in self._keepers:
-                keeper.start()
-            try:
-                while not self._is_stopped:
-                    self._wakeup.recv(4096)
-                on_end()
-            finally:
-                self._end()
+        signals = signal.SIGTERM, signal.SIGINT
+        handlers = [signal.signal(number, lambda *_: self._stopper.close()) for number in signals]
+        try:
+            while not self._stopper.closed:
+                self._step()
+            on_end()
+        finally:
+            self._end()
+            for number, handler in zip(signals, handlers, strict=True):
+                signal.signal(number, handler)
         return self._status
 
-    @contextmanager
-    def _signals(self) -> Iterator[None]:
-        """Handle SIGTERM and SIGINT, each of which also wakes `run`."""
-        handlers = {number: signal.signal(number, self._stop) for number in (signal.SIGTERM, signal.SIGINT)}
-        signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+    def _step(self) -> None:
+        """Start processes and kill silent ones, wait until another is due, sends a heartbeat or dies, and record it."""
+        for worker in self._workers:
+            if worker.due_s <= time.monotonic() and worker.running:
+                LOG.error("server process %d is killed: no heartbeat for %g s", worker.number, self._timeouts.silent_s)
+                worker.running[0].kill()
+                worker.due_s += self._timeouts.silent_s
+            elif worker.due_s <= time.monotonic():
+                self._start(worker)
+        running = [(each, *each.running) for each in self._workers if each.running]
+        sources = [source for _, process, heartbeat in running for source in (process.sentinel, heartbeat)]
+        due_s = min(each.due_s for each in self._workers)
+        ready = wait([self._stop, *sources], max(0, due_s - time.monotonic()))
+        for worker, process, heartbeat in running:
+            if process.sentinel in ready:
+                heartbeat.close()
+                process.join()
+                status = process.exitcode or 0
+                cause = f"was killed by {_name(-status)}" if status < 0 else f"ended with exit status {status}"
+                ended = {"signal": _name(-status)} if status < 0 else {"exitStatus": status}
+                self._restart(worker, status, cause, {"pid": process.pid, **ended})
+            elif heartbeat in ready:
+                with suppress(EOFError, OSError):  # the process is dead, which its sentinel reports
+                    heartbeat.recv_bytes()
+                worker.due_s = time.monotonic() + self._timeouts.silent_s
+
+    def _start(self, worker: _Worker) -> None:
+        worker.began_s = time.monotonic()
+        worker.due_s = worker.began_s + self._timeouts.silent_s
+        beat_s = self._timeouts.silent_s / HEARTBEATS
         try:
-            yield
-        finally:
-            signal.set_wakeup_fd(-1)
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
+            heartbeat, theirs = multiprocessing.Pipe(duplex=False)
+            arguments = worker.number, theirs, beat_s, self._target, self._arguments
+            process = _SPAWN.Process(target=_run, args=arguments, name=f"server process {worker.number}")
+            with theirs, forking():
+                process.start()
+                worker.running = process, heartbeat
+        except OSError as error:  # no memory, process or file descriptor is free
+            self._restart(worker, 0, f"could not be started: {error}", {})
 
-    def _stop(self, *_: object) -> None:
-        self._is_stopped = True
-
-    def _keep(self, number: int) -> None:
-        """Run the processes with a number, one after the other, until the service ends."""
-        try:
-            self._restart(number)
-        except Exception:
-            LOG.exception("server process %d cannot be watched; the service ends", number)
-            self._status = 1
-        finally:
-            self._stop()
-            with suppress(OSError):  # `run` is awake
-                self._writer.send(b".")
-
-    def _restart(self, number: int) -> None:
-        """Start a process, and another whenever it dies.
+    def _restart(self, worker: _Worker, status: int, cause: str, fields: dict[str, object]) -> None:
+        """Set the time of the next start of a process that ended.
 
         If the first start failed and no process has started yet, end the service. If another process has started, the
         cause may be temporary, such as a full disk, and the start is repeated.
         """
-        deaths, is_first = 0, True
-        while True:
-            began_s = time.monotonic()
-            try:
-                status, fields = self._run_process(number)
-                cause = f"was killed by {_name(-status)}" if status < 0 else f"ended with exit status {status}"
-                fields |= {"signal": _name(-status)} if status < 0 else {"exitStatus": status}
-            except OSError as error:  # no memory, process or file descriptor is free
-                status, cause, fields = 0, f"could not be started: {error}", {}
-            if self._ending.wait(CTRL_C_S if status == -signal.SIGINT else 0):
-                return
-            if is_first and status == STARTUP_FAILURE and not self._has_started():
-                LOG.error("server process %d could not start; the service ends", number)
-                self._status = STARTUP_FAILURE
-                return
-            deaths = 0 if time.monotonic() - began_s >= self._timeouts.settled_s else deaths
-            delay_s = RESTART_DELAYS_S[min(deaths, len(RESTART_DELAYS_S) - 1)]
-            fields = {"worker": number, **fields}  # the name of the option `--workers`
-            LOG.error("server process %d %s; it is restarted in %g s", number, cause, delay_s, extra={"fields": fields})
-            deaths, is_first = deaths + 1, False
-            self._ending.wait(delay_s)
-
-    def _run_process(self, number: int) -> tuple[int, dict[str, object]]:
-        """Run a process to its end; return its exit status and its id. Start nothing if the service ends."""
-        heartbeat, theirs = multiprocessing.Pipe(duplex=False)
-        beat_s = self._timeouts.silent_s / HEARTBEATS
-        arguments = number, theirs, beat_s, self._target, self._arguments
-        process = _SPAWN.Process(target=_run, args=arguments, name=f"server process {number}")
-        with heartbeat:
-            with theirs, self._lock, forking():
-                if self._ending.is_set():
-                    return 0, {}
-                process.start()
-                self._running[number] = process
-            while process.sentinel not in (ready := wait([process.sentinel, heartbeat], self._timeouts.silent_s)):
-                if ready:
-                    with suppress(EOFError, OSError):  # the process is dead, which its sentinel reports
-                        heartbeat.recv_bytes()
-                else:
-                    LOG.error("server process %d is killed: no heartbeat for %g s", number, self._timeouts.silent_s)
-                    process.kill()
-        with self._lock:
-            del self._running[number]
-        process.join()
-        return process.exitcode or 0, {"pid": process.pid}
+        worker.running = None
+        if wait([self._stop], CTRL_C_S if status == -signal.SIGINT else 0):
+            return
+        if worker.is_first and status == STARTUP_FAILURE and not self._has_started():
+            LOG.error("server process %d could not start; the service ends", worker.number)
+            self._status = STARTUP_FAILURE
+            self._stopper.close()
+            return
+        now_s = time.monotonic()
+        worker.deaths = 0 if now_s - worker.began_s >= self._timeouts.settled_s else worker.deaths
+        delay_s = RESTART_DELAYS_S[min(worker.deaths, len(RESTART_DELAYS_S) - 1)]
+        fields = {"worker": worker.number, **fields}  # the name of the option `--workers`
+        text = "server process %d %s; it is restarted in %g s"
+        LOG.error(text, worker.number, cause, delay_s, extra={"fields": fields})
+        worker.due_s, worker.deaths, worker.is_first = now_s + delay_s, worker.deaths + 1, False
 
     def _end(self) -> None:
         """Send SIGTERM to the processes, wait until all have ended or `end_s` is over, and kill the rest."""
         deadline_s = time.monotonic() + self._timeouts.end_s
-        with self._lock:
-            self._ending.set()
-            for process in self._running.values():
-                process.terminate()
-        for keeper in self._keepers:
-            keeper.join(max(0, deadline_s - time.monotonic()))
-        with self._lock:
-            for number, process in self._running.items():
+        running = [(each.number, *each.running) for each in self._workers if each.running]
+        for _, process, _ in running:
+            process.terminate()
+        for number, process, _ in running:
+            process.join(max(0, deadline_s - time.monotonic()))
+            if process.is_alive():
                 LOG.error("server process %d is killed: it did not end within %g s", number, self._timeouts.end_s)
                 process.kill()
                 self._status = 1
-        for keeper in self._keepers:
-            keeper.join()
+        for _, process, heartbeat in running:
+            process.join()
+            heartbeat.close()
+        self._stop.close()
 
 
 def _name(number: int) -> str:
