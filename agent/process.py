@@ -7,7 +7,6 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -21,39 +20,12 @@ DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
 """Prefix of a command line (util-linux): the kernel kills the program when its worker dies, before another worker takes
 the turn over."""
 
-READING_SHARE = 0.25
-"""Maximum mean CPU use of the thread that reads a program's output, as a fraction of one core."""
-READING_BURST_S = 1.0
-"""Maximum credit for reading, in CPU seconds."""
+READING_PAUSE = 3
+"""Pause after each read of a program's output, as a multiple of the CPU time that parsing took: a program that prints
+without end blocks on its full pipe, and uses at most a quarter of a core of the worker."""
 
 Stream = Literal["stdout", "stderr"]
 OnOutput = Callable[[Stream, bytes], None]
-
-
-@dataclass(slots=True)
-class Pace:
-    """Token bucket of CPU seconds for the thread that reads a program's output.
-
-    A program that prints without end is read more slowly and blocks on its full pipe. It cannot use up a core of the
-    worker, however expensive its output is to parse. `now_s` and `cpu_s` are clocks, in seconds.
-    """
-
-    now_s: Callable[[], float] = time.monotonic
-    cpu_s: Callable[[], float] = time.thread_time
-    _credit_s: float = READING_BURST_S
-    _updated_s: float = field(init=False)
-    _used_s: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._updated_s, self._used_s = self.now_s(), self.cpu_s()
-
-    def pause_s(self) -> float:
-        """Return how long to wait before the next read, in seconds; 0 if there is credit left."""
-        now_s, used_s = self.now_s(), self.cpu_s()
-        earned_s = (now_s - self._updated_s) * READING_SHARE
-        self._credit_s = min(READING_BURST_S, self._credit_s + earned_s) - (used_s - self._used_s)
-        self._updated_s, self._used_s = now_s, used_s
-        return max(0.0, -self._credit_s / READING_SHARE)
 
 
 def run(
@@ -109,22 +81,21 @@ def _watch(
     """Pass the output to `on_output` until the program has ended, even if its children still have the pipes open."""
     assert process.stdout is not None
     assert process.stderr is not None
-    pace = Pace()
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ, "stdout")
         selector.register(process.stderr, selectors.EVENT_READ, "stderr")
         while True:
             has_ended = process.poll() is not None
-            pause_s = 0 if has_ended else pace.pause_s()
-            if pause_s:
-                _wait(process, min(pause_s, POLL_S))
-            ready = [] if pause_s else selector.select(0 if has_ended else POLL_S)
+            ready = selector.select(0 if has_ended else POLL_S)
+            began_s = time.thread_time()
             for key, _ in ready:
                 chunk = os.read(key.fd, CHUNK_BYTES)
                 if chunk:
                     on_output(key.data, chunk)
                 else:
                     selector.unregister(key.fileobj)
+            if not has_ended:
+                _wait(process, READING_PAUSE * (time.thread_time() - began_s))
             if has_ended and not ready:
                 return
             if not selector.get_map():

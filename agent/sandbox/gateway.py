@@ -5,7 +5,6 @@ responses, so the key never enters the sandbox. It forwards only model calls, fo
 environment (proxies, .netrc).
 """
 
-import asyncio
 import re
 import secrets
 import ssl
@@ -29,8 +28,6 @@ REQUESTS_AT_ONCE = 16
 """Maximum number of concurrent requests to the model server."""
 QUEUE_S = 600.0
 """Time that a request may wait for one of the REQUESTS_AT_ONCE to end, in seconds."""
-BODY_S = 600.0
-"""Time that the client may take to send the body of a request, in seconds."""
 CONNECT_S = 10
 """Timeout of a connection attempt, in seconds."""
 READ_S = 600.0
@@ -156,8 +153,6 @@ class Gateway:
             response = await self._send(request, f"{self.upstream.rstrip('/')}{target}")
         except RequestTooLarge:
             return _refusal(413, f"a request body is limited to {REQUEST_BYTES_MAX} bytes")
-        except TimeoutError:
-            return _refusal(408, f"a request body must arrive within {BODY_S:g} seconds")
         except httpx.PoolTimeout:
             return _refusal(503, f"the limit is {REQUESTS_AT_ONCE} concurrent requests to the model server")
         except httpx.TransportError as error:
@@ -266,17 +261,11 @@ def _prefix_length(key: bytes, chunk: bytes) -> int:
 
 
 async def _body(request: Request) -> AsyncIterator[bytes]:
-    """Yield the body in chunks. Raises RequestTooLarge above REQUEST_BYTES_MAX, TimeoutError after BODY_S."""
+    """Yield the body in chunks. Raises RequestTooLarge above REQUEST_BYTES_MAX."""
     if int(request.headers.get("content-length", "0")) > REQUEST_BYTES_MAX:
         raise RequestTooLarge
     total = 0
-    end = asyncio.get_running_loop().time() + BODY_S
-    chunks = request.stream()
-    while True:
-        async with asyncio.timeout_at(end):
-            chunk = await anext(chunks)
-        if not chunk:  # the last one
-            return
+    async for chunk in request.stream():
         total += len(chunk)
         if total > REQUEST_BYTES_MAX:
             raise RequestTooLarge

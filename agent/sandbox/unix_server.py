@@ -1,4 +1,7 @@
-"""HTTP server on a Unix socket, in a thread, for an untrusted client: its connections, memory and time are limited."""
+"""HTTP server on a Unix socket, in a thread, for an untrusted client: its connections and its memory are limited.
+
+A client that sends slowly, or does not read, uses up only its own connections, until the end of its turn.
+"""
 
 import asyncio
 import socket
@@ -17,54 +20,20 @@ HEAD_BYTES_MAX = 64 * 1024
 """Maximum size of an incomplete head (request line and headers), in bytes. A complete head may be larger by one read of
 asyncio, 256 KiB."""
 IDLE_S = 60
-"""Time after which a connection is closed, in seconds: without a complete request head since its beginning or its last
-response, or with a part of a response that the client does not read."""
+"""Time after a response until its connection is closed, in seconds."""
 END_S = 5.0
 """Time that the end of the server may take, in seconds: the look-up of a host name cannot be interrupted."""
 BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
 
 
 class _Connection(H11Protocol):
-    """Connection with a deadline for the client: uvicorn has none for a first or slow head and an unread response."""
-
-    _deadline: asyncio.TimerHandle
+    """Connection that is refused beyond CONNECTIONS_MAX. uvicorn's limit would count open connections at a request."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
-        transport.set_write_buffer_limits(0)  # any unread byte pauses writing
-        self._deadline = self.loop.call_later(IDLE_S, transport.abort)
         if len(self.connections) > CONNECTIONS_MAX:
             transport.write(BUSY)
             transport.close()
-
-    def handle_events(self) -> None:
-        super().handle_events()
-        self._end_deadline()
-
-    def on_response_complete(self) -> None:
-        self._restart_deadline()
-        super().on_response_complete()
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._restart_deadline()
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        self._end_deadline()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._deadline.cancel()
-        super().connection_lost(exc)
-
-    def _restart_deadline(self) -> None:
-        self._deadline.cancel()
-        self._deadline = self.loop.call_later(IDLE_S, self.transport.abort)
-
-    def _end_deadline(self) -> None:
-        """End the deadline if a head is complete and the client has read the response so far: the app acts next."""
-        if self.cycle and not self.cycle.response_complete and not self.flow.write_paused:
-            self._deadline.cancel()
 
 
 class _Server(uvicorn.Server):

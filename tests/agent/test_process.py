@@ -86,40 +86,16 @@ def test_program_dies_when_its_parent_is_killed(tmp_path: Path) -> None:
     assert until(lambda: not is_running(pid))
 
 
-def test_pace_limits_reading_to_a_quarter_of_a_core() -> None:
-    now_s, cpu_s = 0.0, 0.0
-    pace = process.Pace(lambda: now_s, lambda: cpu_s)
-    cpu_s = process.READING_BURST_S
-    assert pace.pause_s() == 0, "the first burst needs no pause"
-    cpu_s += 0.5
-    assert pace.pause_s() == 2
-    now_s += 1.5
-    assert pace.pause_s() == 0.5
-    now_s += 0.5
-    assert pace.pause_s() == 0
-    now_s += 3600
-    cpu_s += process.READING_BURST_S + 0.25
-    assert pace.pause_s() == 1, "the credit of an idle hour is limited to one burst"
-
-
-@pytest.mark.long
-def test_output_that_is_expensive_to_parse_is_read_after_a_pause(tmp_path: Path) -> None:
-    """Use 0.25 s more than the credit for the first chunk: a pause of 1 s follows, in which `is_stopped` is polled."""
-    polls_after_chunk = []
+def test_reading_output_uses_at_most_a_quarter_of_a_core(tmp_path: Path) -> None:
+    reads_s = []
 
     def parse(stream: Stream, chunk: bytes) -> None:
-        if not polls_after_chunk:
-            _burn(process.READING_BURST_S + 0.25)
-        polls_after_chunk.append(0)
-
-    def is_stopped() -> bool:
-        if polls_after_chunk:
-            polls_after_chunk[-1] += 1
-        return len(polls_after_chunk) == 2
+        reads_s.append(time.monotonic())
+        _burn(0.1)
 
     with pytest.raises(TurnStopped):
-        process.run(["yes"], cwd=tmp_path, env=ENV, limit_s=60, is_stopped=is_stopped, on_output=parse)
-    assert polls_after_chunk[0] > 2, "polls between the first chunk and the second"
+        process.run(["yes"], cwd=tmp_path, env=ENV, limit_s=60, is_stopped=lambda: len(reads_s) == 3, on_output=parse)
+    assert reads_s[2] - reads_s[0] >= 2 * 0.4
 
 
 def _burn(cpu_s: float) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from agent.sandbox import gateway, unix_server
+from agent.sandbox import gateway
 from agent.sandbox.gateway import Gateway, ModelCalls
 from tests.agent.servers.model_server import KEY
 from tests.processes.waiting import until
@@ -271,39 +271,6 @@ def test_gateway_closes_its_connections_at_its_end(tmp_path: Path) -> None:
             assert end.recv(100).startswith(b"HTTP/1.1 200")
         while end.recv(10_000):
             pass
-
-
-def test_unread_response_frees_its_connection_to_the_model_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(unix_server, "IDLE_S", 0.3)
-    is_freed = threading.Event()
-
-    def respond_forever(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(200)
-        handler.end_headers()
-        try:
-            while True:
-                handler.wfile.write(b"x" * 65_536)
-        except ConnectionError:
-            is_freed.set()
-
-    with upstream(respond_forever) as url, through(tmp_path, url) as (gate, _), connected(tmp_path) as end:
-        end.sendall(f"POST /{TOKEN}/ HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        assert is_freed.wait(30)
-        assert gate.fault() is None
-
-
-def test_slow_request_body_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gateway, "BODY_S", 0.3)
-    monkeypatch.setattr(gateway, "REQUESTS_AT_ONCE", 1)
-    with upstream(reflect) as url, through(tmp_path, url, failing_s_max=0.0) as (gate, client):
-        for path in ("chat", "chat", "files"):
-            with connected(tmp_path) as end:
-                end.sendall(f"POST /{TOKEN}/{path} HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n1".encode())
-                assert end.recv(100).startswith(b"HTTP/1.1 408")
-        assert client.post("/").status_code == 200
-        assert (gate.has_failed(), gate.fault()) == (False, None)
 
 
 def test_request_beyond_the_concurrent_ones_is_no_fault_of_the_model_server(
