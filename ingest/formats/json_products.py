@@ -44,11 +44,6 @@ class RequestColumns(NamedTuple):
     times_ms: list[float | None]
     caches: list[str]
 
-    def extend(self, after: "RequestColumns") -> None:
-        """Add the rows of other columns to the ends of these columns."""
-        for column, values in zip(self, after, strict=True):
-            column.extend(values)  # type: ignore[attr-defined]  # the common type of the lists is object
-
 
 @dataclass(frozen=True, slots=True)
 class Product:

@@ -14,11 +14,8 @@ from ingest.imports.chunk import Block, ParseResult, is_parallel, join, parse
 from ingest.imports.fingerprint import Fingerprint
 from ingest.imports.request_cache import request_cache
 
-CHUNK_BLOCKS, JSON_CHUNK_BLOCKS = 8, 24
-"""Maximum number of blocks of a chunk, which one transaction stores: 96 MiB, and 288 MiB of a JSON log, whose lines are
-about five times as long. The files of a chunk take 0.05 s of processor time even for few rows."""
-CHUNK_HITS = 100_000
-"""Number of hits with which a chunk of a JSON log ends, once it has CHUNK_BLOCKS blocks."""
+CHUNK_BLOCKS = 8
+"""Maximum number of blocks of a chunk, which one transaction stores: 96 MiB."""
 THREADS = 2
 BLOCKS_AHEAD = 2
 """Maximum number of blocks that are in memory and not yet parsed."""
@@ -40,11 +37,10 @@ def chunks(
     """
     ahead_max = 0 if is_stream else 1
     parse_block = partial(parse, format=format, requests=request_cache(pages))
-    size = CHUNK_BLOCKS if format.json is None else JSON_CHUNK_BLOCKS
     pool = ThreadPoolExecutor(THREADS if is_parallel(format) else 1, "import")
     ahead: deque[Future[Prepared]] = deque()
     try:
-        while chunk := _parse_chunk(islice(blocks, size), parse_block, pool):
+        while chunk := _parse_chunk(islice(blocks, CHUNK_BLOCKS), parse_block, pool):
             ahead.append(pool.submit(chunk.prepare, prepare))
             if len(ahead) > ahead_max:
                 yield ahead.popleft().result()
@@ -70,16 +66,15 @@ class _Chunk:
 
 
 def _parse_chunk(blocks: Iterator[Block], parse: Callable[[Block], ParseResult], pool: ThreadPoolExecutor) -> _Chunk:
-    chunk, hits = _Chunk(), 0
+    chunk = _Chunk()
     for block in blocks:
         result = pool.submit(parse, block)
         chunk.results.append(result)
         chunk.fingerprint.update(block.data[: result.result().bytes] if block.is_last else block.data)
         if len(chunk.results) > BLOCKS_AHEAD:
-            hits += chunk.results[-1 - BLOCKS_AHEAD].result().hits.num_rows
+            chunk.results[-1 - BLOCKS_AHEAD].result()
         is_end = block.is_before_end and 2 * len(chunk.results) >= CHUNK_BLOCKS
-        is_full = hits >= CHUNK_HITS and len(chunk.results) >= CHUNK_BLOCKS
         del block  # before the next block is read
-        if is_end or is_full:
+        if is_end:
             break
     return chunk

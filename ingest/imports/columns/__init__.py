@@ -2,8 +2,7 @@
 
 - `combined`: Parser of the formats of the combined family.
 - `json_lines`: Parser of the logs with one JSON object per line.
-- `separators`: Positions of the separators of a block, for both parsers.
-- `times`: Times of a column of a JSON log, in any of the forms of log formats.
+- `separators`: Positions of the separators of a block.
 - `request_counts`: All requests of a log, counted by day, user agent, kind, status, cache and time of the response.
 - `page_views`: Requests for pages among the parsed lines of a block, as columns, for both parsers.
 """

@@ -1,25 +1,22 @@
 """Parser of whole blocks of a JSON log by columns.
 
-Lines are decoded by the decoder of their format (`ingest.formats.json_products`), many in one call, and each distinct
-value is processed once. The parser of the format (`ingest.formats.json_lines`) is the reference. It decodes the lines
-that are not plain: those that are not UTF-8, too long, or not one JSON object from the first byte to the last.
+Lines are decoded by the parser of their format (`ingest.formats.json_lines`), which is the reference, and each distinct
+value is processed once. The lines with an odd text are left to the parser.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingest.errors import InvalidLine
-from ingest.formats.fields import storable
+from ingest.formats.fields import storable, time_us
 from ingest.formats.json_lines import JsonParser
-from ingest.formats.json_products import RequestColumns
+from ingest.formats.json_products import RequestColumns, Time
 from ingest.formats.page_filter import ERRORS, Skip
 from ingest.formats.request import LINE_BYTES_MAX
-from ingest.imports.columns import times
 from ingest.imports.columns.page_views import (
     CHARACTERS_MAX,
     EVIDENCE_CHARACTERS_MAX,
@@ -34,115 +31,36 @@ from ingest.imports.columns.page_views import (
     within_limit,
 )
 from ingest.imports.columns.request_counts import ASKED, cache_of, count, ms_below
-from ingest.imports.columns.separators import Array, positions
 from ingest.imports.dictionary import replace
 from ingest.imports.request_cache import RequestCache
 
-PIECE_LINES = 128
-"""Number of lines that are decoded in one call. If one of them is not plain, all of them are decoded one by one.
-Fewer lines are faster than all lines of a block, because their decoded fields remain in the caches of the core."""
 _ODD = r"[\x00-\x1f\x7f]"  # with url.UNSTORABLE, except surrogates, which Arrow refuses
-_OPEN, _CLOSE, _RETURN = b"{}\r"
 _NOT_A_REQUEST: Skip = "not_a_request"
 
 
 def parse(block: bytes, parser: JsonParser, requests: RequestCache) -> ParsedLines:
     """Parse a block of whole lines. Decoding holds the GIL; most of the other work releases it."""
-    ends = positions(block, b"\n")
-    is_request, refused = np.ones(len(ends), bool), list[int]()
-    asked = RequestColumns(*([] for _ in RequestColumns._fields))
-    for first, piece, is_plain in _pieces(block, ends):
-        rows = _decode_plain(piece, min(PIECE_LINES, len(ends) - first), parser) if is_plain else None
-        if rows is None:
-            rows = _decode_lines(piece, first, parser, is_request, refused)
-        if parser.has_memory:
-            rows = _without_repeated(rows, first, parser, is_request)
-        asked.extend(parser.product.columns(rows))
-    views, skipped, unparsed, counts = _hits(asked, requests)
-    skipped[_NOT_A_REQUEST] = len(ends) - len(asked.times) - len(refused)
-    unparsed = sorted([*refused, *np.flatnonzero(is_request)[unparsed].tolist()])
-    skipped = {reason: number for reason, number in skipped.items() if number}
-    return ParsedLines(len(ends), views, skipped, unparsed, counts)
-
-
-def _pieces(block: bytes, ends: Array) -> Iterator[tuple[int, bytes, bool]]:
-    """Yield the pieces of a block: the number of lines before the piece, its lines, and whether all lines are plain."""
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    is_plain = _are_plain(np.frombuffer(block, np.uint8), starts, ends)
-    for first in range(0, len(ends), PIECE_LINES):
-        piece = block[starts[first] : ends[first : first + PIECE_LINES][-1] + 1]
-        yield first, piece, bool(is_plain[first : first + PIECE_LINES].all())
-
-
-def _are_plain(block: Array, starts: Array, ends: Array) -> Array:
-    """Return whether each line begins with `{`, ends with `}` and is short enough to be parsed.
-
-    No JSON text contains `}`, a line end and `{` in sequence: an object cannot follow the end of a value, and a string
-    cannot contain a line end. If as many objects are decoded from such lines as there are lines, each line is one
-    object.
-    """
-    last = block[ends - 1]
-    if (is_return := last == _RETURN).any():
-        last = np.where(is_return, block[ends - 2], last)
-    plain: Array = (block[starts] == _OPEN) & (last == _CLOSE) & (ends - starts <= LINE_BYTES_MAX)
-    return plain
-
-
-def _decode_plain(piece: bytes, lines: int, parser: JsonParser) -> list[Any] | None:
-    """Return the fields of lines that all record requests; None if a line may be anything else."""
-    if not piece.isascii() and not _is_utf8(piece):
-        return None
-    product = parser.product
-    try:
-        rows: list[Any] = product.request.decode_lines(piece)
-    except (msgspec.MsgspecError, RecursionError):
-        return None
-    is_each_a_request = all(map(product.is_request, set(map(product.kind, rows))))
-    return rows if is_each_a_request and len(rows) == lines else None
-
-
-def _decode_lines(piece: bytes, first: int, parser: JsonParser, is_request: Array, refused: list[int]) -> list[Any]:
-    """Return the fields of the lines that record requests.
-
-    `first` is the place of the first line. `is_request` is cleared at the places of the other lines; `refused` gets the
-    places of the lines that the parser refuses.
-    """
-    rows = []
-    for place, line in enumerate(piece.split(b"\n")[:-1], start=first):
+    lines = block.split(b"\n")[:-1]
+    rows, places, refused = list[Any](), list[int](), list[int]()
+    for place, line in enumerate(lines):
         try:
             fields = parser.fields(line[:LINE_BYTES_MAX])
         except InvalidLine:
             refused.append(place)
-            fields = None
-        if fields is None:
-            is_request[place] = False
-        else:
+            continue
+        if fields is not None and not parser.is_repeated(fields):
             rows.append(fields)
-    return rows
-
-
-def _without_repeated(rows: list[Any], first: int, parser: JsonParser, is_request: Array) -> list[Any]:
-    """Return the fields of the lines that do not repeat a request, and clear `is_request` for the others."""
-    is_new = [not parser.is_repeated(row) for row in rows]
-    if all(is_new):
-        return rows
-    places = np.flatnonzero(is_request[first : first + PIECE_LINES]) + first
-    is_request[places[~np.array(is_new)]] = False
-    return [row for row, new in zip(rows, is_new, strict=True) if new]
-
-
-def _is_utf8(piece: bytes) -> bool:
-    try:
-        piece.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+            places.append(place)
+    views, skipped, unparsed, counts = _hits(parser.product.columns(rows), requests)
+    skipped[_NOT_A_REQUEST] = len(lines) - len(rows) - len(refused)
+    skipped = {reason: number for reason, number in skipped.items() if number}
+    return ParsedLines(len(lines), views, skipped, sorted([*refused, *(places[row] for row in unparsed)]), counts)
 
 
 def _hits(asked: RequestColumns, requests: RequestCache) -> tuple[pa.Table, dict[str, int], list[int], pa.Table]:
     """Return the hits, the number of skipped lines by reason, the rows that are left to the parser, and the counts of
     the other requests."""
-    ts_us, status = times.microseconds(asked.times), _statuses(asked.statuses)
+    ts_us, status = pa.array(map(_us, asked.times), pa.int64()), _statuses(asked.statuses)
     line = pc.binary_join_element_wise(_texts(asked.methods), _texts(asked.targets), "HTTP/1.1", " ")
     request = line.dictionary_encode()
     parsed = requests.parse(request.dictionary)
@@ -207,6 +125,13 @@ def _texts(texts: Sequence[str]) -> pa.Array:
         return pa.array(texts, pa.string())
     except UnicodeEncodeError:  # a lone surrogate, which the parser of the format replaces
         return pa.array(list(map(storable, texts)), pa.string())
+
+
+def _us(time: Time) -> int | None:
+    try:
+        return time_us(time)
+    except InvalidLine:
+        return None
 
 
 def _statuses(statuses: Sequence[int]) -> pa.Array:

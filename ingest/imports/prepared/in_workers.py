@@ -1,8 +1,8 @@
 """Parsing and preparation of the chunks of a log in an executor of `warehouse.batch`, several at a time.
 
 This process reads the log, and sends the bytes of each chunk to a worker, which needs access to the lake but not to the
-log. Each chunk except the last one has CHUNK_BLOCKS blocks. Without an executor, the chunks of a JSON log are larger,
-and the last blocks of a log are a chunk of their own.
+log. Each chunk except the last one has CHUNK_BLOCKS blocks. Without an executor, the last blocks of a log are one
+chunk.
 """
 
 import pickle

@@ -14,7 +14,6 @@ from ingest.imports import prefetch
 from ingest.imports.chunk import Block, ParseResult
 from ingest.imports.fingerprint import Fingerprint, fingerprint
 from tests.ingest.formats.test_clf import line
-from tests.ingest.formats.test_json_lines import line as json_line
 
 COMBINED = detect.named("combined", ())
 Prepared = tuple[list[str], bytes]
@@ -60,20 +59,6 @@ def test_one_chunk_is_prepared_ahead_but_none_of_a_stream(is_stream: bool, read_
     with closing(prefetch.chunks(blocks(9, read), COMBINED, DEFAULT_PAGES, prepare, is_stream)) as chunks:
         next(chunks)
         assert len(read) == read_before_the_first
-
-
-def test_chunk_of_a_json_log_ends_after_enough_page_views(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prefetch, "JSON_CHUNK_BLOCKS", 6)
-    monkeypatch.setattr(prefetch, "CHUNK_HITS", 5)
-    views = [1, 1, 0, 1, 1, 1, 1, 5, 1, 5, 1, 1, 1]
-    read = (
-        Block(b"".join([json_line("netlify") + b"\n"] * count) or b"\n", False, is_last=number == len(views) - 1)
-        for number, count in enumerate(views)
-    )
-    netlify = detect.named("netlify", ())
-    with closing(prefetch.chunks(read, netlify, DEFAULT_PAGES, prepare, False)) as chunks:
-        # At most six blocks; fewer once the blocks before the last two have five page views.
-        assert [len(paths) for paths, _ in chunks] == [sum(views[:6]), sum(views[6:10]), sum(views[10:])]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Blocks of JSON lines that are decoded together give the result of the parser that decodes them one by one."""
+"""Blocks of JSON lines that are parsed by columns give the result of the parser of their format."""
 
 import json
 from collections import Counter
@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.errors import InvalidLine
 from ingest.formats import detect
 from ingest.formats.page_filter import Pages
 from ingest.formats.request import LINE_BYTES_MAX
 from ingest.imports import chunk
 from ingest.imports.chunk import Block
-from ingest.imports.columns import json_lines, times
+from ingest.imports.columns import json_lines
 from ingest.imports.request_cache import RequestCache
 from ingest.imports.rows import PARSED_HITS
 from tests.ingest.formats.test_json_lines import PATHS, SAMPLES, line
@@ -142,7 +141,7 @@ def blocks(product: str) -> st.SearchStrategy[tuple[str, list[bytes]]]:
 @pytest.mark.long
 @settings(max_examples=250)
 @given(st.sampled_from(list(SAMPLES)).flatmap(blocks), st.integers(1, 3))
-def test_lines_decoded_together_give_the_result_of_lines_decoded_one_by_one(
+def test_lines_parsed_by_columns_give_the_result_of_the_parser(
     product_and_lines: tuple[str, list[bytes]], pieces: int
 ) -> None:
     product, lines = product_and_lines
@@ -177,31 +176,12 @@ def test_plain_lines_are_not_left_to_the_parser(product: str, end: bytes) -> Non
     assert by_columns(lines, product)[0].total() == 4  # one of them was answered with 404, and one is an asset
 
 
-@pytest.mark.parametrize("number", [0, 255, 256, 600])
+@pytest.mark.parametrize("number", [0, 600])
 def test_only_the_malformed_line_of_a_block_is_left_to_the_parser(number: int) -> None:
     lines = [line("netlify", path=f"/{place}") for place in range(601)]
     lines[number] = lines[number][:-1]
     assert left_to_the_parser(lines, "netlify") == [number]
     assert by_columns(lines, "netlify") == by_the_parser(lines, "netlify", PAGES)
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        [b'{"a":{}', b"{}}", b"{}{}"],
-        [b'{"a":"', b'"}', b"{}{}"],
-        [b'{"a":"}', b'{"}', b"{}{}"],
-        [b"{}{}", b"", b"{}"],
-        [b"{", b"}", b"{}{}"],
-        [b"{}", b"{}{}", b""],
-    ],
-)
-def test_line_ends_inside_of_an_object_are_not_balanced_by_two_objects_in_a_line(lines: list[bytes]) -> None:
-    def filled(of: bytes) -> bytes:
-        return of.replace(b"{}", line("netlify"))
-
-    several = [filled(each) for each in lines]
-    assert by_columns(several, "netlify") == by_the_parser(several, "netlify", PAGES)
 
 
 def test_request_ids_are_remembered_across_blocks_for_a_limited_number_of_requests(
@@ -221,28 +201,3 @@ def test_malformed_lines_have_their_numbers_and_reasons() -> None:
     assert [number for number, _ in result.malformed] == [2, 3]
     assert "its time is not like" in result.malformed[1][1]
     assert result.skipped == {"malformed": 2, "not_a_request": 1}
-
-
-numbers = st.one_of(
-    st.integers(-(10**12), 10**19), st.floats(0, 1e13), st.floats(1.7e9, 1.9e9), st.sampled_from(NUMBERS)
-)
-
-
-@pytest.mark.long
-@settings(max_examples=400)
-@given(
-    st.one_of(
-        st.lists(st.integers(0, 10**11 - 1)), st.lists(st.integers(10**11, 10**14)), st.lists(st.floats(0, 9e9)),
-        st.lists(st.floats(1e11, 9e12)), st.lists(numbers), st.lists(st.sampled_from(TEXTS)),
-        st.lists(st.datetimes().map(lambda time: f"{time:%Y-%m-%dT%H:%M:%SZ}".zfill(20))),
-        st.lists(st.one_of(numbers, st.sampled_from(TEXTS))),
-    )
-)  # fmt: skip
-def test_times_of_a_column_are_those_of_its_values(values: list[float | str]) -> None:
-    def us(value: float | str) -> int | None:
-        try:
-            return times.time_us(value)
-        except InvalidLine:
-            return None
-
-    assert times.microseconds(values).to_pylist() == [us(value) for value in values]
