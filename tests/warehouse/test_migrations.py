@@ -11,6 +11,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from api.dashboard.robots import texts
+from api.dashboard.robots.texts import RobotsText
 from tests.stores.sql import column, opened
 from tests.warehouse.site import Site, die_at, some_rows
 from warehouse import migrations
@@ -112,6 +114,21 @@ def test_older_projects_get_internal_ids_that_differ(database_url: str) -> None:
     internal_ids = [project.internal_id for project in projects.list_all(engine)]
     assert [len(each) for each in internal_ids] == [32, 32]
     assert len(set(internal_ids)) == 2
+    engine.close()
+
+
+def test_robots_txt_of_an_older_release_is_the_first_version_of_its_project(database_url: str) -> None:
+    old_control(database_url)
+    engine = opened(database_url)
+    with engine.transaction() as connection:
+        connection.execute(
+            "CREATE TABLE robots_texts (project_id VARCHAR(63) PRIMARY KEY, content TEXT, saved_s BIGINT)"
+        )
+        connection.execute("INSERT INTO robots_texts VALUES ('site', 'User-agent: *', 1790000000)")
+    engine.close()
+    engine = database.connect(database_url)
+    assert texts.versions(engine, "site") == [RobotsText("User-agent: *", 1_790_000_000)]
+    assert columns(engine, "robots_texts") == []
     engine.close()
 
 

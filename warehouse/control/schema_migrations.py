@@ -64,6 +64,13 @@ def _add_coding_agents(connection: Connection) -> None:
         _STATEMENTS.run(connection, "SET_ANSWER", values)
 
 
+def _version_robots(connection: Connection) -> None:
+    """Let a project have several texts of robots.txt, each with the time from which it is in force."""
+    if has_table(connection, "robots_texts"):
+        for name in ("CREATE_ROBOTS_VERSIONS", "COPY_ROBOTS_TEXTS", "DROP_ROBOTS_TEXTS"):
+            _STATEMENTS.run(connection, name)
+
+
 _FIRST_CODING_AGENT: dict[str, object] = {"preset": "opencode", "command": []}
 """Coding agent of a configuration of 0.1.0 that names no coding agent."""
 MIGRATIONS: Migrations = (
@@ -75,4 +82,5 @@ MIGRATIONS: Migrations = (
         6, lambda connection: None
     ),  # an older release, which would not apply the new source_policies, is refused
     Migration(7, migrations.add_column("share_links", "pages VARCHAR(8) NOT NULL DEFAULT 'overview'")),
+    Migration(8, _version_robots),
 )

@@ -26,7 +26,7 @@ from warehouse.report.audience.activity import Sparkline
 from warehouse.report.audience.agents import Verdicts
 from warehouse.report.audience.errors import ErrorQuery, GroupBy
 from warehouse.report.audience.people import People
-from warehouse.report.audience.requests import RequestQuery
+from warehouse.report.audience.requests import Reads, RequestQuery
 from warehouse.report.audience.visits_sent import SentPage
 from warehouse.report.cells import Scope
 from warehouse.report.measured import Measured
@@ -202,11 +202,7 @@ class Reports:
         return activity.last_hits(self._statements, snapshot, projects)
 
     def errors(self, query: ErrorQuery, moment: Moment) -> pa.Table:
-        """Return path, agent, traffic, status, requests, first_seen and last_seen: most requests first.
-
-        Rows with equal requests are in the byte order of path and agent, unknown ones last. `moment` is that of a
-        snapshot: see `SnapshotReader.take`.
-        """
+        """Return errors of the moment of a snapshot: see `errors.rows`."""
         return errors.rows(self._statements.fast, self._reader.take(moment, DAILY_ERRORS_TABLE), query)
 
     def error_groups(self, query: ErrorQuery, moment: Moment, by: GroupBy, offset: int, limit: int) -> pa.Table:
@@ -218,6 +214,10 @@ class Reports:
     def requests(self, query: RequestQuery, moment: Moment, by: str) -> pa.Table:
         """Return the requests of access logs: see `requests.rows`."""
         return requests.rows(self._statements.fast, self._reader.take(moment, REQUESTS_TABLE), query, by)
+
+    def robots_reads(self, project: str, moment: Moment, since: Sequence[datetime]) -> Reads:
+        """Return when AI agents first requested robots.txt: see `requests.robots_reads`."""
+        return requests.robots_reads(self._statements.fast, self._reader.take(moment, REQUESTS_TABLE), project, since)
 
     def visitor_counts(self, snapshot: Snapshot, query: Query, *by: str) -> pa.Table:
         """Return the visitors and visits by some dimensions: see `visitors.counts`. It may raise TooManyViews."""

@@ -1,7 +1,7 @@
 """The sample projects, with their views, keys, share link, goals, robots.txt and agent jobs."""
 
 from contextlib import closing
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
@@ -26,7 +26,8 @@ ORIGINS = {DEMO: "https://example.com", "forum": "https://forum.example.com", "n
 GOALS = {"Installs": "/docs/install", "Starts": "/docs/quickstart"}
 """Goals of DEMO, with their paths."""
 ROBOTS = sample_views.FOLDER / "robots.txt"
-"""The robots.txt of the site of DEMO."""
+"""The robots.txt of the site of DEMO, in force from _ROBOTS_FROM on. The text before it disallows one page."""
+_FIRST_ROBOTS, _ROBOTS_FROM = "User-agent: *\nDisallow: /search\n", date(2026, 9, 18)
 _POLICY_FROM = date(2026, 9, 11)
 """Day of the sample from which the project `forum` counts people from beacons, and everything else from its log."""
 _DAY_S = 86_400
@@ -52,13 +53,19 @@ def create(control: Pool, settings: Settings, now: datetime) -> str:
         _create_project(control, id, origin, now_s)
     from_date = _POLICY_FROM + sample_views.days_moved(now.astimezone(UTC).date())
     source_policies.put(control, "forum", "beacon_people_log_machines", from_date)
-    texts.save(control, DEMO, ROBOTS.read_text(encoding="utf-8"), now_s)
+    _save_robots(control, now)
     for name, path in GOALS.items():
         goals.add(control, DEMO, name, "path", path)
     _create_keys(control, now_s)
     if not store.has_any(control):
         sample_jobs.create(control, DEMO, now_s * 1_000_000)
     return share_links.create(control, DEMO, "Sample: the marketing team", now_s)[1]
+
+
+def _save_robots(control: Pool, now: datetime) -> None:
+    moved = sample_views.days_moved(now.astimezone(UTC).date())
+    for first, content in ((date(2026, 9, 1), _FIRST_ROBOTS), (_ROBOTS_FROM, ROBOTS.read_text(encoding="utf-8"))):
+        texts.save(control, DEMO, content, int(datetime.combine(first + moved, time(), UTC).timestamp()))
 
 
 def new_key(control: Pool, now_s: int) -> str:

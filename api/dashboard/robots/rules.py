@@ -10,6 +10,8 @@ from typing import Literal
 from cachetools import LRUCache
 from protego import Protego
 
+from ingest.classification.agents import BY_NAME
+
 State = Literal["allowed", "partly", "disallowed"]
 """Part of a site that an agent may read: every page, some pages, or no page."""
 EVERY_AGENT = "*"
@@ -86,6 +88,12 @@ class RobotsRules:
         if any(self._parser.can_fetch(path, group) != is_allowed for path in self._probes):
             return "partly"
         return "allowed" if is_allowed else "disallowed"
+
+
+def names(agent: str) -> tuple[str, ...]:
+    """Return the names that a robots.txt can have for an agent."""
+    known = BY_NAME.get(agent)
+    return (agent, *known.tokens) if known else (agent,)
 
 
 @lru_cache(maxsize=32)

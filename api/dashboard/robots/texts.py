@@ -1,6 +1,7 @@
-"""The robots.txt texts of the projects, in the control database: at most one for each project."""
+"""The robots.txt texts of the projects with the times from which they were in force, in the control database."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from warehouse.control import projects
 from warehouse.control.database import statements
@@ -8,37 +9,42 @@ from warehouse.database.pool import Pool
 
 BYTES_MAX = 512 * 1024
 """Maximum size of a text in UTF-8. Crawlers read at least 500 KiB: https://www.rfc-editor.org/rfc/rfc9309#section-2.5"""
+VERSIONS_MAX = 20
+"""Maximum number of texts of a project."""
 
 STATEMENTS = statements(__file__)
 
 
 @dataclass(frozen=True, slots=True)
 class RobotsText:
-    """The robots.txt of a project, and when it was saved, in seconds since 1970."""
+    """A robots.txt of a project, in force from `since_s`, in seconds since 1970, until the next one."""
 
     content: str
-    saved_s: int
+    since_s: int
+
+    @property
+    def since(self) -> datetime:
+        return datetime.fromtimestamp(self.since_s, UTC)
 
 
-def save(control: Pool, project: str, content: str, now_s: int) -> None:
-    """Store the text of a project, in place of an earlier one.
+def save(control: Pool, project: str, content: str, since_s: int) -> None:
+    """Store a text of a project, in place of one that is in force from the same second.
 
     Raises:
         ProjectNotFound
     """
     with control.transaction() as connection:
         projects.lock(connection, project)
-        STATEMENTS.run(connection, "SAVE", {"project": project, "content": content, "saved_s": now_s})
+        STATEMENTS.run(connection, "SAVE", {"project": project, "content": content, "since_s": since_s})
 
 
-def find(control: Pool, project: str) -> RobotsText | None:
-    """Return the text of a project; None if it has none."""
+def versions(control: Pool, project: str) -> list[RobotsText]:
+    """Return the texts of a project, the oldest first. The last one is in force."""
     with control.connect() as connection:
-        row = STATEMENTS.run(connection, "TEXT", {"project": project}).fetchone()
-    return None if row is None else RobotsText(*row)
+        return [RobotsText(*row) for row in STATEMENTS.run(connection, "VERSIONS", {"project": project}).fetchall()]
 
 
-def remove(control: Pool, project: str) -> None:
-    """Delete the text of a project. A missing text is not an error."""
+def remove(control: Pool, project: str, since_s: int) -> None:
+    """Delete the text that is in force from `since_s`. A missing text is not an error."""
     with control.transaction() as connection:
-        STATEMENTS.run(connection, "DELETE", {"project": project})
+        STATEMENTS.run(connection, "DELETE", {"project": project, "since_s": since_s})

@@ -1,16 +1,17 @@
 -- CREATE
-CREATE TABLE IF NOT EXISTS robots_texts (
-    project_id VARCHAR(63) PRIMARY KEY NOT NULL REFERENCES projects (id) ON DELETE CASCADE,
+CREATE TABLE IF NOT EXISTS robots_versions (
+    project_id VARCHAR(63) NOT NULL REFERENCES projects (id) ON DELETE CASCADE,
+    since_s BIGINT NOT NULL,
     content TEXT NOT NULL,
-    saved_s BIGINT NOT NULL
+    PRIMARY KEY (project_id, since_s)
 )
 
 -- SAVE
-INSERT INTO robots_texts (project_id, content, saved_s) VALUES (:project, :content, :saved_s)
-ON CONFLICT (project_id) DO UPDATE SET content = excluded.content, saved_s = excluded.saved_s
+INSERT INTO robots_versions (project_id, since_s, content) VALUES (:project, :since_s, :content)
+ON CONFLICT (project_id, since_s) DO UPDATE SET content = excluded.content
 
--- TEXT
-SELECT content, saved_s FROM robots_texts WHERE project_id = :project
+-- VERSIONS
+SELECT content, since_s FROM robots_versions WHERE project_id = :project ORDER BY since_s
 
 -- DELETE
-DELETE FROM robots_texts WHERE project_id = :project
+DELETE FROM robots_versions WHERE project_id = :project AND since_s = :since_s

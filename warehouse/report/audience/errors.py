@@ -69,7 +69,10 @@ class ErrorQuery:
 
 
 def rows(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, query: ErrorQuery) -> pa.Table:
-    """Return the rows of `Reports.errors`. `snapshot` is of `daily_errors`."""
+    """Return path, agent, traffic, status, requests, first_seen and last_seen: most requests first.
+
+    Rows with equal requests are in the byte order of path and agent, unknown ones last. `snapshot` is of the table.
+    """
     return _counted(database, snapshot, query, _ROWS)
 
 

@@ -3,9 +3,9 @@
 A range has whole UTC days, because the table `requests` has no shorter time.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 import duckdb
@@ -19,6 +19,8 @@ from warehouse.tables import REQUESTS_TABLE
 
 BY = ("agent", "operator", "kind", "status")
 """Columns by which requests are counted."""
+Reads = dict[tuple[str, datetime], datetime]
+"""First requests of robots.txt by agent and by a time from which on they count."""
 REFUSED = (401, 402, 403, 429, 451, 503)
 """HTTP statuses by which a site refuses a reader."""
 _CHOSEN = """
@@ -46,6 +48,13 @@ SELECT counted.value::VARCHAR AS value, requests, bytes, sized, coalesce(timed, 
     cache_hits, refused, robots_read, last_seen
 FROM counted LEFT JOIN quantiles ON counted.value IS NOT DISTINCT FROM quantiles.value
 ORDER BY requests DESC, counted.value NULLS LAST
+"""
+
+_ROBOTS_READS = """
+SELECT agent, since, min(if(first_seen >= since, first_seen, last_seen)) AS read
+FROM (SELECT {columns} FROM {files} UNION ALL SELECT {columns} FROM hot), unnest($since::TIMESTAMPTZ[]) AS texts (since)
+WHERE project_id = $project AND kind = 'robots' AND status < 400 AND traffic = 'ai' AND last_seen >= since
+GROUP BY ALL
 """
 
 
@@ -76,3 +85,20 @@ def rows(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, query: Request
     with engine.interruptible_cursor(database) as cursor:
         cursor.register("hot", table_rows(REQUESTS_TABLE, snapshot.hot))
         return cursor.sql(sql, params=values).to_arrow_table()
+
+
+def robots_reads(
+    database: duckdb.DuckDBPyConnection, snapshot: Snapshot, project: str, since: Sequence[datetime]
+) -> Reads:
+    """Return when each AI agent first requested robots.txt from each of some times on, without failed requests.
+
+    The table has the first and last request of a day: of a day with requests before and after a time, the last counts.
+    """
+    sql = _ROBOTS_READS.format(
+        columns="project_id, traffic, agent, kind, status, first_seen, last_seen",
+        files=files_of_months(REQUESTS_TABLE, snapshot, min(since).date(), LAST_DAY),
+    )
+    with engine.interruptible_cursor(database) as cursor:
+        cursor.register("hot", table_rows(REQUESTS_TABLE, snapshot.hot))
+        rows = cursor.sql(sql, params={"project": project, "since": list(since)}).to_arrow_table().to_pylist()
+    return {(row["agent"], row["since"].astimezone(UTC)): row["read"].astimezone(UTC) for row in rows}

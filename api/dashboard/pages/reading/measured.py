@@ -202,11 +202,6 @@ class Measured:
         """
         return shown(counts, [kind for kind in self.traffic if self.known.counts(kind, start, end)])
 
-    def began_in(self, start: datetime, end: datetime) -> Iterator[SourceCoverage]:
-        """Yield the sources whose first view is in a range, the earliest first."""
-        within = (source for source in self.sources if start <= source.first_hit < end)
-        yield from sorted(within, key=lambda source: source.first_hit)
-
 
 def _runs(days: Sequence[date]) -> Iterator[tuple[date, date]]:
     """Yield the first and last day of each run of consecutive days."""

@@ -1,6 +1,6 @@
 """The chart of a page of counts: views over time, the previous period, and the days on which sources began."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -47,11 +47,11 @@ class Timeline:
     has_unmeasured: bool
 
 
-def timeline(view: View, measured: Measured) -> Timeline | None:
+def timeline(view: View, measured: Measured, marks: Iterable[tuple[datetime, str]] = ()) -> Timeline | None:
     """Return the chart of the counts of a view. If all time has too many intervals, return None and add a fault to the
-    view."""
+    view. `marks` are times and their texts, beside the days on which sources began."""
     try:
-        return _timeline(view, measured)
+        return _timeline(view, measured, marks)
     except TooManyBuckets:
         view.faults.append(
             "All time has too many intervals for a chart: choose a longer interval, or a shorter period."
@@ -59,7 +59,7 @@ def timeline(view: View, measured: Measured) -> Timeline | None:
         return None
 
 
-def _timeline(view: View, measured: Measured) -> Timeline:
+def _timeline(view: View, measured: Measured, others: Iterable[tuple[datetime, str]]) -> Timeline:
     totals, starts, counts = _series(view, view.query(), view.period.interval)
     begins = [instant(start, view.zone) for start in starts]
     ends = [*begins[1:], view.period.end]
@@ -72,7 +72,7 @@ def _timeline(view: View, measured: Measured) -> Timeline:
     previous, totals_before = _previous(view, measured, kinds, len(starts))
     names = labels(starts, view.period.interval, view.visit.locale)
     partial = _partial(view.period, begins)
-    marks = _marks(view, measured, begins)
+    marks = _marks(view, measured, begins, others)
     chart = TimeChart(
         description=_description(view, totals, kinds, len(starts)),
         intervals=[Interval(name.tick, index in partial) for index, name in enumerate(names)],
@@ -139,17 +139,18 @@ def _partial(period: Period, begins: Sequence[datetime]) -> set[int]:
     return partial | {0} if begins and begins[0] < period.start else partial
 
 
-def _marks(view: View, measured: Measured, begins: Sequence[datetime]) -> list[tuple[int, str]]:
-    """Return the position and the text of a mark for each source that began in the period."""
+def _marks(
+    view: View, measured: Measured, begins: Sequence[datetime], others: Iterable[tuple[datetime, str]]
+) -> list[tuple[int, str]]:
+    """Return the position and the text of a mark for each source that began in the period, and for each of `others`."""
     if not begins:
         return []
-    start = max(view.period.start, begins[0])
-    result = []
-    for source in measured.began_in(start, view.period.end or view.now):
-        position = sum(begin <= source.first_hit for begin in begins) - 1
-        day = locale.day(source.first_hit.astimezone(view.zone).date(), view.visit.locale)
-        result.append((position, f"{SOURCES[source.source]} began on {day}"))
-    return result
+    start, end = max(view.period.start, begins[0]), view.period.end or view.now
+    began = [
+        (each.first_hit, f"{SOURCES[each.source]} began on {view.day(each.first_hit)}") for each in measured.sources
+    ]
+    inside = sorted(mark for mark in (*began, *others) if start <= mark[0] < end)
+    return [(sum(begin <= at for begin in begins) - 1, text) for at, text in inside]
 
 
 def _description(view: View, totals: Counts, kinds: Sequence[str], intervals: int) -> str:

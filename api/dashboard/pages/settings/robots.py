@@ -6,7 +6,6 @@ from datetime import datetime
 
 from starlette.responses import Response
 
-from api.dashboard.pages.reading.ai import operators
 from api.dashboard.pages.reading.ai.operators import ROBOTS_NAMES
 from api.dashboard.robots import rules, texts
 from api.dashboard.robots.rules import RobotsRules, State
@@ -14,8 +13,11 @@ from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.visit import ProjectVisit
 from ingest.classification.agents import BY_NAME
+from ingest.hits.hit import FIRST
 
-FIELD = "robots"
+FIELD, SINCE = "robots", "since"
+DIGITS_MAX = 12
+"""Maximum number of digits of a time in seconds since 1970."""
 FORM_BYTES_MAX = 4 * texts.BYTES_MAX
 """Maximum size of the form: a form has three bytes for each character that is not a letter or a digit."""
 
@@ -38,18 +40,41 @@ def show(visit: ProjectVisit) -> Response:
 
 def save(visit: ProjectVisit) -> Response:
     """Respond to POST /projects/{project}/ai/robots."""
-    content = visit.form.values.get(FIELD, "")
+    content, found = visit.form.values.get(FIELD, ""), texts.versions(visit.state.control, visit.project.id)
+    since_s = _since_s(visit)
     if fault := _fault(content):
         visit.form.fault(FIELD, fault)
+    elif len(found) >= texts.VERSIONS_MAX and since_s not in {text.since_s for text in found}:
+        visit.form.fault(FIELD, f"The project has {texts.VERSIONS_MAX} texts, which is the maximum: remove one.")
+    if visit.form.faults:
         return _page(visit, status=422)
-    texts.save(visit.state.control, visit.project.id, content, int(visit.now.timestamp()))
+    in_force = [text.content for text in found if text.since_s <= since_s]
+    if in_force[-1:] != [content]:
+        texts.save(visit.state.control, visit.project.id, content, since_s)
     return render.redirect(visit, f"/projects/{visit.project.id}/ai/robots", notice="saved")
 
 
 def remove(visit: ProjectVisit) -> Response:
     """Respond to POST /projects/{project}/ai/robots/remove."""
-    texts.remove(visit.state.control, visit.project.id)
+    texts.remove(visit.state.control, visit.project.id, _number(visit.form.values.get(SINCE, "")))
     return render.redirect(visit, f"/projects/{visit.project.id}/ai/robots", notice="removed")
+
+
+def _since_s(visit: ProjectVisit) -> int:
+    """Return the time from which the posted text is in force: now, unless the form has one."""
+    now, value = visit.now, visit.form.values.get(SINCE, "").strip()
+    try:
+        since = datetime.fromisoformat(value).replace(tzinfo=visit.zone) if value else now
+    except ValueError:
+        visit.form.fault(SINCE, "Write the time as 2026-09-30T18:00.")
+        return 0
+    if not FIRST <= since <= now:
+        visit.form.fault(SINCE, f"Choose a time from {FIRST:%Y} until now.")
+    return int(since.timestamp())
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX else -1
 
 
 def _fault(content: str) -> str | None:
@@ -72,7 +97,9 @@ def _fault(content: str) -> str | None:
 
 
 def _page(visit: ProjectVisit, status: int = 200) -> Response:
-    text = texts.find(visit.state.control, visit.project.id)
+    found = texts.versions(visit.state.control, visit.project.id)
+    chosen = _number(visit.parameters.get("since", ""))
+    text = next((each for each in found if each.since_s == chosen), found[-1] if found else None)
     *agents, others = _agents(text.content if text else "")
     return render.page(
         visit,
@@ -81,10 +108,11 @@ def _page(visit: ProjectVisit, status: int = 200) -> Response:
         status=status,
         tab="robots.txt",
         text=text,
-        saved=datetime.fromtimestamp(text.saved_s, visit.zone) if text else None,
+        versions=found[::-1],
         agents=agents,
         others=others,
         field=FIELD,
+        since_field=SINCE,
         notice=visit.parameters.get(render.NOTICE),
     )
 
@@ -92,7 +120,7 @@ def _page(visit: ProjectVisit, status: int = 200) -> Response:
 def _agents(content: str) -> list[AgentState]:
     """Return the AI agents with an own group, by operator, and at the end the state of all others, without a name."""
     parsed = rules.parse(content)
-    rows = [_state(parsed, name, agent.operator, operators.names(name)) for name, agent in BY_NAME.items()]
+    rows = [_state(parsed, name, agent.operator, rules.names(name)) for name, agent in BY_NAME.items()]
     own = [row for row in rows if row.group not in (None, rules.EVERY_AGENT)]
     return [*sorted(own, key=lambda row: (row.operator, row.name)), _state(parsed, "", "", ())]
 

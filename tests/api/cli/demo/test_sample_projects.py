@@ -110,8 +110,9 @@ def test_share_link_opens_the_demo(engine: Pool, share: str) -> None:
 
 
 def test_demo_has_the_robots_txt_of_the_sample_site(engine: Pool, share: str) -> None:
-    text = texts.find(engine, "demo")
-    assert text is not None
+    before, text = texts.versions(engine, "demo")
+    assert (NOW.date() - text.since.date()).days == 13
+    assert parse(before.content).state(["GPTBot"]) == "partly"
     rules = parse(text.content)
     agents = ("Bytespider", "CCBot", "GPTBot")
     assert [rules.state([agent]) for agent in agents] == ["disallowed", "partly", "partly"]

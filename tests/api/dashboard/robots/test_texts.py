@@ -23,26 +23,28 @@ def engine(database_url: str) -> Iterator[Pool]:
     engine.close()
 
 
-def test_newer_text_of_a_project_replaces_the_older_one(engine: Pool) -> None:
-    assert texts.find(engine, "site") is None
-    texts.save(engine, "site", "User-agent: *\nDisallow: /", 10)
-    texts.save(engine, "site", "User-agent: *\nAllow: /ü", 20)
-    assert texts.find(engine, "site") == RobotsText("User-agent: *\nAllow: /ü", 20)
-    assert texts.find(engine, "other") is None
+def test_texts_of_a_project_are_in_the_order_of_their_times(engine: Pool) -> None:
+    assert texts.versions(engine, "site") == []
+    texts.save(engine, "site", "User-agent: *\nDisallow: /", 20)
+    texts.save(engine, "site", "User-agent: *\nAllow: /ü", 10)
+    texts.save(engine, "other", "User-agent: *", 15)
+    expected = [RobotsText("User-agent: *\nAllow: /ü", 10), RobotsText("User-agent: *\nDisallow: /", 20)]
+    assert texts.versions(engine, "site") == expected
 
 
 def test_removed_text_is_not_found_and_may_be_removed_again(engine: Pool) -> None:
-    texts.save(engine, "site", "User-agent: *", 10)
-    texts.remove(engine, "site")
-    texts.remove(engine, "site")
-    assert texts.find(engine, "site") is None
+    for since_s in (10, 20):
+        texts.save(engine, "site", "User-agent: *", since_s)
+    for _ in range(2):
+        texts.remove(engine, "site", 10)
+    assert texts.versions(engine, "site") == [RobotsText("User-agent: *", 20)]
 
 
-def test_text_is_deleted_with_its_project(engine: Pool) -> None:
+def test_texts_are_deleted_with_their_project(engine: Pool) -> None:
     texts.save(engine, "site", "User-agent: *", 10)
     projects.delete(engine, "site")
     projects.create(engine, "site", (), 20)
-    assert texts.find(engine, "site") is None
+    assert texts.versions(engine, "site") == []
 
 
 def test_unknown_project_has_no_text(engine: Pool) -> None:
@@ -50,10 +52,10 @@ def test_unknown_project_has_no_text(engine: Pool) -> None:
         texts.save(engine, "nowhere", "User-agent: *", 10)
 
 
-def test_texts_that_are_saved_at_once_are_one_text(postgresql: str) -> None:
+def test_texts_of_one_time_that_are_saved_at_once_are_one_text(postgresql: str) -> None:
     engine = database.connect(new_database(postgresql))
     projects.create(engine, "site", (), 1)
-    first, second = (partial(texts.save, engine, "site", f"User-agent: *\nAllow: /{n}", n) for n in (1, 2))
-    at_once(engine, "INSERT INTO robots_texts", first, second)
-    assert texts.find(engine, "site") == RobotsText("User-agent: *\nAllow: /2", 2)
+    first, second = (partial(texts.save, engine, "site", f"User-agent: *\nAllow: /{n}", 10) for n in (1, 2))
+    at_once(engine, "INSERT INTO robots_versions", first, second)
+    assert texts.versions(engine, "site") == [RobotsText("User-agent: *\nAllow: /2", 10)]
     engine.close()

@@ -1,17 +1,17 @@
 """One AI agent: its operator and purpose, its rule, the pages that it reads, and its rules in robots.txt."""
 
-from datetime import date, datetime
+from collections import Counter
 from typing import Any, Literal
 
 from starlette.responses import Response
 
 from api.dashboard.pages.reading import measured, path_page, tables
-from api.dashboard.pages.reading.ai import operators, verdicts
+from api.dashboard.pages.reading.ai import verdicts
+from api.dashboard.pages.reading.ai.obedience import Robots, robots_of
 from api.dashboard.pages.reading.ai.readers import PURPOSE_TEXTS
 from api.dashboard.pages.reading.ai.verdicts import SPOOFED
 from api.dashboard.pages.reading.timeline import timeline
-from api.dashboard.robots import rules, texts
-from api.dashboard.robots.rules import RobotsRules
+from api.dashboard.robots import rules
 from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import PURPOSES, STATES, View
@@ -28,8 +28,8 @@ ROWS = 25
 """Number of paths on a page of the table."""
 USER_AGENTS = 3
 """Number of user agents that are shown."""
-CHECKED_MAX = 10_000
-"""Maximum number of paths that are compared with robots.txt, those with most reads first."""
+EXAMPLES = 5
+"""Number of disallowed pages that are named."""
 AgentTraffic = Literal["ai", "bot"]
 """Traffic of the hits: reads of the agent, or spoofed requests in its name, which count as those of a bot."""
 ASKED = ("assistant",)
@@ -89,48 +89,51 @@ def _numbers(
     view: View, measurement: measured.Measured, name: str, traffic: AgentTraffic, number: int
 ) -> dict[str, Any]:
     """Return the values of the template that are counts of the period."""
-    chart = timeline(view, measurement)
-    text = texts.find(view.visit.state.control, view.project.id)
-    robots = None if text is None else rules.parse(text.content)
+    robots = robots_of(view)
+    chart = timeline(view, measurement, robots.marks() if robots else ())
     listing = Listing(traffic, with_bots=traffic == "bot")
     page = view.reports.breakdown(view.snapshot, view.query(), "path", (number - 1) * ROWS, ROWS, listing)
     rows = tables.rows_of(view, page, "path")
-    saved = datetime.fromtimestamp(text.saved_s, view.zone).date() if text else None
     return {
         "chart": chart,
         "totals": page.totals,
         "paths": view.reports.agent_pages(view.snapshot, view.query()).get(name, 0),
         "rows": rows,
         "disallowed": {
-            row.value for row in rows if robots and not robots.allows(operators.names(name), row.value or "")
+            row.value for row in rows if robots and not robots.current.allows(rules.names(name), row.value or "")
         },
         "has_more": page.has_more,
         "statuses": path_page.values(view, "status"),
         "formats": path_page.values(view, "format"),
         "user_agents": view.reports.user_agents(view.snapshot, view.query(), traffic, USER_AGENTS).to_pylist(),
-        "robots": _robots(view, robots, name, saved) if robots and saved else None,
+        "robots": _robots(robots, name) if robots else None,
         "is_asked": name in BY_NAME and BY_NAME[name].purpose in ASKED,
     }
 
 
-def _robots(view: View, robots: RobotsRules, name: str, saved: date) -> dict[str, Any]:
-    """Return the rules for the agent, and the disallowed paths that it read in the period: `examples` are the first.
+def _robots(robots: Robots, name: str) -> dict[str, Any]:
+    """Return the rules for the agent, and the versions of the period with its violations, `examples` the first.
 
-    `group` is None without a group of the agent.
+    `unknown` are the disallowed reads of versions that no log has requests for. `group` is None without a group of the
+    agent.
     """
-    names = operators.names(name)
-    state, disallowed = robots.state(names), list[dict[str, Any]]()
-    if state != "allowed":
-        query = view.query(traffic="ai", verification=None)
-        read = view.reports.views(view.snapshot, query, 0, CHECKED_MAX).rows.select(["path", "ai"]).to_pylist()
-        disallowed = [row for row in read if not robots.allows(names, row["path"])]
+    versions = robots.versions(name)
+    current = next((each for each in versions if each.since == robots.since), None)
+    violations, unknown = Counter[str](), 0
+    for each in versions:
+        violations.update(each.after)
+        unknown += 0 if each.is_logged else sum(each.before.values())
     return {
-        "saved": saved,
-        "state": state,
-        "group": robots.group(names),
-        "paths": len(disallowed),
-        "views": sum(row["ai"] for row in disallowed),
-        "examples": [row["path"] for row in disallowed[:5]],
+        "since": robots.since,
+        "state": robots.current.state(rules.names(name)),
+        "group": robots.current.group(rules.names(name)),
+        "versions": versions,
+        "is_read_against": current is not None and bool(current.after or (not current.is_logged and current.before)),
+        "is_obeyed": current is not None and not current.before and not current.after,
+        "paths": len(violations),
+        "views": violations.total(),
+        "unknown": unknown,
+        "examples": [path for path, _ in violations.most_common(EXAMPLES)],
     }
 
 

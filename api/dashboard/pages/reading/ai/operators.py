@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from datetime import date
 
 from api.dashboard.charts import bar
+from api.dashboard.pages.reading.ai.obedience import Robots
 from api.dashboard.pages.reading.ai.verdicts import KNOWN_KEY, NOT_CHECKED, Agent, Verification
 from api.dashboard.pages.reading.measured import Measured
 from api.dashboard.pages.reading.tables import ROWS, Row
-from api.dashboard.robots.rules import RobotsRules, State
+from api.dashboard.robots.rules import State, names
 from api.dashboard.web import links
 from api.dashboard.web.period import Period
 from api.dashboard.web.view import PURPOSES, STATES, View
 from ingest.channels.ai_referrers import CAMPAIGNS, OPERATORS
-from ingest.classification.agents import BY_NAME
 from ingest.verification import verdict
 from warehouse.report.results import Counts
 
@@ -23,7 +23,6 @@ ROBOTS_NAMES: Mapping[State, str] = {
     "partly": "Partly disallowed",
     "disallowed": "Disallowed",
 }
-STILL_READING = "Disallowed, still reading"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +63,7 @@ class AgentRow(Reads):
 
     purpose: str | None
     robots: State | None
-
-    @property
-    def robots_name(self) -> str:
-        """Return the state by robots.txt as the page shows it. Each row has reads."""
-        return STILL_READING if self.robots == "disallowed" else ROBOTS_NAMES.get(self.robots or "allowed", "")
+    robots_name: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +120,8 @@ class AiTable:
         return sum(row.by_purpose.get(purpose, 0) for row in self.operators)
 
 
-def table_of(view: View, measurement: Measured, robots: RobotsRules | None, verification: Verification) -> AiTable:
-    """Return the table of the AI agents that the filters of the view select. `robots` are the rules of the site."""
+def table_of(view: View, measurement: Measured, robots: Robots | None, verification: Verification) -> AiTable:
+    """Return the table of the AI agents that the filters of the view select. `robots` are the texts of the site."""
     pages, before = view.reports.agent_pages(view.snapshot, view.query()), _before(view, measurement)
     by_operator: defaultdict[str | None, list[AgentRow]] = defaultdict(list)
     for row in view.reports.agents(view.snapshot, view.query()).to_pylist():
@@ -140,7 +135,8 @@ def table_of(view: View, measurement: Measured, robots: RobotsRules | None, veri
                 pages.get(name),
                 row["last_day"],
                 row["purpose"],
-                robots.state(names(name)) if robots and name else None,
+                robots.current.state(names(name)) if robots and name else None,
+                robots.name(name, row["last_day"]) if robots and name else None,
             )
         )
     sent = visits_sent(view)
@@ -190,12 +186,6 @@ def _products(view: View) -> tuple[dict[str, str], dict[str, str]] | None:
     chosen = {view.filters["operator"] or each for each in OPERATORS.values()}
     hosts, campaigns = ({name: each for name, each in of.items() if each in chosen} for of in (OPERATORS, CAMPAIGNS))
     return (hosts, campaigns) if hosts else None
-
-
-def names(agent: str) -> tuple[str, ...]:
-    """Return the names that a robots.txt can have for an agent."""
-    known = BY_NAME.get(agent)
-    return (agent, *known.tokens) if known else (agent,)
 
 
 def _before(view: View, measurement: Measured) -> Counter[Agent] | None:

@@ -1,7 +1,6 @@
 """The AI readers of a project: operators with their purposes, verification and visits, and their agents."""
 
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -11,12 +10,12 @@ from starlette.responses import Response
 from api.dashboard.charts import bar, sparkline
 from api.dashboard.pages.reading import measured, tables
 from api.dashboard.pages.reading.ai import operators, verdicts
-from api.dashboard.pages.reading.ai.operators import AiTable, OperatorRow, Reads
+from api.dashboard.pages.reading.ai.obedience import robots_of
+from api.dashboard.pages.reading.ai.operators import ROBOTS_NAMES, AiTable, OperatorRow, Reads
 from api.dashboard.pages.reading.export import table_file
 from api.dashboard.pages.reading.tables import Row
 from api.dashboard.pages.reading.timeline import timeline
-from api.dashboard.robots import rules, texts
-from api.dashboard.robots.rules import EVERY_AGENT, RobotsRules
+from api.dashboard.robots.rules import EVERY_AGENT, RobotsRules, names
 from api.dashboard.web import locale, render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import PURPOSES, STATES, View
@@ -71,13 +70,13 @@ def ai_readers(visit: ProjectVisit) -> Response:
     """Respond to GET /projects/{project}/ai."""
     view = _view(visit)
     measurement = measured.measured_in(view)
-    text = texts.find(visit.state.control, view.project.id)
-    robots = None if text is None else rules.parse(text.content)
+    robots = robots_of(view)
     verification = verdicts.verification_of(view)
     table = operators.table_of(view, measurement, robots, verification)
     values: dict[str, Any] = {}
     if table.operators:
-        values = {"chart": timeline(view, measurement), "summary": _summary(view, table), **_rows(view, table)}
+        chart = timeline(view, measurement, robots.marks() if robots else ())
+        values = {"chart": chart, "summary": _summary(view, table), **_rows(view, table)}
     return render.counts_page(
         view,
         "reading/ai_readers.html",
@@ -90,10 +89,9 @@ def ai_readers(visit: ProjectVisit) -> Response:
         verification=verification,
         purposes=PURPOSES,
         states=STATES,
-        robots=text,
+        robots=robots,
         purpose_texts=PURPOSE_TEXTS,
-        robots_day=datetime.fromtimestamp(text.saved_s, view.zone).date() if text else None,
-        obeying=_obeying(robots, table) if robots and view.filters.fields.keys() == {"traffic"} else [],
+        obeying=_obeying(robots.current, table) if robots and view.filters.fields.keys() == {"traffic"} else [],
         old_lists=age_warning(visit.state.intake.verifier.lists(), view.now),
         **values,
     )
@@ -103,9 +101,8 @@ def export(visit: ProjectVisit) -> Response:
     """Respond to GET /projects/{project}/ai.csv."""
     view = _view(visit)
     view.require_valid()
-    text = texts.find(visit.state.control, view.project.id)
-    robots = None if text is None else rules.parse(text.content)
-    rows = list(_cells(operators.table_of(view, measured.measured_in(view), robots, verdicts.verification_of(view))))
+    verification = verdicts.verification_of(view)
+    rows = list(_cells(operators.table_of(view, measured.measured_in(view), robots_of(view), verification)))
     columns = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
     batches = pa.table(arrays, schema=SCHEMA).to_batches()
@@ -129,7 +126,7 @@ def _cells(table: AiTable) -> Iterator[Cells]:
         sent = (row.visits, row.reads_per_visit)
         yield row.name, None, None, row.views, row.verified, row.pages, *sent, row.last_day, None
         for agent in row.agents:
-            robots = agent.robots_name if agent.robots else None
+            robots = agent.robots_name or (ROBOTS_NAMES[agent.robots] if agent.robots else None)
             reads = (agent.views, agent.verified, agent.pages)
             yield row.name, agent.name, agent.purpose, *reads, None, None, agent.last_day, robots
 
@@ -187,7 +184,7 @@ def _verdict_bar(row: Reads) -> Markup:
 def _obeying(robots: RobotsRules, table: AiTable) -> list[str]:
     """Return the agents that a group of robots.txt disallows on the whole site, and that read no page in the period."""
     reading = {agent.name for row in table.operators for agent in row.agents}
-    silent = {name: operators.names(name) for name in BY_NAME if name not in reading}
+    silent = {name: names(name) for name in BY_NAME if name not in reading}
     return [
         name
         for name, tokens in silent.items()

@@ -11,6 +11,7 @@ from babel import Locale
 from api.dashboard.pages.reading import timeline
 from api.dashboard.pages.reading.measured import Measured, Shown
 from api.dashboard.pages.reading.timeline import UNCOUNTED, Timeline
+from api.dashboard.web import locale
 from api.dashboard.web.period import Period
 from tests.api.dashboard.pages.reading.measuring import day, measured, period
 from warehouse.errors import TooManyBuckets
@@ -56,6 +57,7 @@ def view(shown: Period, series: Series, previous: Series | None = None, before: 
         previous=before,
         zone=ZONE,
         now=day(28),
+        day=lambda at: locale.day(at.astimezone(ZONE).date(), ENGLISH),
         visit=SimpleNamespace(locale=ENGLISH),
         faults=[],
     )
@@ -152,13 +154,15 @@ def test_interval_is_partial_if_it_begins_before_the_period_or_is_not_over(
 @pytest.mark.parametrize(("first", "position"), [(2, 0), (3, 1)])
 def test_source_that_began_in_the_period_has_a_mark_in_its_interval(first: int, position: int) -> None:
     shown = period(2, 5)
-    [(drawn, text)] = timeline._marks(view(shown, []), counted(shown, beacon=1, log=first), [day(2), day(3), day(4)])
+    [(drawn, text)] = timeline._marks(
+        view(shown, []), counted(shown, beacon=1, log=first), [day(2), day(3), day(4)], ()
+    )
     assert (drawn, text.split(" on ")[0]) == (position, "Access logs began")
     assert str(first) in text
     at_midnight = measured("ai", shown=shown, log=day(3))
-    assert [at for at, _ in timeline._marks(view(shown, []), at_midnight, [day(2), day(3), day(4)])] == [1]
-    assert timeline._marks(view(shown, []), counted(shown, log=1), [day(2)]) == []
-    assert timeline._marks(view(shown, []), counted(shown, log=2), []) == []
+    assert [at for at, _ in timeline._marks(view(shown, []), at_midnight, [day(2), day(3), day(4)], ())] == [1]
+    assert timeline._marks(view(shown, []), counted(shown, log=1), [day(2)], ()) == []
+    assert timeline._marks(view(shown, []), counted(shown, log=2), [], ()) == []
 
 
 def test_chart_has_space_for_a_week_or_the_hours_of_a_day() -> None:

@@ -14,7 +14,8 @@ CONTENT = "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n\nUser-agent: *\n
 
 @pytest.fixture(autouse=True)
 def _no_text(dashboard: Dashboard) -> None:
-    texts.remove(dashboard.engine, PROJECT)
+    for text in texts.versions(dashboard.engine, PROJECT):
+        texts.remove(dashboard.engine, PROJECT, text.since_s)
 
 
 @pytest.fixture
@@ -49,11 +50,50 @@ def test_viewer_has_no_form(dashboard: Dashboard) -> None:
 def test_removed_text_is_gone(dashboard: Dashboard, owner: TestClient) -> None:
     post(owner, PATH, robots=CONTENT)
     page = owner.get(PATH).text
-    assert page.index("<summary>Remove the text") < page.index(f'action="{PATH}/remove"') < page.index("</details>")
-    response = post(owner, f"{PATH}/remove")
+    assert page.index("<summary>Remove this text") < page.index(f'action="{PATH}/remove"') < page.index("</details>")
+    (text,) = texts.versions(dashboard.engine, PROJECT)
+    for since in ("", "9" * 40, str(text.since_s + 1)):
+        assert post(owner, f"{PATH}/remove", since=since).status_code == 303
+    assert texts.versions(dashboard.engine, PROJECT) == [text]
+    response = post(owner, f"{PATH}/remove", since=str(text.since_s))
     assert (response.status_code, response.headers["location"]) == (303, f"{PATH}?notice=removed")
-    assert texts.find(dashboard.engine, PROJECT) is None
-    assert post(owner, f"{PATH}/remove").status_code == 303
+    assert texts.versions(dashboard.engine, PROJECT) == []
+
+
+def test_changed_text_is_another_version_from_its_time_on(dashboard: Dashboard, owner: TestClient) -> None:
+    post(owner, PATH, robots="User-agent: *\nDisallow: /old", since="2026-09-01T08:30")
+    post(owner, PATH, robots=CONTENT)
+    post(owner, PATH, robots=CONTENT)  # changes nothing
+    post(owner, PATH, robots="User-agent: *\nDisallow: /older", since="2026-08-01T00:00")
+    older, old, new = texts.versions(dashboard.engine, PROJECT)
+    assert (older.content, old.since_s, new.content) == ("User-agent: *\nDisallow: /older", 1788251400, CONTENT)
+    assert CONTENT.strip() in "".join(Html(owner.get(PATH).text).texts)
+    shown = "".join(Html(owner.get(f"{PATH}?since={old.since_s}").text).texts)
+    assert "/old" in shown
+    assert CONTENT.strip() not in shown
+
+
+@pytest.mark.parametrize(
+    ("since", "fault"),
+    [
+        ("yesterday", "Write the time as 2026-09-30T18:00."),
+        ("2999-01-01T00:00", "Choose a time from 1995 until now."),
+        ("1994-12-31T23:59", "Choose a time from 1995 until now."),
+        ("0001-01-01T00:00", "Choose a time from 1995 until now."),
+    ],
+)
+def test_wrong_time_is_refused(dashboard: Dashboard, owner: TestClient, since: str, fault: str) -> None:
+    response = post(owner, PATH, robots=CONTENT, since=since)
+    assert (response.status_code, fault in Html(response.text).text) == (422, True)
+    assert texts.versions(dashboard.engine, PROJECT) == []
+
+
+def test_project_has_a_maximum_of_texts(dashboard: Dashboard, owner: TestClient) -> None:
+    for number in range(texts.VERSIONS_MAX):
+        texts.save(dashboard.engine, PROJECT, f"User-agent: *\nDisallow: /{number}", 1_790_000_000 + number)
+    response = post(owner, PATH, robots=CONTENT)
+    assert (response.status_code, "has 20 texts, which is the maximum" in response.text) == (422, True)
+    assert len(texts.versions(dashboard.engine, PROJECT)) == texts.VERSIONS_MAX
 
 
 @pytest.mark.parametrize(
@@ -76,14 +116,13 @@ def test_wrong_text_is_refused_with_the_reason_and_shown_again(
     page = Html(response.text)
     assert fault in page.text
     assert content.strip() in "".join(page.texts)
-    assert texts.find(dashboard.engine, PROJECT) is None
+    assert texts.versions(dashboard.engine, PROJECT) == []
 
 
 def test_largest_text_is_saved(dashboard: Dashboard, owner: TestClient) -> None:
     content = "User-agent: *\n" + "é" * ((texts.BYTES_MAX - 14) // 2)
     assert post(owner, PATH, robots=content).status_code == 303
-    saved = texts.find(dashboard.engine, PROJECT)
-    assert saved is not None
+    (saved,) = texts.versions(dashboard.engine, PROJECT)
     assert len(saved.content.encode()) == texts.BYTES_MAX
 
 

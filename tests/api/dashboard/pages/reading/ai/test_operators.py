@@ -12,7 +12,7 @@ import pytest
 from api.dashboard.pages.reading.ai import operators
 from api.dashboard.pages.reading.ai.operators import AgentRow, AiTable, OperatorRow, Reads
 from api.dashboard.pages.reading.ai.verdicts import Agent, Verification
-from api.dashboard.robots.rules import RobotsRules
+from api.dashboard.robots.rules import RobotsRules, names
 from ingest.verification.verdict import State
 from tests.api.dashboard.pages.reading.measuring import day, measured, period
 from warehouse.columns.filters import Filters
@@ -59,7 +59,8 @@ def read(*, compare: bool = False, filters: Filters | None = None, began: int = 
     )
     known = measured("ai", shown=period(10, 18), previous=period(2, 10), log=day(began))
     verification = Verification((), (), (), STATES)
-    return operators.table_of(view, known, RobotsRules(robots) if robots else None, verification)
+    texts: Any = SimpleNamespace(current=RobotsRules(robots), name=lambda agent, last_day: f"{agent} {last_day}")
+    return operators.table_of(view, known, texts if robots else None, verification)
 
 
 def row_of(table: AiTable, operator: str | None) -> OperatorRow:
@@ -134,12 +135,13 @@ def test_visits_are_no_part_of_a_filter_by_the_agents_of_an_operator(name: str) 
 
 def test_robots_txt_is_asked_for_each_name_of_an_agent() -> None:
     table = read(robots="User-agent: GPTBot\nDisallow: /\n\nUser-agent: ClaudeBot\nDisallow: /private\n")
-    names = {agent.name: agent.robots_name for row in table.operators for agent in row.agents}
-    assert (names["GPTBot"], names["ClaudeBot"]) == ("Disallowed, still reading", "Partly disallowed")
-    assert (names["CCBot"], agent_of(table, None, None).robots) == ("Allowed", None)
+    states = {agent.name: agent.robots for row in table.operators for agent in row.agents}
+    assert (states["GPTBot"], states["ClaudeBot"], states["CCBot"]) == ("disallowed", "partly", "allowed")
+    row = agent_of(table, "OpenAI", "GPTBot")
+    assert (row.robots_name, agent_of(table, None, None).robots) == (f"GPTBot {row.last_day}", None)
     assert agent_of(read(), "OpenAI", "GPTBot").robots is None
-    assert operators.names("OAI-SearchBot") == ("OAI-SearchBot", "OAI-SearchBot", "OpenAI-SearchBot")
-    assert operators.names("no agent") == ("no agent",)
+    assert names("OAI-SearchBot") == ("OAI-SearchBot", "OAI-SearchBot", "OpenAI-SearchBot")
+    assert names("no agent") == ("no agent",)
 
 
 @pytest.mark.parametrize(

@@ -214,7 +214,8 @@ def _text(read_site: Dashboard) -> Iterator[None]:
     content = "User-agent: *\nDisallow: /admin\n\nUser-agent: GPTBot\nUser-agent: KimiBot\nDisallow: /\n"
     texts.save(read_site.engine, PROJECT, content + "\nUser-agent: CCBot\nDisallow:\n", 1_790_000_000)
     yield
-    texts.remove(read_site.engine, PROJECT)
+    for text in texts.versions(read_site.engine, PROJECT):
+        texts.remove(read_site.engine, PROJECT, text.since_s)
 
 
 def test_without_a_text_the_page_offers_to_add_it(read_site: Dashboard, reader: TestClient) -> None:
