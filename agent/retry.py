@@ -3,10 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import TypeVar
-
-from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_fixed
 
 from agent.errors import ForgeUnavailable, TurnStopped
 from warehouse.database.pool import PoolError
@@ -31,24 +28,14 @@ def forge_request(attempt: Callable[[], Result], is_stopped: Callable[[], bool])
         ForgeUnavailable: the third attempt failed too, or the forge asked for a pause of more than PAUSE_S_MAX.
         TurnStopped: `is_stopped` returned true during a pause.
     """
-    retrying = Retrying(
-        retry=retry_if_exception(
-            lambda error: isinstance(error, ForgeUnavailable) and error.retry_after_s <= PAUSE_S_MAX
-        ),
-        stop=stop_after_attempt(len(PAUSES_S) + 1),
-        wait=_forge_pause_s,
-        sleep=partial(pause, is_stopped=is_stopped),
-        reraise=True,
-    )
-    return retrying(attempt)
-
-
-def _forge_pause_s(state: RetryCallState) -> float:
-    """Return the pause before the next attempt, in seconds: at least as long as the forge asked for."""
-    assert state.outcome is not None
-    error = state.outcome.exception()
-    assert isinstance(error, ForgeUnavailable)
-    return max(PAUSES_S[min(state.attempt_number, len(PAUSES_S)) - 1], error.retry_after_s)
+    for pause_s in PAUSES_S:
+        try:
+            return attempt()
+        except ForgeUnavailable as error:
+            if error.retry_after_s > PAUSE_S_MAX:
+                raise
+            pause(max(pause_s, error.retry_after_s), is_stopped)
+    return attempt()
 
 
 def database_write(write: Callable[[], Result], is_stopped: Callable[[], bool]) -> Result:
@@ -60,22 +47,15 @@ def database_write(write: Callable[[], Result], is_stopped: Callable[[], bool]) 
         TurnStopped: `is_stopped` returned true during a pause, for example because the lease has expired.
         PoolError: the error is not temporary: see `warehouse.database_errors.is_temporary`.
     """
-    retrying = Retrying(
-        retry=retry_if_exception(lambda error: isinstance(error, PoolError) and is_temporary(error)),
-        wait=wait_fixed(DATABASE_PAUSE_S),
-        sleep=partial(pause, is_stopped=is_stopped),
-        before_sleep=_warn,
-        reraise=True,
-    )
-    return retrying(write)
-
-
-def _warn(state: RetryCallState) -> None:
-    assert state.outcome is not None
-    error = state.outcome.exception()
-    assert isinstance(error, PoolError)
-    reason = reason_of(error)
-    LOG.warning("the progress of a turn cannot be written to the control database (%s); retrying", reason)
+    while True:
+        try:
+            return write()
+        except PoolError as error:
+            if not is_temporary(error):
+                raise
+            text = "the progress of a turn cannot be written to the control database (%s); retrying"
+            LOG.warning(text, reason_of(error))
+        pause(DATABASE_PAUSE_S, is_stopped)
 
 
 def pause(seconds: float, is_stopped: Callable[[], bool]) -> None:

@@ -140,14 +140,22 @@ class Git:
         """
         return self.run_program("git", *self._options(), *arguments, stdin=stdin, environ=environ)
 
-    def stream_local(self, on_chunk: OnChunk, *arguments: str) -> None:
-        """Run a command on the work tree and call `on_chunk` with each chunk of its output.
+    def stream_names(self, on_name: Callable[[bytes], None], *arguments: str) -> None:
+        """Run a command on the work tree and call `on_name` with each of the NUL-separated names that it prints.
 
-        An exception of `on_chunk` ends the command.
+        An exception of `on_name` ends the command.
 
         Raises:
             TurnFailed: the command failed; the message has the reason.
         """
+        incomplete = b""
+
+        def on_chunk(chunk: bytes) -> None:
+            nonlocal incomplete
+            *names, incomplete = (incomplete + chunk).split(b"\0")
+            for name in names:
+                on_name(name)
+
         self.run_program("git", *self._options(), *arguments, environ={}, on_chunk=on_chunk)
 
     def run_remote(self, *arguments: str) -> str:

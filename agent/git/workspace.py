@@ -4,7 +4,6 @@
 Everything that the agent leaves in `tree` is data: no file in it configures git or is executed by it.
 """
 
-import os
 import re
 import secrets
 import subprocess
@@ -14,8 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from agent.errors import ForgeUnavailable, PushRefused, TurnFailed
-from agent.git import ci_files
-from agent.git.changed_files import ChangedFiles
+from agent.git import changed_files
 from agent.git.commands import ENVIRONMENT, Git, StepControl
 from agent.git.remote import Remote
 from agent.process import DIE_WITH_PARENT
@@ -98,13 +96,13 @@ def commit(
     """
     git = _git(workspace, None, control)
     _disarm(workspace, git)
-    _refuse_large_files(workspace, git)
+    changed_files.refuse_large(git, workspace.tree)
     git.run_local("add", "--all")
     tree = git.run_local("write-tree")
     if tree == git.run_local("rev-parse", "--verify", "HEAD^{tree}"):
         return None
     if not allow_ci:
-        ci_files.refuse(git, workspace.tree, tree)
+        changed_files.refuse_ci(git, workspace.tree, tree)
     date = f"{int(at.timestamp())} +0000"
     return git.run_local(
         *("commit-tree", "--no-gpg-sign", "-p", "HEAD", "-F", "-", tree),
@@ -239,12 +237,6 @@ def _disarm(workspace: Workspace, git: Git) -> None:
     git.run_program(
         *("find", "tree", "-mindepth", "1", *unwanted, "-prune", "-execdir", "rm", "-rf", "--", "{}", "+"), environ={}
     )
-
-
-def _refuse_large_files(workspace: Workspace, git: Git) -> None:
-    """Raise TurnFailed for too large or too many changes: a sparse file costs the agent nothing, but git hours."""
-    changed = ChangedFiles(os.fsencode(workspace.tree))
-    git.stream_local(changed.add, "ls-files", "-z", "--others", "--modified", "--exclude-standard", "--deduplicate")
 
 
 def subject(prompt: str) -> str:
