@@ -33,7 +33,7 @@ from api.http.operation import Operation
 from api.http.rate_limit import WINDOW_US, RateLimit
 from api.reference.reference import Reference
 from api.reports import records
-from api.routes import beacon, classify, goals, health, hits, job_log, job_prompts, jobs, prompts, reference, script
+from api.routes import beacon, classify, goals, health, hits, job_history, jobs, prompts, reference, script
 from api.settings import Settings
 from api.state import Background, Intake, State, state_of
 from ingest.hits import row
@@ -67,8 +67,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *classify.OPERATIONS,
     *prompts.OPERATIONS,
     *jobs.OPERATIONS,
-    *job_prompts.OPERATIONS,
-    *job_log.OPERATIONS,
+    *job_history.OPERATIONS,
     *health.OPERATIONS,
     *reference.OPERATIONS,
 )

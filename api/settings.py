@@ -1,7 +1,7 @@
 """The settings of an operator, each declared once: its parser, default and meaning.
 
 `read`, `readership settings` and the table in docs/running.md derive from the fields of `Settings`. Two modules set
-variables that libraries read: `server.shared_counters` sets PROMETHEUS_MULTIPROC_DIR, which `metrics` also reads, and
+variables that libraries read: `server.serve` sets PROMETHEUS_MULTIPROC_DIR, which `metrics` also reads, and
 `server.memory` sets the variables of the allocators.
 """
 

@@ -14,7 +14,7 @@ import click
 from api import data_folder, logs
 from api.accounts import one_time_links
 from api.cli.options import network
-from api.server import serve, service_lock, service_url
+from api.server import serve, service_lock
 from api.server.service_lock import ServiceLock
 from api.settings import Settings
 from ingest.verification import address_lists
@@ -67,11 +67,11 @@ def serve_(
 
 def run(settings: Settings, listener: socket.socket, processes: int, lock: ServiceLock) -> None:
     """Serve, with the URL in the run folder for links that other commands print."""
-    service_url.write(settings.run, serve.url(listener))
+    service_lock.write_url(settings.run, serve.url(listener))
     try:
         serve.serve(settings, listener, processes, lock)
     finally:
-        service_url.delete(settings.run)
+        service_lock.delete_url(settings.run)
 
 
 def _log_first_owner_link(settings: Settings, url: str) -> None:

@@ -12,7 +12,7 @@ from api.accounts import one_time_links, passwords, users
 from api.accounts.users import ROLES, Role, User
 from api.cli.options.control_database import created, opened
 from api.cli.output import ERR, minute, rows_format, show, show_rows, table
-from api.server import service_url
+from api.server import service_lock
 from api.settings import Settings
 from warehouse.database.pool import Pool
 
@@ -116,7 +116,7 @@ def _standard_input() -> str:
 
 def _print_link(settings: Settings, control: Pool, user: User, change: str) -> None:
     path = f"/welcome/{one_time_links.create(control, 'password', user.id, int(time.time()))}"
-    base_url = settings.base_url or service_url.read(settings.run)
+    base_url = settings.base_url or service_lock.read_url(settings.run)
     where = "this link" if base_url else "this path, at the URL of the service,"
     ERR.print(f"user {user.name} {change}; {where} sets the password, once, within 30 minutes:", markup=False)
     click.echo(f"{base_url or ''}{path}")

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from agent.jobs import quota
 from api.http.operation import CSV, JSON, Json
@@ -47,6 +48,8 @@ SHARED = ("_metrics.md", "_measured.md", "_filters.md", "_tables.md", "_moment.m
 """Files with the texts that reports share."""
 _FILES = Environment(loader=FileSystemLoader(FOLDER), undefined=StrictUndefined, autoescape=False)  # noqa: S701
 _INCLUDE = re.compile(r"^{% include .+\n", re.MULTILINE)
+_CODE = re.compile(r"`([^`]+)`")
+_ITEM = re.compile(r"^- ", re.MULTILINE)
 _BLOCK = re.compile(r"^## ([^\n]+)\n\n```\w*\n(.*?)```$", re.MULTILINE | re.DOTALL)
 
 
@@ -99,3 +102,20 @@ def _value(media_type: str, block: str) -> Any:
     if media_type == JSON:
         return msgspec.json.decode(block)
     return block.replace("\n", "\r\n") if media_type == CSV else block
+
+
+def blocks(text: str) -> Markup:
+    """Return the HTML of the subset of Markdown that the files have: paragraphs, lists and code."""
+    return Markup().join(map(_html_of, text.strip().split("\n\n")))
+
+
+def inline(text: str) -> Markup:
+    """Return the HTML of a text in one paragraph, with its code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704  # the text is escaped
+
+
+def _html_of(text: str) -> Markup:
+    if not text.startswith("- "):
+        return Markup("<p>{}</p>").format(inline(text))
+    items = (Markup("<li>{}</li>").format(inline(item.strip())) for item in _ITEM.split(text)[1:])
+    return Markup("<ul>{}</ul>").format(Markup().join(items))

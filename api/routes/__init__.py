@@ -7,8 +7,7 @@
 - `classify`: the classification of a user agent.
 - `prompts`: prompts that create or continue an agent job.
 - `jobs`: get, list, cancel and archive agent jobs.
-- `job_prompts`: the prompts of an agent job, with their times.
-- `job_log`: the log of an agent job.
+- `job_history`: the prompts and the log of an agent job.
 - `health`: liveness, readiness and metrics.
 - `reference`: the OpenAPI document and its page.
 """

@@ -2,6 +2,9 @@
 
 It is a kernel lock (flock) on a file in the run folder. The supervisor and its processes share the lock, so the lock is
 free once the last of them has ended, also after SIGKILL. The text of the file is only for messages.
+
+Another file of the run folder has the URL at which the service listens, which commands print as a part of links. The
+file of a service that was killed remains until the next service starts.
 """
 
 import fcntl
@@ -17,7 +20,7 @@ from typing import Any
 from api.errors import FolderInUse
 from warehouse.lake.lock import try_lock
 
-FILE = "service.lock"
+FILE, URL_FILE = "service.lock", "service.url"
 ENDING_WAIT_S = 30.0
 """Time that a new service waits for one that is ending, in seconds. A supervisor kills its processes after 25 s."""
 POLL_S = 0.05
@@ -101,3 +104,23 @@ def _is_alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def write_url(run: Path, url: str) -> None:
+    """Store the URL of a service that starts."""
+    with suppress(OSError):  # a full disk must not prevent the start, and the URL is only for messages
+        (run / URL_FILE).write_text(url, encoding="utf-8")
+
+
+def delete_url(run: Path) -> None:
+    """Delete the URL of a service that has ended."""
+    with suppress(OSError):
+        (run / URL_FILE).unlink(missing_ok=True)
+
+
+def read_url(run: Path) -> str | None:
+    """Return the URL of the running service, or None."""
+    try:
+        return (run / URL_FILE).read_text(encoding="utf-8") or None
+    except FileNotFoundError:
+        return None

@@ -4,11 +4,17 @@ from contextlib import closing
 from datetime import UTC, date, datetime, time
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import get_args
 from urllib.parse import urlsplit
 
-from agent.jobs import store
+import msgspec
+
+from agent.jobs import configuration, queue, store
+from agent.jobs.configuration import Configuration
+from agent.jobs.queue import Outcome
+from agent.jobs.steps import CheckOutStep, Step, Steps
 from api.accounts import keys, share_links
-from api.cli.demo import sample_jobs, sample_views
+from api.cli.demo import sample_views
 from api.cli.log_import.reading import ledger_from_us
 from api.dashboard.robots import texts
 from api.settings import Settings
@@ -31,6 +37,36 @@ _FIRST_ROBOTS, _ROBOTS_FROM = "User-agent: *\nDisallow: /search\n", date(2026, 9
 _POLICY_FROM = date(2026, 9, 11)
 """Day of the sample from which the project `forum` counts people from beacons, and everything else from its log."""
 _DAY_S = 86_400
+JOBS = sample_views.FOLDER / "jobs.json"
+"""Agent jobs of DEMO, in final states: no coding agent runs for them, and their prompts begin with `Sample:`."""
+_CONFIGURATION = Configuration("https://git.example.com/larkspur/website", preset="opencode", model="sample-model")
+_LEASE_US = 3_600_000_000
+_SECOND_US, _HOUR_US = 1_000_000, 3_600_000_000
+_NO_AGENT_RAN = "This is the log of a sample: no coding agent ran, and the repository does not exist.\n"
+
+
+class SampleTurn(msgspec.Struct, frozen=True):
+    """A turn: its prompt, the lines of its agent, finished steps with their log lines, and why the turn failed."""
+
+    prompt: str
+    output: list[str]
+    steps: Steps
+    texts: list[str]
+    reason: str | None = None
+
+    @property
+    def finished(self) -> list[tuple[Step, str]]:
+        """Return the finished steps in their order, each with its log line."""
+        values = (getattr(self.steps, name) for name in self.steps.__struct_fields__)
+        return list(zip((each for each in values if isinstance(each, get_args(Step))), self.texts, strict=True))
+
+
+class SampleJob(msgspec.Struct, frozen=True):
+    """A job that was created `hours_ago`; its turns begin an hour apart."""
+
+    hours_ago: int
+    turns: list[SampleTurn]
+    is_archived: bool = False
 
 
 def exist(control: Pool) -> bool:
@@ -58,7 +94,7 @@ def create(control: Pool, settings: Settings, now: datetime) -> str:
         goals.add(control, DEMO, name, "path", path)
     _create_keys(control, now_s)
     if not store.has_any(control):
-        sample_jobs.create(control, DEMO, now_s * 1_000_000)
+        _create_jobs(control, DEMO, now_s * 1_000_000)
     return share_links.create(control, DEMO, "Sample: the marketing team", now_s)[1]
 
 
@@ -103,3 +139,43 @@ def _create_keys(control: Pool, now_s: int) -> None:
     keys.create(control, DEMO, "Sample: report of September", "read", now_s - 2 * _DAY_S, now_s - 30 * _DAY_S)
     old, _ = keys.create(control, DEMO, "Sample: server before the move", "ingest", None, now_s - 29 * _DAY_S)
     keys.revoke(control, old.id, now_s - 20 * _DAY_S)
+
+
+def _create_jobs(control: Pool, project: str, now_us: int) -> None:
+    """Create the sample jobs of a project that has no configuration of agent jobs.
+
+    The configuration that the sample jobs need is deleted afterwards, so that the dashboard starts no job for the
+    repository of the sample, which does not exist.
+    """
+    configuration.store(control, project, _CONFIGURATION)
+    for job in msgspec.json.decode(JOBS.read_bytes(), type=list[SampleJob]):
+        _create_job(control, project, job, now_us)
+    configuration.remove(control, project)
+
+
+def _create_job(control: Pool, project: str, sample: SampleJob, now_us: int) -> None:
+    created_us = now_us - sample.hours_ago * _HOUR_US
+    id = None
+    for number, turn in enumerate(sample.turns):
+        at_us = created_us + number * _HOUR_US
+        if id is None:
+            id = store.create(control, project, turn.prompt, None, at_us).job.id
+        else:
+            store.message(control, project, id, turn.prompt, None, at_us)
+        _perform(control, turn, at_us)
+    if sample.is_archived and id is not None:
+        store.archive(control, project, id, created_us + _HOUR_US)
+
+
+def _perform(control: Pool, turn: SampleTurn, at_us: int) -> None:
+    lease = queue.claim(control, "sample", at_us + 2 * _SECOND_US, _LEASE_US)
+    assert lease is not None
+    for number, (step, text) in enumerate(turn.finished, start=1):
+        lease = queue.finish_step(control, lease, step, text, at_us + number * 45 * _SECOND_US)
+        if isinstance(step, CheckOutStep):
+            queue.renew(
+                control, lease, at_us + number * 50 * _SECOND_US, _LEASE_US, _NO_AGENT_RAN + "\n".join(turn.output)
+            )
+    pull_request = lease.steps.pull_request
+    outcome = Outcome(turn.reason, pull_request.url if pull_request else None)
+    queue.finish(control, lease, outcome, at_us + 240 * _SECOND_US)

@@ -1,6 +1,5 @@
 """Charts as SVG, computed from numbers alone: no clock, no request, no inline style.
 
-- `scale`: round ticks of an axis of counts.
 - `time_labels`: labels of the intervals of a series, in the language of the viewer.
 - `time_chart`: stacked bars of people, AI and other bots over time.
 - `sparkline`: small stacked bars of people and AI over time, without axes.

@@ -12,8 +12,6 @@ from itertools import pairwise
 
 from markupsafe import Markup, escape
 
-from api.dashboard.charts import scale
-
 HEIGHT, BAND_HEIGHT = 240, 120
 """Height of the only band of a chart, and of each of several bands, in pixels."""
 GAP = 26
@@ -24,6 +22,8 @@ GAPLESS_INTERVALS = 150
 """Number of intervals from which bars have no gap between them, because the gap would be narrower than a pixel."""
 JOINED_INTERVALS = 60
 """Number of intervals from which the strokes of the previous period are one line, because they are short."""
+STEPS_MAX = 4
+"""Maximum number of steps between the lowest and the highest tick of an axis of counts."""
 BAR_WIDTH = 0.8
 """Width of a bar with gaps, in intervals."""
 
@@ -90,7 +90,7 @@ def svg(chart: TimeChart, number: Callable[[int], str]) -> Markup:
 def _band(chart: TimeChart, band: Band, height: int, number: Callable[[int], str]) -> Iterator[str]:
     """Yield the parts of a band: its name, grid, times without a measurement, bars, and the previous period."""
     previous = band.previous[: chart.width]
-    ticks = scale.ticks(max((each for each in (*band.counts, *previous) if each is not None), default=0))
+    ticks = round_ticks(max((each for each in (*band.counts, *previous) if each is not None), default=0))
     if len(chart.bands) > 1:
         yield f'<text class="band" x="0" y="-8">{escape(band.name)}</text>'
     for tick in ticks:
@@ -109,6 +109,23 @@ def _band(chart: TimeChart, band: Band, height: int, number: Callable[[int], str
     lines = "".join(_previous(previous, ticks[-1], height, joined=chart.width >= JOINED_INTERVALS))
     css = "previous joined" if chart.width >= JOINED_INTERVALS else "previous"
     yield f'<path class="{css}" d="{lines}" vector-effect="non-scaling-stroke"/></svg>' if lines else "</svg>"
+
+
+def round_ticks(maximum: int) -> tuple[int, ...]:
+    """Return ticks from 0 up to a round number that is at least `maximum`, and at least 1."""
+    step = _step(max(maximum, 1))
+    count = -(-max(maximum, 1) // step)
+    return tuple(step * number for number in range(count + 1))
+
+
+def _step(maximum: int) -> int:
+    """Return the smallest of 1, 2, 5, 10, 20, 50 ... of which STEPS_MAX reach `maximum`."""
+    power = 1
+    while True:
+        for factor in (1, 2, 5):
+            if factor * power * STEPS_MAX >= maximum:
+                return factor * power
+        power *= 10
 
 
 def _previous(counts: Sequence[int | None], top: int, height: int, *, joined: bool) -> Iterator[str]:

@@ -11,7 +11,7 @@ from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.visit import Visit
 from api.http.operation import Json
 from api.http.problems import KINDS, MEDIA_TYPE
-from api.reference import markdown, prose
+from api.reference import prose
 from api.reference.openapi import TAGS
 
 KEYS = {"none": "No API key.", "required": "Requires an API key.", "optional": "With an API key, or without one."}
@@ -52,8 +52,8 @@ def show(visit: Visit) -> Response:
         keys=KEYS,
         kinds=KINDS,
         problem=_json(_PROBLEM),
-        markdown=lambda text: markdown.blocks(reference.addressed(text, address)),
-        inline=markdown.inline,
+        markdown=lambda text: prose.blocks(reference.addressed(text, address)),
+        inline=prose.inline,
         addressed=lambda text: reference.addressed(text, address),
         structs=lambda content: {name: schemas[name] for name in _referenced(content, schemas)},
         type_of=_type,

@@ -9,7 +9,7 @@ import pytest
 
 from api.accounts import one_time_links, sessions, users
 from api.accounts.one_time_links import OneTimeLink
-from api.server import service_url
+from api.server import service_lock
 from tests.api.cli.console import Done, call, complaint, result
 from tests.processes.running import Running
 from warehouse.control import database
@@ -66,7 +66,7 @@ def test_link_begins_with_the_base_url_or_the_url_of_the_running_service(data: P
     done = call(data, "user", "add", "Ada", "--role", "owner")
     assert link(done)["url"] == ""
     assert "at the URL of the service" in done.err
-    service_url.write(data / RUN, "http://127.0.0.1:8123")
+    service_lock.write_url(data / RUN, "http://127.0.0.1:8123")
     assert link(call(data, "user", "reset", "Ada"))["url"] == "http://127.0.0.1:8123"
     environ = {"READERSHIP_BASE_URL": "https://example.com/stats"}
     assert link(call(data, "user", "reset", "Ada", **environ))["url"] == "https://example.com/stats"

@@ -50,3 +50,17 @@ def test_page_about_reports_has_the_descriptions_of_the_reference() -> None:
     text = docs.PAGE.read_text(encoding="utf-8")
     assert all(f"<!-- {report.id} -->" in text for report in REPORTS)
     assert text == docs.filled(text), "run: python -m tests.api.reference.docs"
+
+
+def test_text_is_escaped_and_code_is_marked() -> None:
+    assert prose.inline("if `a < b` & c") == "if <code>a &lt; b</code> &amp; c"
+
+
+def test_paragraphs_and_lists_are_blocks() -> None:
+    text = "One\nline.\n\n- first `x`\n- second,\n  on two lines\n\nEnd."
+    blocks = (
+        "<p>One\nline.</p>",
+        "<ul><li>first <code>x</code></li><li>second,\n  on two lines</li></ul>",
+        "<p>End.</p>",
+    )
+    assert prose.blocks(text) == "".join(blocks)

@@ -7,7 +7,7 @@ from api.accounts.one_time_links import OneTimeLink
 from api.accounts.users import User
 from api.dashboard.pages.entry import browser_session
 from api.dashboard.pages.entry.authentication import key_of
-from api.dashboard.pages.entry.own_path import PROJECTS, own_href
+from api.dashboard.pages.entry.browser_session import PROJECTS, own_href
 from api.dashboard.web import render
 from api.dashboard.web.forms import Form
 from api.dashboard.web.routes import Access, Page

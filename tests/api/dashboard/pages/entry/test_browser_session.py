@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.requests import Request
 
-from api.dashboard.pages.entry.own_path import own_href
+from api.dashboard.pages.entry.browser_session import own_href
 from api.dashboard.web.visit import Visit
 
 PIECES = ["/", "//", "\\", ":", "?", "#", "@", "..", "%2F", "\t", "\n", " ", "[", "https:", "evil.example"]

@@ -1,6 +1,6 @@
-"""The log of an agent job over HTTP, as text, NDJSON or JSON."""
+"""The prompts and the log of an agent job over HTTP."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -9,11 +9,35 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agent.jobs import job_json, journal, store
+from agent.jobs.journal import Turn
 from api.http import parameters
 from api.http.negotiation import accepted
 from api.http.operation import JSON, NDJSON, OFFSET_MAX, TEXT, HasMore, Operation, Success, paging
 from api.routes import jobs
 from api.state import state_of
+
+PROMPTS_MAX = 50
+"""Maximum number of prompts on a page; each has at most 64 KiB."""
+
+
+class SentPrompt(msgspec.Struct, frozen=True, rename="camel"):
+    """A prompt of a job. The time of something that has not happened is null."""
+
+    prompt: Annotated[str, Meta(description="The instruction.")]
+    status: Annotated[
+        Literal["queued", "running", "completed", "failed", "cancelled"],
+        Meta(description="State of the agent's work on the prompt."),
+    ]
+    created_at: Annotated[str, Meta(description="Time at which the prompt was sent.")]
+    started_at: Annotated[str | None, Meta(description="Time at which the work on it began.")]
+    ended_at: Annotated[str | None, Meta(description="Time at which the work on it ended.")]
+
+
+class PromptList(msgspec.Struct, frozen=True, rename="camel"):
+    """One page of a job's prompts."""
+
+    prompts: Annotated[list[SentPrompt], Meta(description="The prompts, oldest first.")]
+    has_more: HasMore
 
 
 class LogEntry(msgspec.Struct, frozen=True):
@@ -37,10 +61,26 @@ class LogPage(msgspec.Struct, frozen=True, rename="camel"):
     has_more: HasMore
 
 
-async def read(request: Request) -> Response:
+async def list_prompts(request: Request) -> Response:
+    """Respond to GET /v2/agent/{projectId}/job/{id}/prompts."""
+    project, engine = await jobs.authorise(request, "read"), state_of(request).control
+    limit, offset = parameters.parsed(request, _PROMPTS_PAGE)
+    job = await run_in_threadpool(store.find, engine, project, jobs.job_id(request))
+    turns = await run_in_threadpool(journal.turns, engine, job.id, limit + 1, offset, has_entries=False)
+    page = PromptList([_prompt(turn) for turn in turns[:limit]], len(turns) > limit)
+    return Response(msgspec.json.encode(page), 200, await jobs.all_quota_headers(request, project), JSON)
+
+
+def _prompt(turn: Turn) -> SentPrompt:
+    times = (None if us is None else job_json.timestamp(us) for us in (turn.started_us, turn.ended_us))
+    status = "completed" if turn.state == "done" else turn.state
+    return SentPrompt(turn.prompt, status, job_json.timestamp(turn.created_us), *times)
+
+
+async def read_log(request: Request) -> Response:
     """Respond to GET /v2/agent/{projectId}/job/{id}/log."""
     project, engine = await jobs.authorise(request, "read"), state_of(request).control
-    limit, offset = parameters.parsed(request, _PAGE)
+    limit, offset = parameters.parsed(request, _LOG_PAGE)
     media_type = accepted(request, (TEXT, NDJSON, JSON), "the log")
     job = await run_in_threadpool(store.find, engine, project, jobs.job_id(request))
     page, has_more = await run_in_threadpool(journal.read, engine, job.id, limit, offset)
@@ -70,15 +110,26 @@ def _text(entry: LogEntry) -> str:
     return f"{entry.at} turn {entry.turn} {entry.kind}: {text}\n"
 
 
-_PAGE = paging("Entries", journal.PAGE_ENTRIES, journal.PAGE_ENTRIES, maximum=OFFSET_MAX)
+_PROMPTS_PAGE = paging("Prompts", PROMPTS_MAX, PROMPTS_MAX, maximum=OFFSET_MAX)
+_LOG_PAGE = paging("Entries", journal.PAGE_ENTRIES, journal.PAGE_ENTRIES, maximum=OFFSET_MAX)
 OPERATIONS = (
+    Operation(
+        "listPrompts",
+        "GET",
+        f"{jobs.PATH}/{{id}}/prompts",
+        list_prompts,
+        "Jobs",
+        parameters=_PROMPTS_PAGE,
+        responses=(Success(200, "A page of the prompts.", {JSON: PromptList}, jobs.QUOTA_HEADERS),),
+        problems=f"{jobs.REQUEST_PROBLEMS} not-found",
+    ),
     Operation(
         "getLog",
         "GET",
         f"{jobs.PATH}/{{id}}/log",
-        read,
+        read_log,
         "Jobs",
-        parameters=_PAGE,
+        parameters=_LOG_PAGE,
         responses=(
             Success(200, "A page of the log.", {TEXT: str, NDJSON: str, JSON: LogPage}, (*jobs.QUOTA_HEADERS, "Link")),
         ),
