@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api import goals as definitions
+from api.accounts.keys import BearerKey
 from api.http import auth, body, parameters
 from api.http.operation import JSON, Operation, Success
 from api.http.problems import Problem
@@ -59,8 +60,8 @@ async def goals_of(request: Request) -> Response:
     parameters.single(request, ())
     if is_new:
         new = await _new_goal(request)
-        await auth.key_for(request, state_of(request).keyring, project, "write")  # it may be deleted meanwhile
-        added = await run_in_threadpool(definitions.add, control, project, new.name, new.kind, new.value, BY_KEY)
+        key = await auth.key_for(request, state_of(request).keyring, project, "write")  # it may be deleted meanwhile
+        added = await run_in_threadpool(definitions.add, control, project, new.name, new.kind, new.value, _author(key))
         return Response(msgspec.json.encode(_public(added)), 201, media_type=JSON)
     listed = await run_in_threadpool(goals.of_project, control, project)
     return Response(msgspec.json.encode(GoalList([_public(each) for each in listed])), media_type=JSON)
@@ -69,9 +70,9 @@ async def goals_of(request: Request) -> Response:
 async def remove(request: Request) -> Response:
     """Respond to DELETE /v1/projects/{projectId}/goals/{id}."""
     project = request.path_params["projectId"]
-    await auth.key_for(request, state_of(request).keyring, project, "write")
+    key = await auth.key_for(request, state_of(request).keyring, project, "write")
     parameters.single(request, ())
-    await run_in_threadpool(goals.remove, state_of(request).control, project, request.path_params["id"], BY_KEY)
+    await run_in_threadpool(goals.remove, state_of(request).control, project, request.path_params["id"], _author(key))
     return Response(status_code=204)
 
 
@@ -90,8 +91,11 @@ def _public(goal: Goal) -> GoalDefinition:
     return GoalDefinition(goal.name, goal.kind, goal.value, goal.id, datetime.fromtimestamp(goal.created_s, UTC))
 
 
-BY_KEY = "an API key"
-"""Author of a change over HTTP in the audit log."""
+def _author(key: BearerKey) -> str:
+    """Return the author of a change in the audit log."""
+    return f"the API key “{key.name}”"[:100]  # the audit log has no more
+
+
 PATH = "/v1/projects/{projectId}/goals"
 _PROBLEMS = "invalid-parameter unauthenticated forbidden overloaded"
 OPERATIONS = (

@@ -1,9 +1,13 @@
 """Goals over HTTP and on the command line: added with a normalised path, listed, refused and removed."""
 
+from contextlib import closing
+
 import httpx
 
+from api import settings
 from tests.api.cli.console import call, complaint, result
 from tests.processes.running import Running, new_key
+from warehouse.control import audit, database
 
 
 def test_goal_is_added_listed_and_removed_by_a_key_that_may_write(service: Running) -> None:
@@ -30,6 +34,12 @@ def test_goal_is_added_listed_and_removed_by_a_key_that_may_write(service: Runni
     assert httpx.delete(gone, headers=read).status_code == 403
     assert [httpx.delete(gone, headers=write).status_code for _ in range(2)] == [204, 404]
     assert httpx.get(url, headers=read).json() == {"goals": []}
+    with closing(database.connect(settings.read({}, service.data).database_url)) as control:
+        done = [each for each in audit.entries(control, 0, 50) if each.project == "goals-http"]
+    assert [(each.action, each.who) for each in done[:2]] == [
+        ("removed a goal", "the API key “test”"),
+        ("added a goal", "the API key “test”"),
+    ]
     assert set(httpx.put(url, headers=write).headers["allow"].split(", ")) == {"GET", "HEAD", "POST"}
 
 
