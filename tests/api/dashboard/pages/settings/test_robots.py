@@ -65,8 +65,10 @@ def test_changed_text_is_another_version_from_its_time_on(dashboard: Dashboard, 
     post(owner, PATH, robots=CONTENT)
     post(owner, PATH, robots=CONTENT)  # changes nothing
     post(owner, PATH, robots="User-agent: *\nDisallow: /older", since="2026-08-01T00:00")
-    older, old, new = texts.versions(dashboard.engine, PROJECT)
-    assert (older.content, old.since_s, new.content) == ("User-agent: *\nDisallow: /older", 1788251400, CONTENT)
+    post(owner, PATH, robots=CONTENT, since="2026-07-01T00:00")  # was in force before, too
+    oldest, older, old, new = texts.versions(dashboard.engine, PROJECT)
+    assert [each.content for each in (oldest, older, new)] == [CONTENT, "User-agent: *\nDisallow: /older", CONTENT]
+    assert old.since_s == 1788251400
     assert CONTENT.strip() in "".join(Html(owner.get(PATH).text).texts)
     shown = "".join(Html(owner.get(f"{PATH}?since={old.since_s}").text).texts)
     assert "/old" in shown

@@ -94,6 +94,7 @@ def test_violation_is_a_read_after_the_first_request_for_the_text_in_force(viewe
 
 def test_text_of_another_time_says_nothing_about_the_period(viewer: TestClient) -> None:
     assert versions(page(viewer, "/agents/GPTBot", 11, 15)) == [("Sep 13, 2026", "2", "2")]
+    assert versions(page(viewer, "/agents/GPTBot", 14, 15)) == [("Sep 13, 2026", "0", "1")]
     text = page(viewer, "/agents/GPTBot", 1, 9).text
     assert "Your robots.txt disallows every page for GPTBot. " in text
     assert "after it had requested" not in text
