@@ -6,7 +6,7 @@ from threading import Lock
 
 from cachetools import LRUCache
 
-from ingest.classification.pool import Attributes, Classifier, classify_many
+from ingest.classification.pool import Classifier, classify_many
 from warehouse.schema import CLASSIFICATION
 
 Columns = tuple[str | None, ...]
@@ -61,17 +61,13 @@ class UserAgentCache:
 
     def _classify(self, user_agents: Sequence[str]) -> dict[str, Columns]:
         new = {
-            user_agent: _columns(user_agent, attributes)
+            user_agent: (*attributes[:_USER_AGENT], user_agent, *attributes[_USER_AGENT:])
             for user_agent, attributes in zip(user_agents, self._classifier(user_agents), strict=True)
         }
         for user_agent, each in new.items():
             if _size_bytes(each) <= self._bytes_max:
                 self._cached[user_agent] = each
         return new
-
-
-def _columns(user_agent: str, attributes: Attributes) -> Columns:
-    return (*attributes[:_USER_AGENT], user_agent, *attributes[_USER_AGENT:])
 
 
 def _size_bytes(columns: Columns) -> int:

@@ -5,6 +5,7 @@ agent, people and bots cannot be distinguished.
 """
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -75,23 +76,9 @@ class JsonParser:
         return False
 
     def _request(self, fields: Any) -> Request:
-        columns = self.product.columns([fields])
-        texts = columns.referrers + columns.user_agents + columns.addresses + columns.accepts
-        (method,), (target,), (status,) = columns.methods, columns.targets, columns.statuses
-        referrer, user_agent, address, accept = map(storable, texts)
-        return Request(
-            time_us(columns.times[0]),
-            storable(method),
-            storable(target),
-            status,
-            referrer,
-            user_agent,
-            address,
-            accept,
-            columns.sizes[0],
-            columns.times_ms[0],
-            columns.caches[0],
-        )
+        logged = self.product.logged(fields)
+        request: Iterator[Any] = (storable(each) if isinstance(each, str) else each for each in logged[1:])
+        return Request(time_us(logged.time), *request)
 
 
 def _decode(decoder: msgspec.json.Decoder[Any], text: str) -> Any:

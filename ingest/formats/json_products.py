@@ -9,7 +9,7 @@ Numbers may be in quotes. The structs are not tracked by the garbage collector, 
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -25,24 +25,23 @@ Header = list[str] | str | None
 """Value of a header, a list of its values, or None if the request has no such header."""
 
 
-class RequestColumns(NamedTuple):
-    """Fields of log lines that record requests, as columns. A text that is not logged is empty.
+class Logged(NamedTuple):
+    """Fields of a log line that records a request. A text that is not logged is empty.
 
-    `sizes` are the bytes of the responses, `times_ms` their times in milliseconds, and `caches` the states of
-    the cache.
+    `size` is the number of bytes of the response, `ms` its time in milliseconds, and `cache` the state of the cache.
     """
 
-    times: list[Time]
-    methods: list[str]
-    targets: list[str]
-    statuses: list[int]
-    referrers: list[str]
-    user_agents: list[str]
-    addresses: list[str]
-    accepts: list[str]
-    sizes: list[int | None]
-    times_ms: list[float | None]
-    caches: list[str]
+    time: Time
+    method: str
+    target: str
+    status: int
+    referrer: str
+    user_agent: str
+    address: str
+    accept: str = ""
+    size: int | None = None
+    ms: float | None = None
+    cache: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +49,8 @@ class Product:
     """Decoders of the lines of a product's log, and the functions that select and convert the lines of requests.
 
     `line` decodes a line of any kind. `request` decodes a line that records a request, into a struct with all fields of
-    the struct of `line`. `is_request` returns whether a line with this result of `kind` records a request. `columns`
-    returns the fields of decoded requests. `request_id` returns the id of a decoded request, and is None if no two
+    the struct of `line`. `is_request` returns whether a line with this result of `kind` records a request. `logged`
+    returns the fields of a decoded request. `request_id` returns the id of a decoded request, and is None if no two
     lines record the same request.
     """
 
@@ -59,7 +58,7 @@ class Product:
     request: msgspec.json.Decoder[Any]
     kind: Callable[[Any], object]
     is_request: Callable[[Any], bool]
-    columns: Callable[[Sequence[Any]], RequestColumns]
+    logged: Callable[[Any], Logged]
     request_id: Callable[[Any], str | None] | None = None
 
 
@@ -99,22 +98,11 @@ def _is_access_logger(logger: str) -> bool:
     return logger == "http.log.access" or logger.startswith("http.log.access.")
 
 
-def _caddy_columns(rows: Sequence[_CaddyRequest]) -> RequestColumns:
-    clients = [row.request for row in rows]
-    headers = [client.headers for client in clients]
-    return RequestColumns(
-        times=[row.ts for row in rows],
-        methods=[client.method for client in clients],
-        targets=[client.uri for client in clients],
-        statuses=[row.status for row in rows],
-        referrers=_first_values([each.referer for each in headers]),
-        user_agents=_first_values([each.user_agent for each in headers]),
-        addresses=[client.client_ip or client.remote_ip or "" for client in clients],
-        accepts=_first_values([each.accept for each in headers]),
-        sizes=_sizes([row.size for row in rows]),
-        times_ms=_times_ms([row.duration for row in rows], 1_000),
-        caches=[""] * len(rows),
-    )
+def _caddy(row: _CaddyRequest) -> Logged:
+    client, headers = row.request, row.request.headers
+    fields = client.method, client.uri, row.status, _first_value(headers.referer), _first_value(headers.user_agent)
+    address = client.client_ip or client.remote_ip or ""
+    return Logged(row.ts, *fields, address, _first_value(headers.accept), _size(row.size), _ms(row.duration, 1_000))
 
 
 class _CloudflareLine(msgspec.Struct, gc=False):
@@ -143,21 +131,10 @@ class _CloudflareRequest(_CloudflareLine, gc=False, kw_only=True):
     cache: str | None = msgspec.field(name="CacheCacheStatus", default=None)
 
 
-def _cloudflare_columns(rows: Sequence[_CloudflareRequest]) -> RequestColumns:
-    headers = [row.headers for row in rows]
-    return RequestColumns(
-        times=[row.time for row in rows],
-        methods=[row.method for row in rows],
-        targets=[row.uri for row in rows],
-        statuses=[row.status for row in rows],
-        referrers=[row.referer or "" for row in rows],
-        user_agents=[row.user_agent or "" for row in rows],
-        addresses=[row.address or "" for row in rows],
-        accepts=_first_values([each.accept if isinstance(each, _CloudflareHeaders) else None for each in headers]),
-        sizes=_sizes([row.size for row in rows]),
-        times_ms=_times_ms([row.origin_ms for row in rows], 1),
-        caches=[row.cache or "" for row in rows],
-    )
+def _cloudflare(row: _CloudflareRequest) -> Logged:
+    accept = _first_value(row.headers.accept) if isinstance(row.headers, _CloudflareHeaders) else ""
+    fields = row.method, row.uri, row.status, row.referer or "", row.user_agent or "", row.address or "", accept
+    return Logged(row.time, *fields, _size(row.size), _ms(row.origin_ms), row.cache or "")
 
 
 class _VercelStatus(msgspec.Struct, gc=False, rename="camel"):
@@ -196,22 +173,19 @@ _NO_VISITOR = -1
 """Status, in Vercel's logs, of a page that was rendered in the background."""
 
 
-def _vercel_columns(rows: Sequence[_VercelRequest]) -> RequestColumns:
-    """Return the fields of requests. The status is that of the proxy, or of the function if the proxy has none."""
-    proxies = [row.proxy for row in rows]
-    return RequestColumns(
-        times=[proxy.timestamp for proxy in proxies],
-        methods=[proxy.method for proxy in proxies],
-        targets=[proxy.path for proxy in proxies],
-        statuses=[(row.status_code if row.proxy.status_code is None else row.proxy.status_code) or 0 for row in rows],
-        referrers=[proxy.referer or "" for proxy in proxies],
-        user_agents=_first_values([proxy.user_agent for proxy in proxies]),
-        addresses=[proxy.client_ip or "" for proxy in proxies],
-        accepts=[""] * len(rows),
-        sizes=_sizes([proxy.response_byte_size for proxy in proxies]),
-        times_ms=[None] * len(rows),
-        caches=[proxy.vercel_cache or "" for proxy in proxies],
+def _vercel(row: _VercelRequest) -> Logged:
+    """Return the fields of a request. The status is that of the proxy, or of the function if the proxy has none."""
+    proxy = row.proxy
+    status = (row.status_code if proxy.status_code is None else proxy.status_code) or 0
+    fields = (
+        proxy.method,
+        proxy.path,
+        status,
+        proxy.referer or "",
+        _first_value(proxy.user_agent),
+        proxy.client_ip or "",
     )
+    return Logged(proxy.timestamp, *fields, size=_size(proxy.response_byte_size), cache=proxy.vercel_cache or "")
 
 
 class _NetlifyLine(msgspec.Struct, gc=False):
@@ -229,30 +203,19 @@ class _NetlifyRequest(_NetlifyLine, gc=False, kw_only=True):
     duration: Number = None
 
 
-def _netlify_columns(rows: Sequence[_NetlifyRequest]) -> RequestColumns:
-    return RequestColumns(
-        times=[row.timestamp for row in rows],
-        methods=[row.method for row in rows],
-        targets=[row.path for row in rows],
-        statuses=[row.status_code for row in rows],
-        referrers=[row.referrer or "" for row in rows],
-        user_agents=[row.user_agent or "" for row in rows],
-        addresses=[row.client_ip or "" for row in rows],
-        accepts=[""] * len(rows),
-        sizes=[None] * len(rows),
-        times_ms=_times_ms([row.duration for row in rows], 1),
-        caches=[""] * len(rows),
-    )
+def _netlify(row: _NetlifyRequest) -> Logged:
+    fields = row.method, row.path, row.status_code, row.referrer or "", row.user_agent or "", row.client_ip or ""
+    return Logged(row.timestamp, *fields, ms=_ms(row.duration))
 
 
-def _sizes(sizes: Iterable[Number]) -> list[int | None]:
-    numbers = map(_number, sizes)
-    return [int(each) if each is not None and 0 <= each < SIZE_END else None for each in numbers]
+def _size(size: Number) -> int | None:
+    number = _number(size)
+    return int(number) if number is not None and 0 <= number < SIZE_END else None
 
 
-def _times_ms(times: Iterable[Number], factor: int) -> list[float | None]:
-    numbers = map(_number, times)
-    return [None if each is None else each * factor for each in numbers]
+def _ms(time: Number, factor: int = 1) -> float | None:
+    number = _number(time)
+    return None if number is None else number * factor
 
 
 def _number(value: Number) -> float | None:
@@ -261,29 +224,29 @@ def _number(value: Number) -> float | None:
     return float(value) if value.__class__ is str and _NUMBER.fullmatch(value) else None
 
 
-def _first_values(headers: Iterable[Header]) -> list[str]:
-    """Return the first value of each header; empty without one."""
-    return [each if each.__class__ is str else each[0] if each else "" for each in headers]
+def _first_value(header: Header) -> str:
+    """Return the first value of a header; empty without one."""
+    return header if isinstance(header, str) else header[0] if header else ""
 
 
 def _decoder(of: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(of, strict=False)
 
 
-CADDY = Product(_decoder(_CaddyLine), _decoder(_CaddyRequest), attrgetter("logger"), _is_access_logger, _caddy_columns)
+CADDY = Product(_decoder(_CaddyLine), _decoder(_CaddyRequest), attrgetter("logger"), _is_access_logger, _caddy)
 CLOUDFLARE = Product(
     _decoder(_CloudflareLine),
     _decoder(_CloudflareRequest),
     attrgetter("is_subrequest"),
     lambda is_subrequest: not is_subrequest,
-    _cloudflare_columns,
+    _cloudflare,
 )
 VERCEL = Product(
     _decoder(_VercelLine),
     _decoder(_VercelRequest),
     lambda line: _NO_VISITOR if line.proxy is None else line.proxy.status_code,
     lambda status: status != _NO_VISITOR,
-    _vercel_columns,
+    _vercel,
     attrgetter("request_id"),
 )
 NETLIFY = Product(
@@ -291,5 +254,5 @@ NETLIFY = Product(
     _decoder(_NetlifyRequest),
     attrgetter("log_type"),
     lambda log_type: log_type == "traffic",
-    _netlify_columns,
+    _netlify,
 )

@@ -1,9 +1,8 @@
 """Answer of the verification of one hit."""
 
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 State = Literal["verified", "signed_known_key", "spoofed", "invalid_signature", "claimed", "not_checked"]
-STATES: tuple[State, ...] = get_args(State)
 
 
 class Verdict(NamedTuple):

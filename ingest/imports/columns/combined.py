@@ -54,8 +54,6 @@ _TIME_BYTES = 28
 _FRONT = rf"^{_ADDRESS} {_WORD} {_WORD} \[$"
 _VHOST_FRONT = rf"^[0-9A-Za-z._-]+:[0-9]{{1,5}} {_ADDRESS} {_WORD} {_WORD} \[$"
 _STATUS = re.compile(rb" ([0-9]{3}) ")
-_SUCCESS = re.compile(rb" (?:2..|304) ")
-_ERROR = re.compile(rb" [45].. ")
 _STATUS_BYTES = 5
 _END = 1 << 30
 """Offset beyond the end of any field, in bytes. Arrow's own default is so large that it overflows for many rows."""
@@ -103,8 +101,7 @@ def parse(block: bytes, shape: Shape, requests: RequestCache) -> ParsedLines:
     parsed, request = requests.parse(fields["request"].dictionary), fields["request"].indices
     status = pc.binary_slice(fields["tail"], 0, _STATUS_BYTES).dictionary_encode()
     fields |= {"ts_us": _times(fields["head"]), "status": map_values(status, _status, pa.int16())}
-    is_success, is_error = (map_values(status, each, pa.bool_()) for each in (_is_success, _is_error))
-    outcome = outcomes(parsed, request, is_success, is_error, reduce(pc.and_, _plain(fields, shape)))
+    outcome = outcomes(parsed, request, fields["status"], reduce(pc.and_, _plain(fields, shape)))
     for name in CHARACTERS_MAX.keys() & fields.keys():
         is_left = is_odd(fields[name], _ODD, CHARACTERS_MAX[name])
         is_left = is_left if name == "user_agent" else pc.and_(is_left, is_hit(outcome))
@@ -225,14 +222,6 @@ def _within_hour_us(text: bytes) -> int | None:
 def _status(text: bytes) -> int | None:
     match = _STATUS.fullmatch(text)
     return int(match[1]) if match else None
-
-
-def _is_success(text: bytes) -> bool:
-    return _SUCCESS.fullmatch(text) is not None
-
-
-def _is_error(text: bytes) -> bool:
-    return _ERROR.fullmatch(text) is not None
 
 
 def _plain(fields: Mapping[str, pa.Array], shape: Shape) -> Iterator[pa.Array]:

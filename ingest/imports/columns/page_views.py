@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ingest.formats.page_filter import ERRORS
 from ingest.hits.evidence import ACCEPT_CHARACTERS_MAX, ADDRESS_CHARACTERS_MAX
 from ingest.hits.hit import TEXT_CHARACTERS_MAX
 from ingest.imports.dictionary import TEXTS, one_array
@@ -35,15 +36,15 @@ LEFT = pa.scalar(UNPARSED, pa.uint8())
 """Outcome of a line that is left to the parser of the format."""
 
 
-def outcomes(
-    parsed: pa.Table, requests: pa.Array, is_success: pa.Array, is_error: pa.Array, is_plain: pa.Array
-) -> pa.Array:
+def outcomes(parsed: pa.Table, requests: pa.Array, status: pa.Array, is_plain: pa.Array) -> pa.Array:
     """Return the outcome of each line, without checking the lengths of its texts.
 
     `requests` has for each line the index of its row in `parsed` (`request_cache.PARSED`). A line that is not plain is
-    left to the parser. `is_error` is true for a status of `page_filter.ERRORS`.
+    left to the parser.
     """
     outcome = one_array(parsed["outcome"]).take(requests)
+    is_success = pc.or_(pc.and_(pc.greater_equal(status, 200), pc.less(status, 300)), pc.equal(status, 304))
+    is_error = pc.and_(pc.greater_equal(status, ERRORS.start), pc.less(status, ERRORS.stop))
     is_final = pc.or_(is_success, pc.or_(pc.equal(outcome, METHOD), pc.equal(outcome, UNPARSED)))
     is_final = pc.or_(is_final, pc.and_(is_error, pc.equal(outcome, PAGE)))
     return pc.if_else(is_plain, pc.if_else(is_final, outcome, _outcome(STATUS)), LEFT)

@@ -133,12 +133,5 @@ class _Started:
         return self.fingerprint
 
 
-@lru_cache(1)
-def _user_agents() -> UserAgentCache:
-    return UserAgentCache()
-
-
-@lru_cache(1)
-def _verifier(pickled: bytes) -> Verifier:
-    verifier: Verifier = pickle.loads(pickled)  # noqa: S301  # of the process that sent the task
-    return verifier
+_user_agents = lru_cache(1)(UserAgentCache)
+_verifier: Callable[[bytes], Verifier] = lru_cache(1)(pickle.loads)  # of the process that sent the task

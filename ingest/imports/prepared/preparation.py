@@ -70,7 +70,9 @@ def prepare(
     parsed = _with_accepted_times(pages, accepted)
     result.skipped += Counter(not_a_page=assets.num_rows, time=pages.num_rows - parsed.num_rows)
     assets = _with_accepted_times(assets, accepted)
-    visitor = _visitors(target.project, pa.concat_tables([parsed, assets]), salts_of)
+    both = pa.concat_tables([parsed, assets])
+    address, user_agent = compact(both["address"]), compact(both["user_agent"])
+    visitor = of_columns(target.project, address, user_agent, both["ts_us"].combine_chunks(), salts_of)
     of_pages, of_assets = visitor[: parsed.num_rows], visitor[parsed.num_rows :]
     hits = lake_rows(target.project, parsed, received_us, user_agents, verifier, target.site, of_pages)
     result.skipped += Counter(status=hits.skipped)
@@ -84,11 +86,6 @@ def prepare(
     size = sum(each.num_rows for each in rows.values()), sum(each.nbytes for each in rows.values())
     is_staged = (size[0] >= STAGED_ROWS_MIN or size[1] >= STAGED_BYTES_MIN) and not target.is_dry_run
     return Prepared(hits.views, hits.errors, stage(target.root, rows) if is_staged else rows)
-
-
-def _visitors(project: str, hits: pa.Table, salts_of: SaltsOf) -> pa.Array:
-    ts_us = hits["ts_us"].combine_chunks()
-    return of_columns(project, compact(hits["address"]), compact(hits["user_agent"]), ts_us, salts_of)
 
 
 def _with_accepted_times(hits: pa.Table, accepted: range) -> pa.Table:
