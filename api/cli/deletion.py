@@ -20,11 +20,11 @@ from api.cli.output import LOCK_WAIT_S
 from api.settings import Settings
 from ingest.hotlog import deduplication, ledger_store
 from ingest.visitors.salts import open_salts
-from warehouse import disk
 from warehouse.control import projects
 from warehouse.database.pool import Pool
 from warehouse.hotlog import batches, refusals, wal
-from warehouse.integrity.lake_lock import deletions_lock
+from warehouse.integrity.lake_lock import DELETIONS, lake_lock
+from warehouse.lake.roots import LocalPath
 from warehouse.maintenance import rollups
 from warehouse.maintenance.erase import Chosen, DayCounts, count, erase_hits
 from warehouse.query.engine import Share
@@ -68,8 +68,8 @@ def delete_project(
         removed = erase_hits(hot, settings.lake, share, Chosen(id), wait_s, require_same=require_same)
         rollups.write_stale(hot, settings.lake, share, datetime.now(UTC).date(), wait_s)
         on_point("before forget")
-        disk.make_folder(settings.run / FOLDER)
-        with deletions_lock(hot, settings.run / FOLDER, wait_s):  # no other process deletes the project until the end
+        deletions = LocalPath(settings.run / FOLDER)
+        with lake_lock(hot, deletions, wait_s, DELETIONS):  # no other process deletes the project until the end
             require_same()
             on_point("before delete")
             deduplication.delete_project(hot, id)

@@ -32,7 +32,7 @@ from warehouse.batch.steps import errors_of
 from warehouse.database.postgresql import ServerError
 from warehouse.errors import LakeBusy, StagedTooLong
 from warehouse.hotlog.connection import server_of
-from warehouse.integrity.lake_lock import LAKE_KEY
+from warehouse.integrity.lake_lock import LAKE
 from warehouse.lake import lock
 from warehouse.lake.roots import LocalPath
 
@@ -251,7 +251,7 @@ class Episode:
     def _rob(self) -> None:
         """Take the lock of the lake from a paused task, as PostgreSQL and another machine do after a long pause."""
         with closing(psycopg.connect(server_of(self._urls[0]).url, autocommit=True)) as connection:  # type: ignore[union-attr]
-            pids = connection.execute(_LOCKED, (LAKE_KEY,)).fetchall()
+            pids = connection.execute(_LOCKED, (LAKE.key,)).fetchall()
             if pids:
                 connection.execute("SELECT pg_terminate_backend(%s, 5000)", pids[0])
                 (self.nodes[0].lake / lock.FILE).unlink()  # two machines do not have one file

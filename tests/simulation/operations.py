@@ -16,6 +16,7 @@ from tests.simulation.tasks import pause
 from tests.warehouse.rollups.writing import write_rollup
 from warehouse.hotlog import retention, wal
 from warehouse.hotlog.connection import HotConnection
+from warehouse.integrity.lake_lock import ROLLUPS, lake_lock
 from warehouse.lake import delta_table
 from warehouse.maintenance import compact, erase, load, rollups, upkeep
 from warehouse.maintenance.erase import Chosen
@@ -127,7 +128,7 @@ def write_rollups(episode: "Episode", node: Node, hot: HotConnection) -> Begun:
             share, today = engine.Share(node.spill), node.now.date()
             rollups.write_due(hot, node.lake, share, today, 0, settle_s=60, on_point=pause)
             return
-        with rollups.lock(hot, node.lake, 0):
+        with lake_lock(hot, node.lake, 0, ROLLUPS):
             table = delta_table.open_table(node.lake, HITS_TABLE)
             files = delta_table.list_files(table, HITS_TABLE)
             if months := sorted({file.partition[:7] for file in files}):

@@ -19,7 +19,7 @@ from warehouse.database import tables
 from warehouse.database.pool import Pool, PoolError
 from warehouse.database.postgresql import PostgresqlConnection
 from warehouse.database.statements import Connection, Statements, has_table
-from warehouse.database.transaction import BUSY_TIMEOUT_S, transaction
+from warehouse.database.transaction import BUSY_TIMEOUT_S, busy_timeout, transaction
 from warehouse.database.url import libpq_url, name_of, sqlite_name
 from warehouse.database_errors import Cause, cause_of, is_damage, reason_of
 from warehouse.errors import ControlUnreadable
@@ -194,19 +194,12 @@ def probe(control: Pool) -> None:
         for table in tables.of(TABLES):
             names = ", ".join(f'{table.name}."{column.name}"' for column in table.columns)
             connection.execute(f"SELECT {names} FROM {table.name} LIMIT 1").fetchall()
-        if isinstance(connection, sqlite3.Connection):
-            _probe_file(connection)
-        else:
+        if not isinstance(connection, sqlite3.Connection):
             STATEMENTS.run(connection, "WRITE_NOTHING")
-
-
-def _probe_file(connection: sqlite3.Connection) -> None:
-    (timeout_ms,) = connection.execute("PRAGMA busy_timeout").fetchone()
-    connection.execute("PRAGMA busy_timeout=0")
-    try:
-        STATEMENTS.run(connection, "WRITE_NOTHING")
-    except sqlite3.OperationalError as error:
-        if cause_of(error) is not Cause.UNAVAILABLE:
-            raise
-    finally:
-        connection.execute(f"PRAGMA busy_timeout={timeout_ms}")
+            return
+        try:
+            with busy_timeout(connection, 0):
+                STATEMENTS.run(connection, "WRITE_NOTHING")
+        except sqlite3.OperationalError as error:
+            if cause_of(error) is not Cause.UNAVAILABLE:
+                raise

@@ -36,3 +36,14 @@ def transaction(connection: sqlite3.Connection | PostgresqlConnection) -> Iterat
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+@contextmanager
+def busy_timeout(connection: sqlite3.Connection, wait_s: int) -> Iterator[None]:
+    """Limit the time for which the statements of the block wait for locks to `wait_s` seconds."""
+    (usual_ms,) = connection.execute("PRAGMA busy_timeout").fetchone()
+    connection.execute(f"PRAGMA busy_timeout={wait_s * 1000}")
+    try:
+        yield
+    finally:
+        connection.execute(f"PRAGMA busy_timeout={usual_ms}")

@@ -73,7 +73,7 @@ def connect(place: HotLogPlace, busy_timeout_s: float = BUSY_TIMEOUT_S) -> HotCo
 def refuse_newer(place: HotLogPlace) -> None:
     """Raise StoreTooNew if a newer release wrote the hot log. Creates and changes nothing."""
     if isinstance(place, Server):
-        postgresql.open_only(place).close()
+        postgresql.connect(place, create=False).close()
     else:
         schema_migrations.refuse_newer(place)
 
@@ -85,7 +85,7 @@ def open_only(place: HotLogPlace) -> HotConnection:
         StoreTooNew: a newer release wrote the hot log.
     """
     if isinstance(place, Server):
-        return postgresql.open_only(place)
+        return postgresql.connect(place, create=False)
     schema_migrations.refuse_newer(place)
     return sqlite3.connect(place, timeout=BUSY_TIMEOUT_S)
 
@@ -277,17 +277,11 @@ def delete_through(connection: HotConnection, id: int) -> None:
     transaction would grow the WAL by the size of the batches, and posts would wait for it. Between two transactions
     SQLite checkpoints the WAL and reuses its space.
     """
-    while (last := _end_of_part(connection, id)) is not None:
+    values = {"through": id, "batches_max": DELETED_BATCHES, "bytes_max": DELETED_BYTES}
+    while (last := STATEMENTS.run(connection, "END_OF_PART", values).fetchone()[0]) is not None:
         with transaction(connection):
             STATEMENTS.run(connection, "DELETE_BATCHES", {"through": last})
             STATEMENTS.run(connection, "DELETE_STAGED", {"through": last})
-
-
-def _end_of_part(connection: HotConnection, id: int) -> int | None:
-    """Return the last batch id that the next transaction deletes; None if no batch is left."""
-    values = {"through": id, "batches_max": DELETED_BATCHES, "bytes_max": DELETED_BYTES}
-    row = STATEMENTS.run(connection, "END_OF_PART", values).fetchone()
-    return None if row[0] is None else int(row[0])
 
 
 def deleted_through(connection: HotConnection) -> int:

@@ -25,22 +25,6 @@ def add(connection: HotConnection, through: int, loaded_s: float, bytes: int) ->
     STATEMENTS.run(connection, "ADD_LOAD", {"through": through, "loaded_s": loaded_s, "bytes": bytes})
 
 
-def last_due(connection: HotConnection, now_s: float, age_s: float, bytes_max: int) -> int:
-    """Return the last batch that may be deleted: its load was `age_s` seconds ago, or `bytes_max` are exceeded.
-
-    0 if no batch may be deleted. If the clock was set back, a load may be in the future; its age is then the time until
-    it.
-    """
-    values = {"now_s": now_s, "age_s": age_s, "bytes_max": bytes_max}
-    return int(STATEMENTS.run(connection, "LAST_DUE", values).fetchone()[0] or 0)
-
-
-def remove_through(connection: HotConnection, through: int) -> None:
-    """Remove the loads up to batch `through`, whose batches are deleted, inside the caller's transaction."""
-    STATEMENTS.run(connection, "EMPTY_LOADS", {"through": through})
-    STATEMENTS.run(connection, "DELETE_EMPTY_LOADS")
-
-
 def replace_all(connection: HotConnection, through: int) -> None:
     """Make `through` the last loaded batch, inside the caller's transaction: later batches wait to be loaded again."""
     STATEMENTS.run(connection, "DELETE_LOADS")
@@ -63,12 +47,6 @@ def revoke_moments(connection: HotConnection, first_version: int = 0) -> None:
     STATEMENTS.run(connection, "REVOKE_MOMENTS", {"version": first_version})
 
 
-def revoke_moments_of_others(connection: HotConnection, now_s: float) -> None:
-    """Revoke all moments, also those of a lost hot log, which had fewer generations than seconds since 1970."""
-    STATEMENTS.run(connection, "RAISE_GENERATION", {"generation": int(now_s)})
-    revoke_moments(connection)
-
-
 @dataclass(frozen=True, slots=True)
 class Synced:
     """Newest completely synced version of a Delta table, and the id of the last hot batch in it (0 without batches)."""
@@ -89,8 +67,3 @@ def record_synced(connection: HotConnection, tables: Mapping[str, Synced]) -> No
         {"name": name, "version": table.version, "last_batch": table.last_batch} for name, table in tables.items()
     ]
     STATEMENTS.run_many(connection, "RECORD_SYNCED", values)
-
-
-def forget_synced(connection: HotConnection) -> None:
-    """Delete all records."""
-    STATEMENTS.run(connection, "FORGET_SYNCED")

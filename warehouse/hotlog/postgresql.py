@@ -42,34 +42,14 @@ COUNTED = "batches"
 """Table whose highest id is read from the counter."""
 
 
-def connect(server: Server, lock_timeout_s: float) -> PostgresqlConnection:
-    """Connect to the hot log, and create its tables if they are missing.
+def connect(server: Server, lock_timeout_s: float = BUSY_TIMEOUT_S, *, create: bool = True) -> PostgresqlConnection:
+    """Connect to the hot log. If `create`, create its tables if they are missing, and upgrade older ones.
 
     Raises:
         StoreTooNew: a newer release wrote the hot log; nothing is changed.
         ServerError: the server does not answer or refuses the connection.
     """
-    return _checked(PostgresqlConnection(server.url, SCHEMA, LOCK, lock_timeout_s), create=True)
-
-
-def open_only(server: Server) -> PostgresqlConnection:
-    """Connect to the hot log. Creates and changes nothing.
-
-    Raises:
-        StoreTooNew: a newer release wrote the hot log.
-        ServerError: see `connect`.
-    """
-    return _checked(PostgresqlConnection(server.url, SCHEMA, LOCK, BUSY_TIMEOUT_S), create=False)
-
-
-def count_other_clients(server: Server) -> int:
-    """Return the number of connections of other services, workers and commands, on any node, to the hot log."""
-    with closing(PostgresqlConnection(server.url, SCHEMA, LOCK, BUSY_TIMEOUT_S)) as connection:
-        return int(connection.execute(COUNT_OTHERS).fetchone()[0])
-
-
-def _checked(connection: PostgresqlConnection, *, create: bool) -> PostgresqlConnection:
-    """Return the connection if its tables have a known version, otherwise close it. Create missing tables if asked."""
+    connection = PostgresqlConnection(server.url, SCHEMA, LOCK, lock_timeout_s)
     try:
         if create and _version(connection) is None:
             _create(connection)
@@ -80,6 +60,12 @@ def _checked(connection: PostgresqlConnection, *, create: bool) -> PostgresqlCon
         connection.close()
         raise
     return connection
+
+
+def count_other_clients(server: Server) -> int:
+    """Return the number of connections of other services, workers and commands, on any node, to the hot log."""
+    with closing(PostgresqlConnection(server.url, SCHEMA, LOCK, BUSY_TIMEOUT_S)) as connection:
+        return int(connection.execute(COUNT_OTHERS).fetchone()[0])
 
 
 def _require_known(connection: PostgresqlConnection) -> None:

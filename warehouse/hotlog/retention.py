@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from warehouse.database.transaction import transaction
 from warehouse.hotlog import batches, loads
-from warehouse.hotlog.connection import HotConnection
+from warehouse.hotlog.connection import STATEMENTS, HotConnection
 from warehouse.hotlog.loads import Synced
 
 AS_OF_S = 600
@@ -35,8 +35,12 @@ def mark_loaded(connection: HotConnection, through: int, tables: Mapping[str, Sy
 
 
 def delete_due(connection: HotConnection, now_s: float, bytes_max: int) -> None:
-    """Delete the batches whose load was AS_OF_S ago, and the oldest loaded ones beyond `bytes_max`."""
-    _delete_through(connection, loads.last_due(connection, now_s, AS_OF_S, bytes_max))
+    """Delete the batches whose load was AS_OF_S ago, and the oldest loaded ones beyond `bytes_max`.
+
+    If the clock was set back, a load may be in the future; its age is then the time until it.
+    """
+    values = {"now_s": now_s, "age_s": AS_OF_S, "bytes_max": bytes_max}
+    _delete_through(connection, int(STATEMENTS.run(connection, "LAST_DUE", values).fetchone()[0] or 0))
 
 
 def delete_loaded(connection: HotConnection, version: int) -> None:
@@ -52,4 +56,5 @@ def _delete_through(connection: HotConnection, id: int) -> None:
     if id > 0:
         batches.delete_through(connection, id)
         with transaction(connection):
-            loads.remove_through(connection, id)
+            STATEMENTS.run(connection, "EMPTY_LOADS", {"through": id})
+            STATEMENTS.run(connection, "DELETE_EMPTY_LOADS")

@@ -1,9 +1,8 @@
 """Removal of deleted rows and their space from the disk, and a probe that the hot log can be written."""
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 
+from warehouse.database.transaction import busy_timeout
 from warehouse.hotlog.connection import STATEMENTS, HotConnection
 
 FREE_BYTES_MIN = LIVE_BYTES_MAX = 64 * 1024 * 1024
@@ -21,7 +20,7 @@ def empty(connection: HotConnection) -> None:
     if not isinstance(connection, sqlite3.Connection):
         connection.execute("VACUUM batches, staged")
         return
-    with _busy_timeout(connection, EMPTY_WAIT_S):
+    with busy_timeout(connection, EMPTY_WAIT_S):
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
@@ -37,7 +36,7 @@ def shrink(connection: HotConnection) -> None:
         )
         live = pages - free
         if free * page_bytes >= FREE_BYTES_MIN and free >= 2 * live and live * page_bytes <= LIVE_BYTES_MAX:
-            with _busy_timeout(connection, EMPTY_WAIT_S):
+            with busy_timeout(connection, EMPTY_WAIT_S):
                 connection.execute("VACUUM")
     empty(connection)
 
@@ -50,16 +49,5 @@ def try_write(connection: HotConnection) -> None:
     if not isinstance(connection, sqlite3.Connection):
         STATEMENTS.run(connection, "TOUCH_NODE")
         return
-    with _busy_timeout(connection, 0):
+    with busy_timeout(connection, 0):
         STATEMENTS.run(connection, "TOUCH_NODE")
-
-
-@contextmanager
-def _busy_timeout(connection: sqlite3.Connection, wait_s: int) -> Iterator[None]:
-    """Limit the time for which the statements of the block wait for locks to `wait_s` seconds."""
-    (usual_ms,) = connection.execute("PRAGMA busy_timeout").fetchone()
-    connection.execute(f"PRAGMA busy_timeout={wait_s * 1000}")
-    try:
-        yield
-    finally:
-        connection.execute(f"PRAGMA busy_timeout={usual_ms}")

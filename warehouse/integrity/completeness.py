@@ -96,7 +96,7 @@ def _damaged(hot_log: HotLogPlace, reason: str) -> DataIncomplete:
 
 
 def _read_server(server: Server) -> HotLogIdentity:
-    with closing(postgresql.open_only(server)) as connection:
+    with closing(postgresql.connect(server, create=False)) as connection:
         if not has_table(connection, "node"):
             return HotLogIdentity(None)
         has_lake = bool(loads.synced(connection))

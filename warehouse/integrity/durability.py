@@ -16,7 +16,7 @@ from warehouse.database.statements import has_table
 from warehouse.database.transaction import transaction
 from warehouse.errors import LakeBusy, TableIncomplete
 from warehouse.hotlog import batches, loads
-from warehouse.hotlog.connection import HotConnection
+from warehouse.hotlog.connection import STATEMENTS, HotConnection
 from warehouse.hotlog.loads import Synced
 from warehouse.integrity.lake_lock import lake_lock
 from warehouse.lake import delta_log, delta_table, log_repair, registry, staging
@@ -161,7 +161,7 @@ def accept_losses(hot: HotConnection, root: Root, wait_s: float) -> None:
         if lost > offset:
             batches.delete_through(hot, lost)
         with transaction(hot):
-            loads.forget_synced(hot)
+            STATEMENTS.run(hot, "FORGET_SYNCED")
             loads.record_synced(hot, states)
             loads.replace_all(hot, max(offset, lost))
             loads.revoke_moments(hot)  # versions that were set aside are used again

@@ -160,16 +160,6 @@ def modified_s(path: Root | str) -> float:
         return 0
 
 
-def open_parquet(path: Root | str) -> "Path | pa.OSFile":
-    """Return what pyarrow opens to read an immutable file.
-
-    Raises:
-        FileNotFoundError: there is no such object.
-        LakeUnreachable: the object store does not answer.
-    """
-    return at(path).open_parquet()
-
-
 def register(database: "duckdb.DuckDBPyConnection") -> None:
     """Let a database read the files of the lakes in object stores that this process uses."""
     if object_path.LAKES:

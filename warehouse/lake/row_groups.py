@@ -52,7 +52,7 @@ def rows_for(paths: Iterable[str]) -> int:
 
     A row group then has at most three times BYTES_MAX.
     """
-    files = (pq.read_metadata(roots.open_parquet(path)) for path in paths)
+    files = (pq.read_metadata(roots.at(path).open_parquet()) for path in paths)
     groups = (file.row_group(number) for file in files for number in range(file.num_row_groups))
     return min(
         (rows_of(group.total_byte_size // group.num_rows) for group in groups if group.num_rows), default=ROWS_MAX
@@ -122,7 +122,7 @@ def has_large(path: str) -> bool:
 def _metadata(path: str) -> pq.FileMetaData | None:
     """Return the metadata of a file. One that is missing or damaged is left to the reader of its rows, who names it."""
     try:
-        return pq.read_metadata(roots.open_parquet(path))
+        return pq.read_metadata(roots.at(path).open_parquet())
     except (OSError, pa.ArrowInvalid):
         return None
 

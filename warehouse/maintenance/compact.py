@@ -15,7 +15,7 @@ from warehouse.batch.driver import THIS_PROCESS, Executor
 from warehouse.hotlog import wal
 from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.durability import durable_writes
-from warehouse.integrity.lake_lock import compaction_lock
+from warehouse.integrity.lake_lock import COMPACTION, lake_lock
 from warehouse.lake import delta_table, rewriting, row_groups
 from warehouse.lake.delta_table import File
 from warehouse.lake.lock import pause_for_waiters
@@ -125,7 +125,7 @@ def compact(  # noqa: PLR0913  # where, what, and how
         pause_for_waiters()
 
     commits = driver.commits(executor, write_merged, _merges(root, share, choose), commit)
-    with compaction_lock(hot, root, turn_wait_s):
+    with lake_lock(hot, root, turn_wait_s, COMPACTION):
         steps.run_all(step for each in commits for step in (each, ("a load", between)))
     return Compacted(len(done), sum(before for before, _ in done), sum(after for _, after in done))
 

@@ -33,7 +33,7 @@ def has_beacons(root: Root, project: str) -> bool:
 
 def _has_beacon(file: str, project: str) -> bool:
     names = ["project_id", "source"]
-    rows = pq.ParquetFile(roots.open_parquet(file), read_dictionary=names).read(names)
+    rows = pq.ParquetFile(roots.at(file).open_parquet(), read_dictionary=names).read(names)
     if not any("beacon" in piece.dictionary.to_pylist() for piece in rows["source"].chunks):
         return False
     is_beacon = pc.and_(pc.equal(rows["source"], "beacon"), pc.equal(rows["project_id"], project))

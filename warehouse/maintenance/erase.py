@@ -177,7 +177,7 @@ def _days(root: Root, spec: Spec, end: str = "9") -> set[str]:
     paths = {file.path: file.partition for file in files if file.partition < end}
     if spec.partition == "date":
         return set(paths.values())
-    read = (pq.ParquetFile(roots.open_parquet(path)).read(["date"])["date"] for path in paths)
+    read = (pq.ParquetFile(roots.at(path).open_parquet()).read(["date"])["date"] for path in paths)
     return {f"{day}" for dates in read for day in pc.unique(dates).to_pylist() if f"{day}" < end}
 
 

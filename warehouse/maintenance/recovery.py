@@ -18,7 +18,7 @@ from warehouse.columns.hits import NEW_VALUES
 from warehouse.control import database as control
 from warehouse.database.transaction import transaction
 from warehouse.hotlog import batches, loads
-from warehouse.hotlog.connection import HotConnection, HotLogPlace
+from warehouse.hotlog.connection import STATEMENTS, HotConnection, HotLogPlace
 from warehouse.integrity import completeness, durability
 from warehouse.lake import delta_table, registry
 from warehouse.lake.registry import HotLogRecord
@@ -152,7 +152,9 @@ def accept_hot_log(hot: HotConnection, root: Root, database: duckdb.DuckDBPyConn
     durability.create_tables(hot, root, is_locked=True)  # an older release may have left the lake
     node = batches.node_id(hot)
     with transaction(hot):
-        loads.revoke_moments_of_others(hot, now.timestamp())
+        # A lost hot log had fewer generations than seconds since 1970.
+        STATEMENTS.run(hot, "RAISE_GENERATION", {"generation": int(now.timestamp())})
+        loads.revoke_moments(hot)
     for record in registry.hot_logs(root).values():
         if record.node != node and not record.is_given_up:
             registry.record_hot_log(root, HotLogRecord(record.node, record.ledger_from_s, is_given_up=True))

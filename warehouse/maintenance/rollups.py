@@ -7,7 +7,6 @@ of their own: one process at a time writes or removes them.
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -17,10 +16,9 @@ from warehouse.batch import driver, steps
 from warehouse.batch.driver import THIS_PROCESS, Executor
 from warehouse.hotlog import disk_space
 from warehouse.hotlog.connection import HotConnection
-from warehouse.integrity.lake_lock import rollups_lock
+from warehouse.integrity.lake_lock import ROLLUPS, lake_lock
 from warehouse.lake import delta_table, roots
 from warehouse.lake.delta_table import File
-from warehouse.lake.lock import write_lock
 from warehouse.lake.roots import Root
 from warehouse.query.engine import Share
 from warehouse.rollups import catalog, ranked, writer
@@ -84,7 +82,7 @@ def write_due(  # noqa: PLR0913  # where, what, and how
             if is_due(chosen, each, str(today), settled_s, loads) and _has_space(root, each)
         ]
 
-    with lock(hot, root, wait_s):
+    with lake_lock(hot, root, wait_s, ROLLUPS):
         return _write(root, share, executor, due, on_month, on_point)
 
 
@@ -103,7 +101,7 @@ def write_stale(hot: HotConnection, root: Root, share: Share, today: date, wait_
         days = of_rollups & {file.partition for file in files} - _counted_days(parts)
         return until_today(files, today) if days or _replaced_days(parts, parts) else ()
 
-    with lock(hot, root, wait_s):
+    with lake_lock(hot, root, wait_s, ROLLUPS):
         return _write(root, share, THIS_PROCESS, stale)
 
 
@@ -122,7 +120,7 @@ def rebuild(
         LakeBusy: another process wrote rollups for `wait_s` seconds.
         WorkerDied: processes died with the same month again and again.
     """
-    with lock(hot, root, wait_s):
+    with lake_lock(hot, root, wait_s, ROLLUPS):
         months = catalog.list_months(root)
         return _write(
             root, share, executor, lambda _, files: until_today(files, today), on_month, replaced_months=months
@@ -255,19 +253,6 @@ def _rank(root: Root, share: Share) -> None:
 def _has_space(root: Root, files: Files) -> bool:
     """Return whether the disk has space for a rollup and its intermediate results, beside new hits."""
     return disk_space.free_bytes(root.local) >= disk_space.MARGIN_BYTES + SPACE_SHARE * sum(file.size for file in files)
-
-
-@contextmanager
-def lock(hot: HotConnection, root: Root, wait_s: float) -> Iterator[None]:
-    """Lock the rollups for one writer across all processes of this machine, and across all nodes with one hot log.
-
-    Raises:
-        LakeBusy: another process or node had the lock for `wait_s` seconds.
-    """
-    folder = root / catalog.FOLDER
-    folder.make_folder()
-    with write_lock(folder.local, wait_s), rollups_lock(hot, wait_s):
-        yield
 
 
 def files_by_month(root: Root, spec: Spec = HITS_TABLE) -> dict[str, list[File]]:

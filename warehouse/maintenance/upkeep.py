@@ -10,11 +10,12 @@ from functools import partial
 from warehouse.batch import steps
 from warehouse.batch.driver import THIS_PROCESS, Executor
 from warehouse.hotlog.connection import HotConnection
+from warehouse.integrity.lake_lock import ROLLUPS, lake_lock
 from warehouse.lake.delta_table import GRACE_H
 from warehouse.lake.roots import Root
 from warehouse.maintenance import compact, rollups
 from warehouse.maintenance.compact import Compacted
-from warehouse.maintenance.rollups import OnMonth, Written, files_by_month, lock
+from warehouse.maintenance.rollups import OnMonth, Written, files_by_month
 from warehouse.query.engine import Share
 from warehouse.rollups import catalog, ranked
 
@@ -78,7 +79,7 @@ def vacuum_rollups(hot: HotConnection, root: Root, wait_s: float) -> None:
     """
     if not (root / catalog.FOLDER).folders():
         return
-    with lock(hot, root, wait_s):
+    with lake_lock(hot, root, wait_s, ROLLUPS):
         old_s, by_month = time.time() - GRACE_H * 3600, files_by_month(root)
         for month in catalog.list_months(root):
             in_use = {part.rollup.folder for part in catalog.choose(root, by_month.get(month, ())).parts}

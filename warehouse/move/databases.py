@@ -43,38 +43,21 @@ class Sources:
         """Return the tables of the control database: those of all modules that the process has imported."""
         return [] if self.control is None else definitions.of(control_database.TABLES)
 
-    def require_known(self) -> None:
-        """Raise MoveRefused if a file has a table or column that no module defines."""
-        tables.require_known(self.hot, "the hot log", self.hot_tables())
+    def files(self) -> Iterator[tuple[sqlite3.Connection, str, list[Table]]]:
+        """Yield each file, its name in messages, and its tables."""
+        yield self.hot, "the hot log", self.hot_tables()
         if self.control is not None:
-            tables.require_known(self.control, "the control database", self.control_tables())
-
-    def require_accepted(self) -> None:
-        """Raise MoveRefused if a file has a value that PostgreSQL refuses."""
-        tables.require_accepted(self.hot, "the hot log", self.hot_tables())
-        if self.control is not None:
-            tables.require_accepted(self.control, "the control database", self.control_tables())
-
-    def count_rows(self) -> int:
-        """Return the number of rows in all tables."""
-        hot = tables.count_rows(self.hot, self.hot_tables())
-        return hot + (0 if self.control is None else tables.count_rows(self.control, self.control_tables()))
+            yield self.control, "the control database", self.control_tables()
 
 
 def has_hot_log(server: Server, node: str) -> bool:
     """Return whether the database has the hot log of a node. Raises MoveRefused if the database has another hot log."""
-    with closing(postgresql.open_only(server)) as target:
-        return _has_hot_log(target, node)
-
-
-def _has_hot_log(target: PostgresqlConnection, node: str) -> bool:
-    if not has_table(target, "node"):
-        return False
-    (owner,) = target.execute("SELECT id FROM node").fetchone()
+    with closing(postgresql.connect(server, create=False)) as target:
+        if not has_table(target, "node"):
+            return False
+        (owner,) = target.execute("SELECT id FROM node").fetchone()
     if owner != node:
-        raise MoveRefused(
-            f"the database {target.database} has the hot log of another data folder: name an empty database"
-        )
+        raise MoveRefused(f"{server.database} has the hot log of another data folder: name an empty database")
     return True
 
 
@@ -85,15 +68,11 @@ def rehearse(server: Server, sources: Sources, schema: str) -> None:
         MoveRefused: see `copy`.
     """
     with _connected(server) as target, suppress(_Rehearsed), _creating(target, sources, schema):
-        _end_rehearsal()
+        raise _Rehearsed
 
 
 class _Rehearsed(Exception):
     """Cause of the rollback of a rehearsal."""
-
-
-def _end_rehearsal() -> None:
-    raise _Rehearsed
 
 
 def copy(

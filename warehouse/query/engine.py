@@ -245,7 +245,7 @@ def _has_columns(path: str, names: tuple[str, ...]) -> bool:
     A file never changes. A missing or damaged one is left to DuckDB, which names it in its error.
     """
     try:
-        return len(set(names) - set(pq.read_schema(roots.open_parquet(path)).names)) <= 1
+        return len(set(names) - set(pq.read_schema(roots.at(path).open_parquet()).names)) <= 1
     except (OSError, pa.ArrowInvalid):
         return True
 

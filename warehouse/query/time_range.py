@@ -58,9 +58,5 @@ def _edge(start: datetime, end: datetime) -> tuple[Edge, ...]:
 
 
 def _nearest_midnight(instant: datetime) -> datetime:
-    before = _midnight_before(instant)
+    before = instant.replace(hour=0, minute=0, second=0, microsecond=0)
     return before if instant - before <= _DAY / 2 or before.date() == date.max else before + _DAY
-
-
-def _midnight_before(instant: datetime) -> datetime:
-    return instant.replace(hour=0, minute=0, second=0, microsecond=0)

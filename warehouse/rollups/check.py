@@ -128,7 +128,7 @@ def _queries(part: Part, days: Collection[str], hits: str, cells: str) -> Iterat
 
 def _of_cube(part: Part, days: Collection[str], cube: Cube, hits: str, of: str) -> Iterator[str]:
     stored = true = _number(cube.columns, {each.name: each.name for each in cube.measures})
-    cells = of.format(cells=_rows(part, cube.file))
+    cells = of.format(cells=_at(str(part.rollup.folder / cube.file)))
     valid = ", ".join(str(int(day[-2:])) for day in days)
     is_all = part.is_whole and len(days) == len(part.days)
     is_valid = "day_of_month > 0" if is_all else f"day_of_month IN ({valid})"  # what a reader counts
@@ -140,10 +140,6 @@ def _of_cube(part: Part, days: Collection[str], cube: Cube, hits: str, of: str) 
     yield _DAYS.format(true=true, hits=hits, stored=stored, cells=cells, is_valid=is_valid)
     if cube.has_months:
         yield _MONTH.format(stored=stored, cells=cells)
-
-
-def _rows(part: Part, file: str) -> str:
-    return _at(str(part.rollup.folder / file))
 
 
 def _at(path: str) -> str:

@@ -105,7 +105,7 @@ class Ranking:
         groups = [number for number, each in enumerate(bounds) if each.may_have(project, end)]
         names, size = ["project_id", "rank", *columns], GROUP_ROWS if end is None else min(GROUP_ROWS, 10 * end)
         read = list[pa.RecordBatch]()
-        with pq.ParquetFile(roots.open_parquet(path), metadata=metadata, read_dictionary=["path"]) as file:
+        with pq.ParquetFile(roots.at(path).open_parquet(), metadata=metadata, read_dictionary=["path"]) as file:
             for batch in file.iter_batches(size, groups, names, use_threads=False):
                 is_read = pc.equal(batch["project_id"], project)
                 if end is not None:
@@ -274,7 +274,7 @@ class _Group:
 @cached(_METADATA, lock=Lock())
 def _metadata(path: str) -> tuple[pq.FileMetaData, tuple[_Group, ...]]:
     """Return the metadata of a file, which is never changed, and its row groups."""
-    metadata, groups = pq.read_metadata(roots.open_parquet(path)), list[_Group]()
+    metadata, groups = pq.read_metadata(roots.at(path).open_parquet()), list[_Group]()
     for number in range(metadata.num_row_groups):
         project, rank = (metadata.row_group(number).column(column).statistics for column in range(2))
         groups.append(_Group(project.min, project.max, rank.min))

@@ -25,7 +25,7 @@ from warehouse.errors import MoveRefused, NoData
 from warehouse.folder import HOT_LOG, Moved
 from warehouse.lake import registry
 from warehouse.lake.lock import write_lock
-from warehouse.move import databases, lake
+from warehouse.move import databases, lake, tables
 from warehouse.move.databases import Sources
 
 LOCK_WAIT_S = 2.0
@@ -126,12 +126,14 @@ def _move(places: Places, earlier: Moved | None, watch: Watch) -> Done:
 
 def _copy(places: Places, sources: Sources, node: str, watch: Watch) -> Done:
     done, local = Done(), places.before.lake
-    sources.require_known()
+    for file in sources.files():
+        tables.require_known(*file)
     schema = databases.control_schema(places.after.database_url) if places.server else ""
     if places.server is not None:
-        sources.require_accepted()
+        for file in sources.files():
+            tables.require_accepted(*file)
         databases.rehearse(places.server, sources, schema)
-    rows = sources.count_rows() if places.server else 0
+    rows = sum(tables.count_rows(source, of) for source, _, of in sources.files()) if places.server else 0
     watch.on_start(rows, sum(lake.list_files(local).values()) if places.lake else 0)
     if places.lake is not None:
         places.lake.require_safe()

@@ -5,7 +5,7 @@ import sqlite3
 import pytest
 
 from warehouse.hotlog import loads
-from warehouse.hotlog.connection import HotConnection
+from warehouse.hotlog.connection import STATEMENTS, HotConnection
 from warehouse.hotlog.loads import Synced
 
 
@@ -40,6 +40,6 @@ def test_record_that_is_as_high_already_is_not_written(hot: HotConnection) -> No
 
 def test_lower_record_is_accepted_after_forget(hot: HotConnection) -> None:
     loads.record_synced(hot, {"hits": Synced(7, 4), "daily_errors": Synced(2, 4)})
-    loads.forget_synced(hot)
+    STATEMENTS.run(hot, "FORGET_SYNCED")
     loads.record_synced(hot, {"hits": Synced(3, 1)})
     assert loads.synced(hot) == {"hits": Synced(3, 1)}

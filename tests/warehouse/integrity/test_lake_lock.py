@@ -11,7 +11,7 @@ from warehouse.database.postgresql import PostgresqlConnection
 from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import server_of
-from warehouse.integrity.lake_lock import lake_lock, rollups_lock
+from warehouse.integrity.lake_lock import LAKE, ROLLUPS, Lock, lake_lock
 from warehouse.lake.roots import LocalPath
 
 
@@ -25,24 +25,22 @@ def nodes(postgresql: str) -> Iterator[tuple[PostgresqlConnection, PostgresqlCon
         yield first, second
 
 
+@pytest.mark.parametrize("lock", [LAKE, ROLLUPS])
 def test_second_node_is_refused_until_the_first_has_ended(
-    nodes: tuple[PostgresqlConnection, PostgresqlConnection], tmp_path: Path
+    nodes: tuple[PostgresqlConnection, PostgresqlConnection], tmp_path: Path, lock: Lock
 ) -> None:
     first, second = nodes
-    folders = [
-        LocalPath(tmp_path / name) for name in ("first", "second")
-    ]  # the lock file of one folder would refuse it, too
-    for folder in folders:
-        folder.mkdir()
+    # the lock file of one folder would refuse it, too
+    folders = [LocalPath(tmp_path / name) for name in ("first", "second")]
 
     def lock_both() -> None:
-        with lake_lock(first, folders[0], 0), lake_lock(second, folders[1], 0):
+        with lake_lock(first, folders[0], 0, lock), lake_lock(second, folders[1], 0, lock):
             pytest.fail("both nodes have the lock")
 
     for _ in range(2):
-        with pytest.raises(LakeBusy, match="the lock of the lake"):
+        with pytest.raises(LakeBusy, match=f"the lock of {lock.name}"):
             lock_both()
-    with lake_lock(second, folders[1], 0):
+    with lake_lock(second, folders[1], 0, lock):
         pass
 
 
@@ -70,17 +68,6 @@ def test_work_that_is_done_when_the_lock_is_lost_is_no_error(
         end(first, second)
     with lake_lock(second, LocalPath(tmp_path), 0):
         pass
-
-
-def test_rollups_have_a_lock_of_their_own(nodes: tuple[PostgresqlConnection, PostgresqlConnection]) -> None:
-    first, second = nodes
-
-    def lock_both() -> None:
-        with rollups_lock(second, 0):
-            pytest.fail("both nodes have the lock")
-
-    with rollups_lock(first, 0), pytest.raises(LakeBusy, match="another node has had the lock of the rollups"):
-        lock_both()
 
 
 def end(lost: PostgresqlConnection, other: PostgresqlConnection) -> None:

@@ -25,7 +25,7 @@ from warehouse import clock
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import server_of
 from warehouse.hotlog.retention import AS_OF_S
-from warehouse.integrity.lake_lock import compaction_lock, lake_lock
+from warehouse.integrity.lake_lock import COMPACTION, lake_lock
 from warehouse.lake import delta_table
 from warehouse.lake.roots import LocalPath
 from warehouse.maintenance import compact, rollups, scheduler
@@ -163,7 +163,7 @@ def test_retention_runs_on_a_folder_that_no_service_has_used(site: Site, mainten
 
 
 def test_vacuum_is_complete_while_another_process_compacts(site: Site, maintenance: Scheduler) -> None:
-    with compaction_lock(site.hot, site.root, 0):
+    with lake_lock(site.hot, site.root, 0, COMPACTION):
         maintenance.run_due(NOW)
     assert is_vacuumed(site)
     assert (maintenance.fault, maintenance.warning) == (None, None)
