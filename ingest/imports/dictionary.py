@@ -41,3 +41,17 @@ def _compact(column: pa.DictionaryArray) -> pa.DictionaryArray:
 def one_array(column: pa.ChunkedArray) -> pa.Array:
     """Return a column as one array, without a copy if it has one chunk."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def take(texts: pa.Array | pa.ChunkedArray | Sequence[str | None], indices: pa.Array) -> pa.DictionaryArray:
+    """Return `texts[index]` for each index, with the distinct texts as the dictionary."""
+    column = one_array(texts) if isinstance(texts, pa.ChunkedArray) else pa.array(texts, pa.string())
+    distinct = column.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(distinct.indices.take(indices), distinct.dictionary)
+
+
+def repeated(text: str | None, rows: int) -> pa.DictionaryArray:
+    """Return a column with one text, or null, in all rows."""
+    if text is None:
+        return pa.nulls(rows, TEXTS)
+    return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), rows), pa.array([text], pa.string()))

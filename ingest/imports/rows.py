@@ -21,7 +21,7 @@ from ingest.hits.hit import Hit
 from ingest.hits.path_format import path_formats
 from ingest.hits.row import NO_SITE, TAGS, Site
 from ingest.hits.url import host
-from ingest.imports.dictionary import TEXTS, compact
+from ingest.imports.dictionary import TEXTS, compact, repeated, take
 from ingest.places import database
 from ingest.verification.verifier import Verifier
 from warehouse.columns.hits import PARAMETERS
@@ -134,24 +134,24 @@ def _rows(
     hosts = [host(text) for text in referrer.dictionary.to_pylist()]
     is_person = _is_person(hits["class"], classes)
     columns = {
-        "project_id": _constant(project, count),
+        "project_id": repeated(project, count),
         "ts": hits["ts_us"].cast(HOT.field("ts").type),
         "path": path,
         **{
-            name: _take([each[place] for each in classes], hits["class"])
+            name: take([each[place] for each in classes], hits["class"])
             for place, name in enumerate(CLASSIFICATION.names)
             if name != "user_agent"
         },
         "user_agent": user_agent,
         "referrer": referrer,
-        "referrer_host": _take(hosts, referrer.indices),
+        "referrer_host": take(hosts, referrer.indices),
         **{name: hits[name] for name in PARAMETERS},
         "format": path_formats(path),
         "status": hits["status"],
-        "source": _constant("log", count),
+        "source": repeated("log", count),
         "received_at": pa.repeat(pa.scalar(received_us, HOT.field("received_at").type), count),
-        "verification": _take([state for state, _ in verdicts], hits["verdict"]),
-        "verified_by": _take([verified_by for _, verified_by in verdicts], hits["verdict"]),
+        "verification": take([state for state, _ in verdicts], hits["verdict"]),
+        "verified_by": take([verified_by for _, verified_by in verdicts], hits["verdict"]),
         "visitor": hits["visitor"],
         "channel": _channels(hits, hosts, is_person, own),
         **{name: hits[name] for name in ("country",) if name in hits},
@@ -169,7 +169,7 @@ def _countries(address: pa.DictionaryArray, is_person: pa.Array, country_databas
     indices = pc.if_else(is_person, address.indices, None)
     of_people = compact(pa.chunked_array([pa.DictionaryArray.from_arrays(indices, address.dictionary)]))
     codes = [database.of_address(country_database, text) for text in of_people.dictionary.to_pylist()]
-    return _take(codes, of_people.indices)
+    return take(codes, of_people.indices)
 
 
 def _channels(
@@ -230,13 +230,3 @@ def _count(indices: pa.Array, classes: Sequence[Columns]) -> ViewCounts:
         key = (str(columns[_TRAFFIC]), columns[_AGENT])
         counts[key] = counts.get(key, 0) + group["counts"]
     return counts
-
-
-def _take(values: Sequence[str | None], indices: pa.Array) -> pa.DictionaryArray:
-    """Return `values[index]` for each index, with the distinct values as the dictionary."""
-    distinct = pa.array(values, pa.string()).dictionary_encode()
-    return pa.DictionaryArray.from_arrays(distinct.indices.take(indices), distinct.dictionary)
-
-
-def _constant(value: str, rows: int) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), rows), pa.array([value], pa.string()))

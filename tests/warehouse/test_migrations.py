@@ -192,7 +192,7 @@ def test_control_database_restored_without_its_version_is_refused(database_url: 
 
 def test_check_for_a_newer_version_creates_no_file(tmp_path: Path) -> None:
     database.read_identity(sqlite_url(tmp_path / "control.sqlite"))
-    schema_migrations.refuse_newer(tmp_path / "hot.sqlite")
+    batches.refuse_newer(tmp_path / "hot.sqlite")
     delta_table.refuse_newer(LocalPath(tmp_path / "lake"))
     assert list(tmp_path.iterdir()) == []
 
@@ -243,7 +243,7 @@ def test_newer_hot_log_is_refused_and_not_changed(tmp_path: Path) -> None:
         hot.execute("PRAGMA user_version=99")
     before = (tmp_path / "hot.sqlite").read_bytes()
     known = migrations.newest(schema_migrations.MIGRATIONS)
-    for refuse in (batches.connect, schema_migrations.refuse_newer):
+    for refuse in (batches.connect, batches.refuse_newer):
         with pytest.raises(StoreTooNew, match=rf"^the hot log has schema version 99, .* versions up to {known}: inst"):
             refuse(tmp_path / "hot.sqlite")
     assert (tmp_path / "hot.sqlite").read_bytes() == before

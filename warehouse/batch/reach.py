@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
-from importlib.util import find_spec
+from importlib.resources import files
 from pathlib import Path
 
 from warehouse.errors import WarehouseError
@@ -85,7 +85,7 @@ _HASH_BYTES = 6
 @cache
 def release() -> str:
     """Return the release of this process's program, such as `0.1.0 (source 1c9b3e0d52fa)`. Takes 20 ms, once."""
-    return f"{version('readership')} (source {source_hash(_folders())})"
+    return f"{version('readership')} (source {source_hash([Path(str(files(name))) for name in PACKAGES])})"
 
 
 def source_hash(packages: Iterable[Path]) -> str:
@@ -102,13 +102,3 @@ def source_hash(packages: Iterable[Path]) -> str:
                 digest.update(f"{name.as_posix()}\0{len(content)}\0".encode())
                 digest.update(content)
     return digest.hexdigest()
-
-
-def _folders() -> list[Path]:
-    folders = []
-    for name in PACKAGES:
-        package = find_spec(name)
-        assert package is not None
-        assert package.submodule_search_locations is not None
-        folders += [Path(location) for location in package.submodule_search_locations]
-    return folders

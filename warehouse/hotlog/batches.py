@@ -72,10 +72,8 @@ def connect(place: HotLogPlace, busy_timeout_s: float = BUSY_TIMEOUT_S) -> HotCo
 
 def refuse_newer(place: HotLogPlace) -> None:
     """Raise StoreTooNew if a newer release wrote the hot log. Creates and changes nothing."""
-    if isinstance(place, Server):
-        postgresql.connect(place, create=False).close()
-    else:
-        schema_migrations.refuse_newer(place)
+    if isinstance(place, Server) or place.exists():
+        open_only(place).close()
 
 
 def open_only(place: HotLogPlace) -> HotConnection:
@@ -86,8 +84,13 @@ def open_only(place: HotLogPlace) -> HotConnection:
     """
     if isinstance(place, Server):
         return postgresql.connect(place, create=False)
-    schema_migrations.refuse_newer(place)
-    return sqlite3.connect(place, timeout=BUSY_TIMEOUT_S)
+    connection = sqlite3.connect(place, timeout=BUSY_TIMEOUT_S)
+    try:
+        schema_migrations.pending(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def connect_file(

@@ -3,12 +3,10 @@
 import sqlite3
 import uuid
 from collections.abc import Callable, Sequence
-from contextlib import closing
-from pathlib import Path
 
 from warehouse import migrations
 from warehouse.database.statements import Statements, has_table
-from warehouse.database.transaction import BUSY_TIMEOUT_S, transaction
+from warehouse.database.transaction import transaction
 from warehouse.hotlog.connection import STATEMENTS, HotConnection
 from warehouse.migrations import Migration
 
@@ -87,13 +85,6 @@ MIGRATIONS: Migrations = (
 def pending(connection: sqlite3.Connection, known: Migrations = MIGRATIONS) -> Migrations:
     """Return the migrations that a hot log still needs. Raises StoreTooNew if a newer release wrote the hot log."""
     return migrations.pending(STORE, _version(connection) or migrations.FIRST, known)
-
-
-def refuse_newer(path: Path) -> None:
-    """Raise StoreTooNew if a newer release wrote the file. Creates and changes nothing."""
-    if path.exists():
-        with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S)) as connection:
-            pending(connection)
 
 
 def upgrade(connection: sqlite3.Connection, known: Migrations = MIGRATIONS) -> None:

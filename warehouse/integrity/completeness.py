@@ -8,7 +8,6 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deltalake import DeltaTable
@@ -18,7 +17,7 @@ from warehouse.database.transaction import BUSY_TIMEOUT_S
 from warehouse.database_errors import is_damage
 from warehouse.errors import DataIncomplete, HotLogBehind
 from warehouse.hotlog import batches, loads, postgresql
-from warehouse.hotlog.connection import HotConnection, HotLogPlace, Server
+from warehouse.hotlog.connection import STATEMENTS, HotConnection, HotLogPlace, Server
 from warehouse.lake import delta_table, registry
 from warehouse.lake.registry import ControlRecord, HotLogRecord
 from warehouse.lake.roots import Root
@@ -54,12 +53,14 @@ def read_identity(hot_log: HotLogPlace) -> HotLogIdentity:
         DataIncomplete: the file is damaged.
     """
     if isinstance(hot_log, Server):
-        return _read_server(hot_log)
+        with closing(postgresql.connect(hot_log, create=False)) as connection:
+            return _identity(connection)
     if not hot_log.is_file() or hot_log.stat().st_size == 0:
         return HotLogIdentity(None)
     with naming_damage(hot_log):
         try:
-            return _read_identity(hot_log)
+            with closing(sqlite3.connect(hot_log, timeout=BUSY_TIMEOUT_S)) as file:
+                return _identity(file)
         except (UnicodeDecodeError, TypeError):  # a name is no text, or a number is missing
             raise _damaged(hot_log, "its tables are damaged") from None
 
@@ -95,19 +96,12 @@ def _damaged(hot_log: HotLogPlace, reason: str) -> DataIncomplete:
     )
 
 
-def _read_server(server: Server) -> HotLogIdentity:
-    with closing(postgresql.connect(server, create=False)) as connection:
-        if not has_table(connection, "node"):
-            return HotLogIdentity(None)
-        has_lake = bool(loads.synced(connection))
-        return HotLogIdentity(batches.node_id(connection), batches.last_id(connection), has_lake)
-
-
-def _read_identity(hot_log: Path) -> HotLogIdentity:
-    with closing(sqlite3.connect(hot_log, timeout=BUSY_TIMEOUT_S)) as connection:
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        row = connection.execute("SELECT id FROM node").fetchone() if "node" in tables else None
-        return HotLogIdentity(row[0], batches.last_id(connection)) if row else HotLogIdentity(None)
+def _identity(connection: HotConnection) -> HotLogIdentity:
+    row = STATEMENTS.run(connection, "NODE_ID").fetchone() if has_table(connection, "node") else None
+    if row is None:
+        return HotLogIdentity(None)
+    has_lake = not isinstance(connection, sqlite3.Connection) and bool(loads.synced(connection))
+    return HotLogIdentity(row[0], batches.last_id(connection), has_lake)
 
 
 def open_tables(root: Root) -> list[DeltaTable]:

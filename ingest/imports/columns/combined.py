@@ -26,14 +26,12 @@ from ingest.imports.columns.page_views import (
     is_hit,
     is_odd,
     outcomes,
-    repeated,
     skipped_and_unparsed,
-    take,
     within_limit,
 )
 from ingest.imports.columns.request_counts import ASKED, count
 from ingest.imports.columns.separators import Array, positions
-from ingest.imports.dictionary import TEXTS, map_values, one_array, replace
+from ingest.imports.dictionary import TEXTS, map_values, one_array, repeated, replace, take
 from ingest.imports.request_cache import RequestCache
 
 PIECE_BYTES = 1024 * 1024

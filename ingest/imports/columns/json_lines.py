@@ -27,11 +27,10 @@ from ingest.imports.columns.page_views import (
     is_odd,
     outcomes,
     skipped_and_unparsed,
-    take,
     within_limit,
 )
 from ingest.imports.columns.request_counts import ASKED, cache_of, count, ms_below
-from ingest.imports.dictionary import replace
+from ingest.imports.dictionary import replace, take
 from ingest.imports.request_cache import RequestCache
 
 _ODD = r"[\x00-\x1f\x7f]"  # with url.UNSTORABLE, except surrogates, which Arrow refuses

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from ingest.formats.page_filter import ERRORS
 from ingest.hits.evidence import ACCEPT_CHARACTERS_MAX, ADDRESS_CHARACTERS_MAX
 from ingest.hits.hit import TEXT_CHARACTERS_MAX
-from ingest.imports.dictionary import TEXTS, one_array
+from ingest.imports.dictionary import one_array, take
 from ingest.imports.request_cache import LOAD, METHOD, PAGE, PARSED, SKIPPED, STATUS, UNPARSED
 from ingest.imports.rows import PARSED_HITS
 
@@ -47,7 +47,7 @@ def outcomes(parsed: pa.Table, requests: pa.Array, status: pa.Array, is_plain: p
     is_error = pc.and_(pc.greater_equal(status, ERRORS.start), pc.less(status, ERRORS.stop))
     is_final = pc.or_(is_success, pc.or_(pc.equal(outcome, METHOD), pc.equal(outcome, UNPARSED)))
     is_final = pc.or_(is_final, pc.and_(is_error, pc.equal(outcome, PAGE)))
-    return pc.if_else(is_plain, pc.if_else(is_final, outcome, _outcome(STATUS)), LEFT)
+    return pc.if_else(is_plain, pc.if_else(is_final, outcome, pa.scalar(STATUS, pa.uint8())), LEFT)
 
 
 def is_hit(outcome: pa.Array) -> pa.Array:
@@ -74,13 +74,6 @@ def hits_of(fields: Mapping[str, pa.Array], requests: pa.Array, parsed: pa.Table
     return pa.table([columns[name] for name in PARSED_HITS.names], schema=PARSED_HITS)
 
 
-def repeated(text: str | None, rows: int) -> pa.DictionaryArray:
-    """Return a column with one text, or null, in all rows."""
-    if text is None:
-        return pa.nulls(rows, TEXTS)
-    return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), rows), pa.array([text], pa.string()))
-
-
 def within_limit(texts: pa.DictionaryArray, characters_max: int) -> pa.DictionaryArray:
     """Return the column with null in place of texts that are too long."""
     if (pc.max(pc.binary_length(texts.dictionary)).as_py() or 0) <= characters_max:
@@ -88,12 +81,3 @@ def within_limit(texts: pa.DictionaryArray, characters_max: int) -> pa.Dictionar
     is_long = pc.greater(pc.utf8_length(texts.dictionary), characters_max)
     short = pc.if_else(is_long, pa.scalar(None, pa.string()), texts.dictionary).dictionary_encode()
     return pa.DictionaryArray.from_arrays(short.indices.take(texts.indices), short.dictionary)
-
-
-def take(texts: pa.ChunkedArray, indices: pa.Array) -> pa.DictionaryArray:
-    encoded = one_array(texts).dictionary_encode()
-    return pa.DictionaryArray.from_arrays(encoded.indices.take(indices), encoded.dictionary)
-
-
-def _outcome(number: int) -> pa.Scalar:
-    return pa.scalar(number, pa.uint8())
