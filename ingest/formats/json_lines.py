@@ -58,11 +58,6 @@ class JsonParser:
             return None
         return _decode(product.request, text)
 
-    @property
-    def has_memory(self) -> bool:
-        """Return whether the result of a line depends on the lines before it."""
-        return self.product.request_id is not None
-
     def is_repeated(self, fields: Any) -> bool:
         """Remember the request id of a line, and return whether an earlier line had the same one."""
         request_id = None if self.product.request_id is None else self.product.request_id(fields)

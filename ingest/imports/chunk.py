@@ -131,15 +131,6 @@ def split(source: LogStream, starts_mid_line: bool, is_growing: bool = False) ->
         del block
 
 
-def is_parallel(format: Format) -> bool:
-    """Return whether two threads can parse the blocks of a log at once, and are faster than one.
-
-    The decoders of JSON hold the GIL: an import of 1,000,000 lines of Caddy took 5.4 s with two threads and 4.2 s with
-    one.
-    """
-    return format.name in combined.SHAPES
-
-
 def parse(block: Block, format: Format, requests: RequestCache) -> ParseResult:
     """Parse the lines of a block by columns, or with the parser of their format. Both give the same result."""
     data = block.data

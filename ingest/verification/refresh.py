@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
@@ -64,19 +64,16 @@ def refreshed(address_list: AddressList, client: httpx.Client, now: datetime) ->
             f"the download was created on {published.created:%Y-%m-%d}, before the present copy"
             f" ({address_list.created:%Y-%m-%d}): an old copy in a cache"
         )
-    return Change(address_list, _copy(address_list, published, now.astimezone(UTC).date()))
-
-
-def _copy(address_list: AddressList, published: Published, seen: date) -> AddressList:
-    return msgspec.structs.replace(
+    copy = msgspec.structs.replace(
         address_list,
         created=published.created,
-        seen=seen,
+        seen=now.astimezone(UTC).date(),
         copies=1,
         remark="",
         sha256=sha256_of(published.prefixes),
         prefixes=published.prefixes,
     )
+    return Change(address_list, copy)
 
 
 def parse(content: bytes) -> Published:

@@ -35,7 +35,10 @@ def advisory_lock(connection: PostgresqlConnection, key: int, idle_s: float = LO
             with _sending(connection, idle_s / SENT_PER_TIMEOUT):
                 yield True
     finally:
-        _unlock(connection, key, timeout)
+        try:
+            connection.execute(_UNLOCK, (timeout, key))
+        except ServerError:
+            connection.close()  # which frees the lock
 
 
 @contextmanager
@@ -54,11 +57,3 @@ def _sending(connection: PostgresqlConnection, every_s: float) -> Iterator[None]
     finally:
         ending.set()
         thread.join()
-
-
-def _unlock(connection: PostgresqlConnection, key: int, timeout: str) -> None:
-    """Free the lock, and restore the timeout. After an error, the connection is closed, which frees the lock."""
-    try:
-        connection.execute(_UNLOCK, (timeout, key))
-    except ServerError:
-        connection.close()

@@ -23,6 +23,7 @@ from warehouse.lake import delta_log, log_repair, row_groups, table_schema
 from warehouse.lake.lock import write_lock
 from warehouse.lake.roots import Root
 from warehouse.lake.table_schema import MIGRATIONS, Migrations
+from warehouse.migrations import newest
 from warehouse.tables import HITS_TABLE, TABLES, Spec
 
 GRACE_H = 1
@@ -92,7 +93,7 @@ def _create(lake: Root, spec: Spec, known: Mapping[str, Migrations], nodes: Coll
             str(folder),
             spec.schema,
             partition_by=[spec.partition],
-            configuration={**_CONFIGURATION, **table_schema.properties(known.get(spec.name, ()))},
+            configuration={**_CONFIGURATION, table_schema.PROPERTY: str(newest(known.get(spec.name, ())))},
             storage_options=folder.delta_options,
             raise_if_key_not_exists=False,  # delta-rs does not know the property of the schema version
             commit_properties=CommitProperties(app_transactions=first),

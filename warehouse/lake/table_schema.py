@@ -16,13 +16,9 @@ from warehouse.migrations import Migration
 from warehouse.schema import HITS
 
 PROPERTY = "readership.schemaVersion"
+"""Name of the table property that records the version."""
 
 Migrations = Sequence[Migration[DeltaTable]]
-
-
-def properties(known: Migrations) -> dict[str, str]:
-    """Return the table property that records the newest version."""
-    return {PROPERTY: str(migrations.newest(known))}
 
 
 def add_columns(*columns: pa.Field) -> Callable[[DeltaTable], None]:

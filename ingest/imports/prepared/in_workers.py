@@ -59,7 +59,7 @@ class Task:
 
 def is_possible(format: Format) -> bool:
     """Return whether chunks of a format can be parsed in any order. Some parsers remember earlier lines."""
-    return format.name not in detect.HEADERS and not (format.json is not None and format.json.has_memory)
+    return format.name not in detect.HEADERS and (format.json is None or format.json.product.request_id is None)
 
 
 def chunks(
