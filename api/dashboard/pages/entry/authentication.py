@@ -1,18 +1,16 @@
 """The check of a name and password, with the limits on attempts."""
 
-import logging
 from dataclasses import dataclass
 
 from api.accounts import attempts, users
-from api.accounts.attempts import Attempt, AttemptKey
+from api.accounts.attempts import AttemptKey
 from api.accounts.users import User
 from api.dashboard.web.visit import Visit
 from ingest.errors import Overloaded
 from warehouse.control.audit import Failure
-from warehouse.database.pool import Pool, PoolError
-from warehouse.database_errors import Cause, cause_of, reason_of
+from warehouse.database.pool import PoolError
+from warehouse.database_errors import best_effort
 
-LOG = logging.getLogger("readership.accounts")
 MINUTE_S = 60
 
 
@@ -53,7 +51,8 @@ def authenticate(visit: Visit, name: str, password: str, failure: Failure = "fai
         else:
             attempts.passed(control, key, now_s)
     except (Overloaded, PoolError):
-        _withdraw(control, key, attempt)
+        with best_effort("an attempt to sign in that was answered with 503 counts as failed"):
+            attempts.withdraw(control, key, attempt)
         raise
     return user
 
@@ -62,13 +61,3 @@ def key_of(visit: Visit, name: str) -> AttemptKey:
     """Return the account and the address of an attempt to sign in as `name`."""
     client = visit.request.client
     return attempts.attempt_key(visit.state.limits_key, client.host if client else "", name)
-
-
-def _withdraw(control: Pool, key: AttemptKey, attempt: Attempt) -> None:
-    """Delete the count of an attempt that is answered with 503. A database that is still locked leaves the count."""
-    try:
-        attempts.withdraw(control, key, attempt)
-    except PoolError as error:
-        if cause_of(error) is Cause.PROGRAM:
-            raise
-        LOG.warning("an attempt to sign in that was answered with 503 counts as failed: %s", reason_of(error))

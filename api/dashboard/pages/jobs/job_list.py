@@ -1,10 +1,11 @@
 """The jobs of a project, and the form that starts one."""
 
+from functools import partial
+
 from starlette.responses import Response
 
 from agent.jobs import journal, store
 from agent.jobs.job import Status
-from agent.jobs.store import QueuedPrompt
 from api.dashboard.pages.jobs import prompt_form
 from api.dashboard.pages.jobs.job_view import STATES, JobView, job_view, summary_of
 from api.dashboard.pages.jobs.prompt_form import Refusal
@@ -25,11 +26,7 @@ def job_list(visit: ProjectVisit) -> Response:
 def start(visit: ProjectVisit) -> Response:
     """Start a job with the posted prompt, and redirect to the page of the job."""
     project = visit.project.id
-
-    def enqueue(prompt: str, key: str, now_us: int) -> QueuedPrompt:
-        return store.create(visit.state.control, project, prompt, key, now_us)
-
-    outcome = prompt_form.submit(visit, enqueue)
+    outcome = prompt_form.submit(visit, partial(store.create, visit.state.control, project))
     if isinstance(outcome, Refusal):
         return _page(visit, outcome.status, outcome.headers)
     return render.redirect(visit, f"/projects/{project}/jobs/{outcome.id}")

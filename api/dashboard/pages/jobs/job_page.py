@@ -1,6 +1,7 @@
 """One job: its prompts in order, its log as it grows, and the forms that continue, cancel and archive it."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from starlette.responses import Response
@@ -8,7 +9,6 @@ from starlette.responses import Response
 from agent.errors import JobNotActive, JobStillActive
 from agent.jobs import journal, store
 from agent.jobs.job import Job, check_id
-from agent.jobs.store import QueuedPrompt
 from api.dashboard.pages.jobs import prompt_form
 from api.dashboard.pages.jobs.job_list import PATH as LIST
 from api.dashboard.pages.jobs.job_view import JobView, job_view, summary_of, turn_view
@@ -19,22 +19,11 @@ from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.visit import PAGES_MAX, ProjectVisit, number_of
 from api.http import problems
 from api.http.problems import KINDS, Problem
+from warehouse.database.pool import Pool
 
 PATH = LIST + "/{job}"
 PAGE_TURNS = 5
 """Number of turns on a page: their prompts and outputs have at most 50,000 characters in total."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Place in the list of turns: page `page` of `pages`."""
-
-    page: int
-    pages: int
-
-    @property
-    def offset(self) -> int:
-        return (self.page - 1) * PAGE_TURNS
 
 
 def job_page(visit: ProjectVisit) -> Response:
@@ -60,11 +49,7 @@ def turn_page(visit: ProjectVisit) -> Response:
 def follow_up(visit: ProjectVisit) -> Response:
     """Send the posted prompt to the job."""
     job = _find(visit)
-
-    def enqueue(prompt: str, key: str, now_us: int) -> QueuedPrompt:
-        return store.message(visit.state.control, job.project, job.id, prompt, key, now_us)
-
-    outcome = prompt_form.submit(visit, enqueue)
+    outcome = prompt_form.submit(visit, partial(store.message, visit.state.control, job.project, job.id))
     if isinstance(outcome, Refusal):
         return _page(visit, _find(visit), outcome.status, outcome.headers)
     return _to_job(visit, job)
@@ -72,21 +57,23 @@ def follow_up(visit: ProjectVisit) -> Response:
 
 def cancel(visit: ProjectVisit) -> Response:
     """Cancel an active job."""
-    job = _find(visit)
-    try:
-        store.cancel(visit.state.control, job.project, job.id, prompt_form.now_us(visit))
-    except JobNotActive as error:
-        return _refused(visit, error)
-    return _to_job(visit, job)
+    return _changed(visit, store.cancel)
 
 
 def archive(visit: ProjectVisit) -> Response:
     """Archive a job that is not active."""
+    return _changed(visit, store.archive)
+
+
+def _changed(visit: ProjectVisit, change: Callable[[Pool, str, str, int], Job]) -> Response:
+    """Change a job, or respond with the reason for the refusal beside its buttons."""
     job = _find(visit)
     try:
-        store.archive(visit.state.control, job.project, job.id, prompt_form.now_us(visit))
-    except JobStillActive as error:
-        return _refused(visit, error)
+        change(visit.state.control, job.project, job.id, prompt_form.now_us(visit))
+    except (JobNotActive, JobStillActive) as error:
+        problem = problems.of(visit.request, error)
+        visit.form.fault("action", problem.detail)
+        return _page(visit, _find(visit), KINDS[problem.kind].status, {})
     return _to_job(visit, job)
 
 
@@ -96,13 +83,6 @@ def _find(visit: ProjectVisit) -> Job:
 
 def _to_job(visit: ProjectVisit, job: Job) -> Response:
     return render.redirect(visit, f"/projects/{job.project}/jobs/{job.id}")
-
-
-def _refused(visit: ProjectVisit, error: JobNotActive | JobStillActive) -> Response:
-    """Respond with the job, and with the reason beside its buttons."""
-    problem = problems.of(visit.request, error)
-    visit.form.fault("action", problem.detail)
-    return _page(visit, _find(visit), KINDS[problem.kind].status, {})
 
 
 def _page(visit: ProjectVisit, job: Job, status: int, headers: dict[str, str]) -> Response:
@@ -125,13 +105,15 @@ def _page(visit: ProjectVisit, job: Job, status: int, headers: dict[str, str]) -
 def _live(visit: ProjectVisit, job: Job) -> dict[str, Any]:
     """Return the values of the part of the page that changes while the job is active."""
     view = _view(visit, job)
-    place = _place(visit, view.turns)
-    turns = journal.turns(visit.state.control, job.id, PAGE_TURNS, place.offset)
+    pages = max(1, -(-view.turns // PAGE_TURNS))
+    page = number_of(visit.parameters.get("page", ""), pages) or pages  # the last one by default
+    turns = journal.turns(visit.state.control, job.id, PAGE_TURNS, (page - 1) * PAGE_TURNS)
     return {
         "job": view,
         "form": visit.form,
         "turns": [turn_view(turn, visit.now) for turn in turns],
-        "place": place,
+        "page": page,
+        "pages": pages,
         "has_no_worker": visit.state.settings.jobs_at_once == 0,
     }
 
@@ -139,12 +121,6 @@ def _live(visit: ProjectVisit, job: Job) -> dict[str, Any]:
 def _view(visit: ProjectVisit, job: Job) -> JobView:
     summaries = journal.summaries(visit.state.control, [job.id], prompt_form.now_us(visit))
     return job_view(job, summary_of(summaries, job.id))
-
-
-def _place(visit: ProjectVisit, turns: int) -> _Place:
-    """Return the page that the address names, by default the last one."""
-    pages = max(1, -(-turns // PAGE_TURNS))
-    return _Place(number_of(visit.parameters.get("page", ""), pages) or pages, pages)
 
 
 PAGES = (

@@ -5,11 +5,12 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from agent.errors import IdempotencyMismatch, JobArchived, NotConfigured, QuotaExceeded
 from agent.jobs import quota
 from agent.jobs.job import PROMPT_BYTES_MAX, Job, prompt_fault
-from agent.jobs.quota import USES_MAX, Quota
+from agent.jobs.quota import USES_MAX
 from agent.jobs.store import QueuedPrompt
 from api.dashboard.web.visit import ProjectVisit
 from api.http import problems
@@ -28,19 +29,12 @@ class Refusal:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class RemainingPrompts:
-    """Numbers of jobs and messages that the project may still create within an hour. `maximum` is that of each.
+class Remaining(NamedTuple):
+    """Number of prompts that are left of `maximum` in an hour, and the time at which the number grows."""
 
-    `next_job_at` is the time at which the oldest counted job is an hour old; None if no job is counted.
-    `next_message_at` is the same for messages.
-    """
-
-    jobs: int
-    messages: int
-    maximum: int
-    next_job_at: datetime | None
-    next_message_at: datetime | None
+    left: int
+    next_at: datetime | None
+    maximum: int = USES_MAX
 
 
 def new_key() -> str:
@@ -48,11 +42,11 @@ def new_key() -> str:
     return secrets.token_urlsafe(16)
 
 
-def remaining(visit: ProjectVisit) -> RemainingPrompts:
-    """Return the prompts that the project of a visit may still send."""
-    jobs, messages = quota.quotas(visit.state.control, visit.project.id, now_us(visit))
-    next_job_at, next_message_at = _free_at(visit, jobs), _free_at(visit, messages)
-    return RemainingPrompts(jobs.remaining, messages.remaining, USES_MAX, next_job_at, next_message_at)
+def remaining(visit: ProjectVisit) -> dict[str, Remaining]:
+    """Return the prompts that the project of a visit may still send, by operation."""
+    quotas = quota.quotas(visit.state.control, visit.project.id, now_us(visit))
+    grow_at = {each: visit.now + timedelta(seconds=each.reset_s) for each in quotas if each.remaining < USES_MAX}
+    return {each.operation: Remaining(each.remaining, grow_at.get(each)) for each in quotas}
 
 
 def submit(visit: ProjectVisit, enqueue: Callable[[str, str, int], QueuedPrompt]) -> Job | Refusal:
@@ -98,10 +92,6 @@ def _prompt(visit: ProjectVisit) -> str:
     if fault is not None:
         visit.form.fault("prompt", f"The prompt {fault}.")
     return prompt
-
-
-def _free_at(visit: ProjectVisit, each: Quota) -> datetime | None:
-    return visit.now + timedelta(seconds=each.reset_s) if each.remaining < USES_MAX else None
 
 
 def _exhausted(error: QuotaExceeded, visit: ProjectVisit) -> str:
