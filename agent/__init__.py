@@ -9,7 +9,6 @@ In the order in which a prompt passes through them:
 - `sandbox`: sandbox of a coding agent, and its gateway to the model server.
 - `forge`: pull requests at GitHub, GitLab, Gitea and Forgejo.
 - `process`: programs with a time limit that end with their worker.
-- `retry`: retries of requests to a forge and of writes to the control database.
-- `deadline`: requests with a deadline for the whole exchange.
+- `retry`: retries of requests to a forge and of writes to the control database, and deadlines of HTTP requests.
 - `errors`: errors of this package, without HTTP.
 """

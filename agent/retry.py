@@ -1,9 +1,10 @@
-"""Retries of requests to a forge and of writes to the control database."""
+"""Retries of requests to a forge and of writes to the control database, and deadlines of HTTP requests."""
 
+import asyncio
 import logging
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 from agent.errors import ForgeUnavailable, TurnStopped
 from warehouse.database.pool import PoolError
@@ -65,3 +66,42 @@ def pause(seconds: float, is_stopped: Callable[[], bool]) -> None:
         if is_stopped():
             raise TurnStopped("the turn was stopped")
         time.sleep(min(POLL_S, left))
+
+
+def run_with_deadline(
+    limit_s: float, request: Callable[[], Coroutine[Any, Any, Result]], is_stopped: Callable[[], bool] = lambda: False
+) -> Result:
+    """Return the result of a whole HTTP request, or raise its error. The calling thread must have no event loop.
+
+    A timeout of httpx would start again with each byte received.
+
+    `asyncio.run` would wait for the thread that resolves the host name, and nothing can interrupt that thread.
+
+    Raises:
+        TimeoutError: `limit_s` seconds have passed.
+        TurnStopped: `is_stopped` returned true.
+    """
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(_run_until(time.monotonic() + limit_s, request, is_stopped))
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+
+async def _run_until(
+    deadline: float, request: Callable[[], Coroutine[Any, Any, Result]], is_stopped: Callable[[], bool]
+) -> Result:
+    task = asyncio.create_task(request())
+    try:
+        while not task.done():
+            if is_stopped():
+                raise TurnStopped("the turn was stopped")
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise TimeoutError
+            await asyncio.wait({task}, timeout=min(POLL_S, left_s))
+        return task.result()
+    finally:
+        task.cancel()
+        await asyncio.wait({task})

@@ -33,7 +33,7 @@ from api.http.operation import Operation
 from api.http.rate_limit import WINDOW_US, RateLimit
 from api.reference.reference import Reference
 from api.reports import records
-from api.routes import beacon, classify, goals, health, hits, job_history, jobs, prompts, reference, script
+from api.routes import beacon, classify, goals, health, hits, job_history, jobs, prompts, script
 from api.settings import Settings
 from api.state import Background, Intake, State, state_of
 from ingest.hits import row
@@ -69,7 +69,6 @@ OPERATIONS: tuple[Operation, ...] = (
     *jobs.OPERATIONS,
     *job_history.OPERATIONS,
     *health.OPERATIONS,
-    *reference.OPERATIONS,
 )
 """All operations, in the order of the reference."""
 

@@ -177,7 +177,10 @@ def require_hot_log(settings: Settings) -> None:
 def require_control_database(settings: Settings) -> None:
     """Raise NoData if the control database does not exist, or DataIncomplete if its tables are lost. Create nothing."""
     if sqlite_name(settings.database_url) is None:
-        _require_control_tables(settings)
+        identity = database.read_identity(settings.database_url)
+        if identity.database_id is None and not identity.has_projects:
+            require_whole_control(settings)
+            raise NoData(f"{identity.name} {NO_TABLES}")
         return
     if settings.database_url == sqlite_url(settings.control):
         require(settings)
@@ -186,13 +189,6 @@ def require_control_database(settings: Settings) -> None:
         raise NoData(
             f"there is no control database at {file}; restore it from a backup, or set READERSHIP_DATABASE_URL"
         )
-
-
-def _require_control_tables(settings: Settings) -> None:
-    identity = database.read_identity(settings.database_url)
-    if identity.database_id is None and not identity.has_projects:
-        require_whole_control(settings)
-        raise NoData(f"{identity.name} {NO_TABLES}")
 
 
 def _locked(settings: Settings) -> AbstractContextManager[None]:

@@ -15,7 +15,6 @@ import httpx
 import msgspec
 
 from agent import retry
-from agent.deadline import run_with_deadline
 from agent.errors import ForgeUnavailable, TurnFailed, TurnStopped
 from agent.forge.forges import FORGES, Forge, ForgeName, Proposal, PullRequest, default_api_base
 from agent.git.remote import REDACTED
@@ -95,7 +94,7 @@ class _ForgeApi:
             if self.is_stopped():
                 raise TurnStopped("the turn was stopped")
             try:
-                response = run_with_deadline(TIMEOUT_S, partial(self._send, method, url, body), is_interrupted)
+                response = retry.run_with_deadline(TIMEOUT_S, partial(self._send, method, url, body), is_interrupted)
             except TimeoutError:
                 raise ForgeUnavailable(f"{self.base} did not answer within {TIMEOUT_S:g} s") from None
             except httpx.RequestError as error:

@@ -16,11 +16,11 @@ from typing import Literal, NamedTuple
 import httpx
 import msgspec
 
-from agent.deadline import run_with_deadline
 from agent.errors import AgentError, NotConfigured
 from agent.jobs import configuration, job_json, secret_ref
 from agent.jobs.job import Job
 from agent.jobs.tables import STATEMENTS
+from agent.retry import run_with_deadline
 from warehouse.database.pool import Pool
 from warehouse.database.statements import Connection
 

@@ -91,8 +91,10 @@ def write(rows: pa.RecordBatchReader, form: str) -> None:
         pa.ArrowException: the format cannot represent the type of a column, or a value.
         click.ClickException: two columns have the same name, and the format would lose one of them.
     """
-    if form in ("json", "ndjson", "parquet"):
-        _refuse_duplicates(rows.schema.names)
+    names = rows.schema.names
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None and form in ("json", "ndjson", "parquet"):
+        raise click.ClickException(f"two columns are named {twice}: rename one of them with AS")
     _WRITE[form](rows)
 
 
@@ -126,12 +128,6 @@ _WRITE: dict[str, Callable[[pa.RecordBatchReader], None]] = {
     "csv": _write_csv,
     "parquet": _write_parquet,
 }
-
-
-def _refuse_duplicates(names: list[str]) -> None:
-    name = next((name for name in names if names.count(name) > 1), None)
-    if name is not None:
-        raise click.ClickException(f"two columns are named {name}: rename one of them with AS")
 
 
 def _table(batch: pa.RecordBatch) -> pa.Table:

@@ -6,7 +6,6 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import click
-from rich.table import Table
 
 from api import data_folder
 from api.cli.output import ERR, LOCK_WAIT_S, rows_format, show_rows, table
@@ -47,7 +46,8 @@ def recover(settings: Settings, accept_loss: bool, form: str | None) -> None:
     if not losses:
         show_rows([], "nothing is lost", form)
         return
-    show_rows(losses, _losses_table(losses), form)
+    rows = ((f"{loss.store} {loss.fault}", loss.lost, loss.accepting) for loss in losses)
+    show_rows(losses, table(("fault", "lost", "what --accept-loss does"), rows), form)
     if not accept_loss:
         advice = f"to go on without the lost data, run {settings.command} recover --accept-loss"
         ERR.print(f"nothing was changed; {advice}", soft_wrap=True, markup=False)
@@ -104,8 +104,3 @@ def _accept_hot_log(settings: Settings) -> None:
         with durability.durable_writes(hot, settings.lake, LOCK_WAIT_S):
             recovery.accept_hot_log(hot, settings.lake, database, now)
         load(hot, settings.lake, LOCK_WAIT_S)
-
-
-def _losses_table(losses: Sequence[Loss]) -> Table:
-    rows = ((f"{loss.store} {loss.fault}", loss.lost, loss.accepting) for loss in losses)
-    return table(("fault", "lost", "what --accept-loss does"), rows)

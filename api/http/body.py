@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Coroutine
-from functools import partial
 from typing import Any, cast
 
 from anyio import CapacityLimiter, to_thread
@@ -47,10 +46,11 @@ class Budget:
         task = asyncio.current_task()
         assert task is not None
         self.left -= bytes
-        task.add_done_callback(partial(self._give_back, bytes))
 
-    def _give_back(self, bytes: int, _: "asyncio.Task[Any]") -> None:
-        self.left += bytes
+        def give_back(_: "asyncio.Task[Any]") -> None:
+            self.left += bytes
+
+        task.add_done_callback(give_back)
 
 
 KEYED, ANONYMOUS = Budget(64 * 1024 * 1024), Budget(16 * 1024 * 1024)

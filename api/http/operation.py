@@ -80,12 +80,12 @@ def field_parameters(struct: type[msgspec.Struct], **examples: str) -> tuple[Par
     """Return a query parameter for each field of a struct, with its description and limits."""
     _, components = msgspec.json.schema_components([struct])
     fields = components[struct.__name__]["properties"].items()
-    return tuple(_field_parameter(name, nullable(field), examples.get(name)) for name, field in fields)
-
-
-def _field_parameter(name: str, schema: Json, example: str | None) -> Parameter:
-    limits = {key: value for key, value in schema.items() if key not in ("type", "description")}
-    return Parameter(name, schema["description"], limits, example=example)
+    result = []
+    for name, described in fields:
+        schema = nullable(described)
+        limits = {key: value for key, value in schema.items() if key not in ("type", "description")}
+        result.append(Parameter(name, schema["description"], limits, example=examples.get(name)))
+    return tuple(result)
 
 
 def nullable(field: Json) -> Json:

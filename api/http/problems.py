@@ -111,7 +111,7 @@ def pointer(*names: str | int) -> str:
     return "".join("/" + str(name).replace("~", "~0").replace("/", "~1") for name in names)
 
 
-def _from_invalid_field(error: ingest.InvalidField) -> Problem:
+def _from_invalid_field(error: ingest.InvalidField | warehouse.InvalidGoal) -> Problem:
     fault = Fault(error.reason, pointer=pointer(error.field))
     return Problem("invalid-body", str(error), [fault])
 
@@ -185,9 +185,7 @@ TABLE: dict[type[Exception], str | Callable[[Any], Problem]] = {
     ),
     warehouse.ProjectNotFound: "not-found",
     warehouse.GoalNotFound: "not-found",
-    warehouse.InvalidGoal: lambda error: Problem(
-        "invalid-body", str(error), [Fault(error.reason, pointer=pointer(error.field))]
-    ),
+    warehouse.InvalidGoal: _from_invalid_field,
     agent.JobNotFound: "not-found",
     agent.NotConfigured: "not-configured",
     agent.JobArchived: "job-archived",

@@ -8,6 +8,5 @@
 - `prompts`: prompts that create or continue an agent job.
 - `jobs`: get, list, cancel and archive agent jobs.
 - `job_history`: the prompts and the log of an agent job.
-- `health`: liveness, readiness and metrics.
-- `reference`: the OpenAPI document and its page.
+- `health`: liveness, readiness, metrics and the OpenAPI document.
 """

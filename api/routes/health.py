@@ -1,4 +1,4 @@
-"""Liveness, readiness and metrics of the service."""
+"""Liveness, readiness, metrics and the OpenAPI document of the service."""
 
 import logging
 import time
@@ -54,6 +54,11 @@ async def metrics_text(request: Request) -> Response:
     """Respond to GET /metrics. Anyone may ask: requests that arrive during a look-up get its result."""
     state = state_of(request)
     return Response(await state.metrics.look_up("", partial(_metrics, state)), media_type=CONTENT_TYPE_LATEST)
+
+
+async def openapi(request: Request) -> Response:
+    """Respond to GET /openapi.json. Its HTML pages are pages of the dashboard."""
+    return Response(state_of(request).reference.json, media_type=JSON)
 
 
 def _metrics(state: State) -> bytes:
@@ -150,4 +155,14 @@ OPERATIONS = (
         responses=(Success(200, "Prometheus text format.", {TEXT: str}),),
         key="none",
     ),
+    Operation(
+        "description",
+        "GET",
+        "/openapi.json",
+        openapi,
+        "Service",
+        (Success(200, "OpenAPI 3.1.", {JSON: {"required": ["openapi", "info", "paths"]}}),),
+        key="none",
+    ),
+    Operation("reference", "GET", "/docs", None, "Service", (Success(200, "HTML.", {"text/html": str}),), key="none"),
 )

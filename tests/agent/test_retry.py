@@ -1,6 +1,8 @@
-"""Retries of requests to a forge and of writes to the control database."""
+"""Retries of requests to a forge and of writes to the control database, and deadlines of HTTP requests."""
 
+import asyncio
 import sqlite3
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -94,3 +96,49 @@ def test_other_errors_of_a_database_write_are_raised() -> None:
     with pytest.raises(ValueError, match="not a database error"):
         retry.database_write(attempts, running)
     assert attempts.count == 1
+
+
+class Endless:
+    """Request that never ends, and records its cancellation."""
+
+    def __init__(self) -> None:
+        self.started, self.was_cancelled = threading.Event(), False
+
+    async def __call__(self) -> None:
+        self.started.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.was_cancelled = True
+            raise
+
+
+async def forty_two() -> int:
+    return 42
+
+
+async def refused() -> None:
+    raise ConnectionRefusedError("refused")
+
+
+def test_result_of_the_request_is_returned() -> None:
+    assert retry.run_with_deadline(60, forty_two) == 42
+
+
+def test_error_of_the_request_is_raised() -> None:
+    with pytest.raises(ConnectionRefusedError, match="refused"):
+        retry.run_with_deadline(60, refused)
+
+
+def test_request_is_cancelled_at_its_deadline() -> None:
+    request = Endless()
+    with pytest.raises(TimeoutError):
+        retry.run_with_deadline(0.05, request)
+    assert request.was_cancelled
+
+
+def test_request_is_cancelled_once_the_turn_is_stopped() -> None:
+    request = Endless()
+    with pytest.raises(TurnStopped):
+        retry.run_with_deadline(60, request, request.started.is_set)
+    assert request.was_cancelled

@@ -33,20 +33,20 @@ class Asset:
 @cache
 def assets() -> dict[str, Asset]:
     """Return the static files by their name within FOLDER."""
-    files = (path for path in FOLDER.rglob("*") if path.suffix in (".css", ".js", ".svg", ".png", ".ico"))
-    return {path.relative_to(FOLDER).as_posix(): _asset(path) for path in files}
+    result = {}
+    for path in FOLDER.rglob("*"):
+        if path.suffix in (".css", ".js", ".svg", ".png", ".ico"):
+            content, name = path.read_bytes(), path.relative_to(FOLDER)
+            digest = hashlib.sha256(content).hexdigest()[:_DIGITS]
+            address = PATH + name.with_suffix(f".{digest}{path.suffix}").as_posix()
+            media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+            result[name.as_posix()] = Asset(address, content, media_type)
+    return result
 
 
 @cache
 def _by_address() -> dict[str, Asset]:
     return {asset.address: asset for asset in assets().values()}
-
-
-def _asset(path: Path) -> Asset:
-    content = path.read_bytes()
-    digest = hashlib.sha256(content).hexdigest()[:_DIGITS]
-    name = path.relative_to(FOLDER).with_suffix(f".{digest}{path.suffix}").as_posix()
-    return Asset(PATH + name, content, mimetypes.guess_type(path.name)[0] or "application/octet-stream")
 
 
 async def serve(request: Request) -> Response:

@@ -16,27 +16,22 @@ from api.dashboard.web.visit import Visit
 ACCOUNT = "/account"
 
 
-def show(visit: Visit) -> Response:
-    """Return the page of the user."""
-    return _page(visit)
-
-
 def change_password(visit: Visit) -> Response:
     """Set a new password, and end all sessions but the one of this browser, which gets a new token."""
     user, form = _user(visit), visit.form
     password = new_password(form)
     if form.faults:
-        return _page(visit, 422)
+        return show(visit, 422)
     try:
         is_right = not user.has_password or authenticate(
             visit, user.name, form.values.get("password", ""), "entered a wrong password"
         )
     except TooManyAttempts as refused:
         form.fault("password", refused.advice)
-        return _page(visit, 429, refused.headers)
+        return show(visit, 429, refused.headers)
     if not is_right:
         form.fault("password", "This is not your password.")
-        return _page(visit, 422)
+        return show(visit, 422)
     users.set_password(visit.state.control, user.id, passwords.hashed(password), user.name)
     response = render.redirect(visit, ACCOUNT, notice="password")
     return browser_session.start(visit, user.id, response, action=None)
@@ -48,9 +43,10 @@ def sign_out_everywhere(visit: Visit) -> Response:
     return browser_session.end(visit, render.redirect(visit, SIGN_IN))
 
 
-def _page(visit: Visit, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+def show(visit: Visit, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Return the page of the user."""
     listed = users.list_all(visit.state.control) if visit.can_change else []
-    rows = [(each, _time(each.last_seen_s)) for each in listed]
+    rows = [(each, each.last_seen_s and datetime.fromtimestamp(each.last_seen_s, UTC)) for each in listed]
     is_changed = visit.parameters.get("notice") == "password"
     values = {"rows": rows, "is_changed": is_changed}
     return render.page(visit, "entry/account.html", title="Your account", status=status, headers=headers, **values)
@@ -59,10 +55,6 @@ def _page(visit: Visit, status: int = 200, headers: dict[str, str] | None = None
 def _user(visit: Visit) -> User:
     assert visit.user is not None
     return visit.user
-
-
-def _time(instant_s: int | None) -> datetime | None:
-    return None if instant_s is None else datetime.fromtimestamp(instant_s, UTC)
 
 
 PAGES = (

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from agent.jobs import journal, store
 from agent.jobs.job import Status
 from api.dashboard.pages.jobs import prompt_form
-from api.dashboard.pages.jobs.job_view import STATES, JobView, job_view, summary_of
+from api.dashboard.pages.jobs.job_view import STATES, job_view, summary_of
 from api.dashboard.pages.jobs.prompt_form import Refusal
 from api.dashboard.pages.jobs.readiness import readiness
 from api.dashboard.web import render
@@ -18,24 +18,22 @@ PATH = "/projects/{project}/jobs"
 PAGE_JOBS = 25
 
 
-def job_list(visit: ProjectVisit) -> Response:
-    """Respond with the jobs of a project, newest first."""
-    return _page(visit, 200, {})
-
-
 def start(visit: ProjectVisit) -> Response:
     """Start a job with the posted prompt, and redirect to the page of the job."""
     project = visit.project.id
     outcome = prompt_form.submit(visit, partial(store.create, visit.state.control, project))
     if isinstance(outcome, Refusal):
-        return _page(visit, outcome.status, outcome.headers)
+        return job_list(visit, outcome.status, outcome.headers)
     return render.redirect(visit, f"/projects/{project}/jobs/{outcome.id}")
 
 
-def _page(visit: ProjectVisit, status: int, headers: dict[str, str]) -> Response:
-    chosen = _status(visit.parameters.get("status", ""))
+def job_list(visit: ProjectVisit, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Respond with the jobs of a project, newest first."""
+    text, control = visit.parameters.get("status", ""), visit.state.control
+    chosen = Status(text) if text in tuple(Status) else None
     number, _ = visit.page_of()
-    jobs, has_more = _jobs(visit, chosen, number)
+    jobs, has_more = store.list_page(control, visit.project.id, chosen, PAGE_JOBS, (number - 1) * PAGE_JOBS)
+    summaries = journal.summaries(control, [job.id for job in jobs], prompt_form.now_us(visit))
     return render.page(
         visit,
         "jobs/list.html",
@@ -44,7 +42,7 @@ def _page(visit: ProjectVisit, status: int, headers: dict[str, str]) -> Response
         headers=headers,
         tab="Agent jobs",
         form=visit.form,
-        jobs=jobs,
+        jobs=[job_view(job, summary_of(summaries, job.id)) for job in jobs],
         has_more=has_more,
         page=number,
         states=STATES,
@@ -53,17 +51,6 @@ def _page(visit: ProjectVisit, status: int, headers: dict[str, str]) -> Response
         key=prompt_form.new_key(),
         readiness=readiness(visit),
     )
-
-
-def _jobs(visit: ProjectVisit, status: Status | None, number: int) -> tuple[list[JobView], bool]:
-    engine = visit.state.control
-    jobs, has_more = store.list_page(engine, visit.project.id, status, PAGE_JOBS, (number - 1) * PAGE_JOBS)
-    summaries = journal.summaries(engine, [job.id for job in jobs], prompt_form.now_us(visit))
-    return [job_view(job, summary_of(summaries, job.id)) for job in jobs], has_more
-
-
-def _status(text: str) -> Status | None:
-    return Status(text) if text in tuple(Status) else None
 
 
 PAGES = (Page("GET", PATH, job_list, Access.PROJECT), Page("POST", PATH, start, Access.OWNER))

@@ -1,5 +1,6 @@
 """The tables of the overview as CSV and Parquet: all rows of what the page shows, with its period and filters."""
 
+from functools import partial
 from itertools import chain
 
 from starlette.responses import Response, StreamingResponse
@@ -20,17 +21,8 @@ REPORTS = (TIME, PAGES_REPORT, *tables.DIMENSIONS)
 """Names of the reports in addresses."""
 
 
-def export_csv(visit: ProjectVisit) -> Response:
-    """Respond to GET /projects/{project}/export.csv."""
-    return _respond(visit, CSV)
-
-
-def export_parquet(visit: ProjectVisit) -> Response:
-    """Respond to GET /projects/{project}/export.parquet."""
-    return _respond(visit, PARQUET)
-
-
-def _respond(visit: ProjectVisit, media_type: str) -> Response:
+def export(media_type: str, visit: ProjectVisit) -> Response:
+    """Respond to GET /projects/{project}/export.csv or export.parquet."""
     view = View(visit)
     name = view.values.get("report", PAGES_REPORT)
     if name not in REPORTS:
@@ -72,6 +64,6 @@ def _report(view: View, name: str, media_type: str) -> Table:
 
 
 PAGES = (
-    Page("GET", "/projects/{project}/export.csv", export_csv, Access.PROJECT),
-    Page("GET", "/projects/{project}/export.parquet", export_parquet, Access.PROJECT),
+    Page("GET", "/projects/{project}/export.csv", partial(export, CSV), Access.PROJECT),
+    Page("GET", "/projects/{project}/export.parquet", partial(export, PARQUET), Access.PROJECT),
 )

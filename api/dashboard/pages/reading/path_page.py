@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import date
 from typing import Any
 
 from starlette.responses import Response
@@ -61,7 +60,7 @@ def _numbers(view: View, measurement: Measured, path: str) -> dict[str, Any]:
         "chart": chart,
         "totals": totals,
         "shown": measurement.shown(totals, view.period.start, view.period.end),
-        "first_ai_day": _first_ai_day(view, path),
+        "first_ai_day": view.reports.first_ai_days(view.snapshot, view.query(), [path]).get(path),
         "agents": values(view, "agent", traffic="ai"),
         "referrers": values(view, "referrerHost", "human", own_hosts),
         "formats": values(view, "format"),
@@ -79,10 +78,6 @@ def _sources(view: View, measurement: Measured) -> dict[str, Any]:
 def _shown(row: Row, measurement: Measured) -> Shown:
     counts, source = Counts(*(getattr(row.counts, kind) or 0 for kind in TRAFFIC)), row.value or ""
     return shown(counts, [kind for kind in TRAFFIC if measurement.is_shown(source, kind)])
-
-
-def _first_ai_day(view: View, path: str) -> date | None:
-    return view.reports.first_ai_days(view.snapshot, view.query(), [path]).get(path)
 
 
 def _choose(view: View, path: str | None) -> Response:

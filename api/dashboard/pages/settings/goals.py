@@ -15,11 +15,6 @@ from warehouse.errors import InvalidGoal
 KIND_NAMES: dict[Kind, str] = {"path": "Page", "event": "Event"}
 
 
-def list_goals(visit: ProjectVisit) -> Response:
-    """Respond to GET /projects/{project}/goals."""
-    return _page(visit)
-
-
 def add(visit: ProjectVisit) -> Response:
     """Respond to POST /projects/{project}/goals."""
     form, project = visit.form, visit.project.id
@@ -31,7 +26,7 @@ def add(visit: ProjectVisit) -> Response:
             return render.redirect(visit, f"/projects/{project}/goals")
     except InvalidGoal as error:
         form.fault(error.field, f"the {error.field} {error.reason}")
-    return _page(visit, 422)
+    return list_goals(visit, 422)
 
 
 def remove(visit: ProjectVisit) -> Response:
@@ -40,7 +35,8 @@ def remove(visit: ProjectVisit) -> Response:
     return render.redirect(visit, f"/projects/{visit.project.id}/goals")
 
 
-def _page(visit: ProjectVisit, status: int = 200) -> Response:
+def list_goals(visit: ProjectVisit, status: int = 200) -> Response:
+    """Respond to GET /projects/{project}/goals."""
     listed, title = goals.of_project(visit.state.control, visit.project.id), f"Goals of {visit.project.id}"
     return render.page(
         visit, "settings/goals.html", title=title, status=status, tab="Goals", goals=listed, kind_names=KIND_NAMES

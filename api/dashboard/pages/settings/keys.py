@@ -30,11 +30,6 @@ YEARS_MAX = 100
 _ID = re.compile(r"[0-9a-f]{12}")
 
 
-def list_keys(visit: ProjectVisit) -> Response:
-    """Show the keys of the project."""
-    return _page(visit, Form())
-
-
 def create_key(visit: ProjectVisit) -> Response:
     """Create a key and show its token, once. The same form posted again creates no second key."""
     form = visit.form
@@ -47,14 +42,14 @@ def create_key(visit: ProjectVisit) -> Response:
     if not name.isprintable():
         form.fault("name", "Use letters, digits, spaces and punctuation.")
     if form.faults:
-        return _page(visit, form)
+        return list_keys(visit, form)
     now_s = int(visit.now.timestamp())
     try:
         control, by = visit.state.control, visit.user_name
         key, token = keys.create(control, visit.project.id, name, _scope(scope), expires_s, now_s, id, by)
     except KeyExists:
-        return _page(visit, Form(), repeated_id=id)
-    return _page(visit, Form(), created=key, token=token)
+        return list_keys(visit, repeated_id=id)
+    return list_keys(visit, created=key, token=token)
 
 
 def revoke_key(visit: ProjectVisit) -> Response:
@@ -91,13 +86,15 @@ def _expires_s(visit: ProjectVisit, form: Form) -> int | None:
     return int(datetime.combine(last + timedelta(days=1), time.min, visit.zone).timestamp())
 
 
-def _page(
+def list_keys(
     visit: ProjectVisit,
-    form: Form,
+    form: Form | None = None,
     created: Key | None = None,
     token: str | None = None,
     repeated_id: str | None = None,
 ) -> Response:
+    """Show the keys of the project, and an empty form without `form`."""
+    form = form or Form()
     listed = keys.list_all(visit.state.control, visit.project.id)
     now_s = visit.now.timestamp()
     return render.page(

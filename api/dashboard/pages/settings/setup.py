@@ -11,7 +11,6 @@ from starlette.responses import Response
 from api.dashboard.pages.reading.measured import readable
 from api.dashboard.pages.settings import recipes, source_policy
 from api.dashboard.web import render
-from api.dashboard.web.forms import Form
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import SOURCES
 from api.dashboard.web.visit import ProjectVisit
@@ -56,11 +55,6 @@ class SiteCheck:
     is_allowed: bool
 
 
-def setup(visit: ProjectVisit) -> Response:
-    """Show how to set up the sources."""
-    return _page(visit, Form())
-
-
 def arrivals(visit: ProjectVisit) -> Response:
     """Show only what has arrived, for a page that waits."""
     return render.fragment(visit, "setup_arrivals.html", **_arrivals(visit, _coverage(visit)))
@@ -94,7 +88,7 @@ def set_origins(visit: ProjectVisit) -> Response:
         except InvalidProject as error:
             form.fault("origins", error)
     if form.faults:
-        return _page(visit, form)
+        return setup(visit)
     response = render.redirect(visit, f"/projects/{id}/setup", notice="origins")
     response.headers["location"] += "#sites"
     return response
@@ -103,13 +97,15 @@ def set_origins(visit: ProjectVisit) -> Response:
 def set_policy(visit: ProjectVisit) -> Response:
     """Set the source policy of the project from a day on."""
     if not source_policy.save(visit):
-        return _page(visit, visit.form)
+        return setup(visit)
     response = render.redirect(visit, f"/projects/{visit.project.id}/setup", notice="policy")
     response.headers["location"] += "#source-policy"
     return response
 
 
-def _page(visit: ProjectVisit, form: Form) -> Response:
+def setup(visit: ProjectVisit) -> Response:
+    """Show how to set up the sources."""
+    form = visit.form
     coverage, notice = _coverage(visit), None if form.faults else visit.parameters.get(render.NOTICE)
     return render.page(
         visit,

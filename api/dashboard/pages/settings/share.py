@@ -16,11 +16,6 @@ NAME_CHARACTERS_MAX = 100
 PAGE_NAMES: dict[Pages, str] = {"overview": "Overview only", "all": "Overview, AI readers, Pages and Errors"}
 
 
-def list_links(visit: ProjectVisit) -> Response:
-    """Respond to GET /projects/{project}/share."""
-    return _page(visit)
-
-
 def create(visit: ProjectVisit) -> Response:
     """Respond to POST /projects/{project}/share: create a link, and show its address once.
 
@@ -33,11 +28,11 @@ def create(visit: ProjectVisit) -> Response:
     if name in [link.name for link in _valid(visit)]:
         visit.form.fault("name", "Another link has this name. Its address was shown once and cannot be shown again.")
     if visit.form.faults:
-        return _page(visit, status=422)
+        return list_links(visit, status=422)
     control, now_s = visit.state.control, int(visit.now.timestamp())
     created = share_links.create(control, visit.project.id, name, now_s, visit.user_name, cast("Pages", pages))
     visit.form.values.clear()
-    return _page(visit, created=created)
+    return list_links(visit, created=created)
 
 
 def revoke(visit: ProjectVisit) -> Response:
@@ -49,7 +44,8 @@ def revoke(visit: ProjectVisit) -> Response:
     return render.redirect(visit, f"/projects/{project}/share")
 
 
-def _page(visit: ProjectVisit, status: int = 200, created: tuple[ShareLink, str] | None = None) -> Response:
+def list_links(visit: ProjectVisit, status: int = 200, created: tuple[ShareLink, str] | None = None) -> Response:
+    """Respond to GET /projects/{project}/share. `created` is a new link with its token."""
     return render.page(
         visit,
         "settings/share.html",
