@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import click
@@ -23,6 +23,7 @@ from ingest.hits.row import classify_user_agents
 from ingest.hotlog import ledger_store
 from ingest.verification import address_lists
 from warehouse import clock, doctor
+from warehouse.batch.driver import Executor
 from warehouse.control import projects, source_policies
 from warehouse.database.pool import PoolError
 from warehouse.doctor import Finding
@@ -46,6 +47,16 @@ def _prepare(settings: Settings) -> None:
     """Create missing parts of a data folder. Raises NoData if the folder has no data."""
     data_folder.require(settings)
     data_folder.prepare(settings)
+
+
+@contextmanager
+def _opened(
+    settings: Settings, place: str | None, count: int | None
+) -> Iterator[tuple[HotConnection, engine.Share, Executor]]:
+    """Yield the hot log of a prepared data folder, and the share of DuckDB's memory and the executor of batch work."""
+    _prepare(settings)
+    with executor(settings, place, count) as chosen, closing(batches.connect(settings.hot_log)) as hot:
+        yield hot, engine.Share(settings.run / "spill", chosen.size), chosen
 
 
 @click.command()
@@ -72,21 +83,16 @@ def compact_(settings: Settings, count: int | None, place: str | None) -> None:
     file, does not prevent the rest of the work; its error is printed at the end, and the exit status is 1. The command
     may run beside a service.
     """
-    _prepare(settings)
-    with executor(settings, place, count) as chosen, closing(batches.connect(settings.hot_log)) as hot:
-        share, progress = engine.Share(settings.run / "spill", chosen.size), partial(_progress, "rollups")
-        between = partial(_load_due, hot, settings)
-        done = upkeep.run(hot, settings.lake, share, _today(), LOCK_WAIT_S, progress, executor=chosen, between=between)
+    with _opened(settings, place, count) as (hot, share, chosen):
+        progress, between = partial(_progress, "rollups"), partial(_load_due, hot, settings)
+        today = datetime.now(UTC).date()
+        done = upkeep.run(hot, settings.lake, share, today, LOCK_WAIT_S, progress, executor=chosen, between=between)
     compacted, written = done.compacted, counted(done.rollups, "rollup")
     files = f"{counted(compacted.files_before, 'file')} into {compacted.files_after}"
     show(
         {**msgspec.to_builtins(compacted), "rollups": done.rollups},
         f"{counted(compacted.partitions, 'partition')} rewritten: {files}; {written} written",
     )
-
-
-def _today() -> date:
-    return datetime.now(UTC).date()
 
 
 def _load_due(hot: HotConnection, settings: Settings) -> None:
@@ -111,15 +117,9 @@ def rebuild_(settings: Settings, count: int | None, place: str | None) -> None:
     Run this command if doctor finds that a rollup is damaged or differs from hits. The command works month by month,
     and may run beside a service. After an interruption, run the command again.
     """
-    _prepare(settings)
-    start_s = time.monotonic()
-    with (
-        executor(settings, place, count) as chosen,
-        closing(batches.connect(settings.hot_log)) as hot,
-        _progress("rollups") as on_month,
-    ):
-        share = engine.Share(settings.run / "spill", chosen.size)
-        written = rollups.rebuild(hot, settings.lake, share, _today(), LOCK_WAIT_S, on_month, chosen)
+    start_s, today = time.monotonic(), datetime.now(UTC).date()
+    with _opened(settings, place, count) as (hot, share, chosen), _progress("rollups") as on_month:
+        written = rollups.rebuild(hot, settings.lake, share, today, LOCK_WAIT_S, on_month, chosen)
     seconds = time.monotonic() - start_s
     show(
         {"rollups": written.rollups, "seconds": round(seconds, 1)},
@@ -142,16 +142,9 @@ def reclassify_(settings: Settings, dry_run: bool, count: int | None, place: str
     beside a service, but restart the service first: until then, the service classifies new hits by the old rules. After
     an interruption, run the command again.
     """
-    _prepare(settings)
-    start_s = time.monotonic()
-    with (
-        executor(settings, place, count) as chosen,
-        _progress("days") as on_day,
-        closing(batches.connect(settings.hot_log)) as hot,
-    ):
-        share = engine.Share(settings.run / "spill", chosen.size)
-        lake, wait_s = settings.lake, LOCK_WAIT_S
-        done = reclassify(hot, lake, share, RULES, wait_s, on_day, executor=chosen, is_preview=dry_run)
+    start_s, lake = time.monotonic(), settings.lake
+    with _opened(settings, place, count) as (hot, share, chosen), _progress("days") as on_day:
+        done = reclassify(hot, lake, share, RULES, LOCK_WAIT_S, on_day, executor=chosen, is_preview=dry_run)
     seconds = time.monotonic() - start_s
     if sys.stdout.isatty():
         for each in _diff_tables(done.moves):

@@ -233,9 +233,10 @@ def list_keys(settings: Settings, project_id: str | None, form: str | None) -> N
     if project_id is not None:
         projects.find(engine, project_id)
     listed = keys.list_all(engine, project_id)
+    times = (map(minute, (each.created_s, each.expires_s, each.last_used_s)) for each in listed)
     rows = (
-        (each.id, each.start, each.project, each.name, each.scope, *map(minute, _times(each)), _state(each))
-        for each in listed
+        (each.id, each.start, each.project, each.name, each.scope, *three, _state(each))
+        for each, three in zip(listed, times, strict=True)
     )
     columns = ("id", "starts with", "project", "name", "scope", "created", "expires", "last used", "state")
     show_rows(listed, table(columns, rows), form)
@@ -262,7 +263,3 @@ def _state(key: Key) -> str:
     if key.revoked_s is not None:
         return "revoked"
     return "valid" if key.is_valid(time.time()) else "expired"
-
-
-def _times(key: Key) -> tuple[int | None, ...]:
-    return key.created_s, key.expires_s, key.last_used_s

@@ -1,7 +1,7 @@
 """The command `ranges`: the address lists with which agents are verified."""
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -16,7 +16,6 @@ from ingest.errors import ListUnavailable
 from ingest.verification import address_lists, refresh
 from ingest.verification.address_lists import FRESH_DAYS, AddressList
 from ingest.verification.addresses import contains, number_of
-from ingest.verification.refresh import Change
 from warehouse import disk
 from warehouse.plural import counted
 
@@ -74,7 +73,10 @@ def show(settings: Settings, names: tuple[str, ...], address: str | None, form: 
     of_owner = address_lists.read_folder(settings.ranges)
     lists = _chosen(of_owner, names)
     if address is not None:
-        lists = _with_address(lists, address)
+        number = number_of(address)
+        if number is None:
+            raise click.UsageError(f"{address} is not an IPv4 or IPv6 address of the internet")
+        lists = [each for each in lists if contains(each.prefixes, number)]
     today = datetime.now(UTC)
     rows = [_list_row(each, today, of_owner.get(each.id)) for each in lists]
     _show(rows, _lists_table(rows), form)
@@ -115,12 +117,12 @@ def _download(lists: Sequence[AddressList], settings: Settings, form: str | None
             try:
                 change = refresh.refreshed(each, client, now)
             except ListUnavailable as error:
-                rows.append(_change_row(each, error=str(error)))
+                rows.append(ChangeRow(**_fields(each), error=str(error)))
                 continue
             if is_stored:
                 disk.make_folder(settings.ranges)
                 disk.write(settings.ranges / f"{each.id}.json", address_lists.encode(change.new))
-            rows.append(_change_row(change.new, change))
+            rows.append(ChangeRow(**_fields(change.new), added=tuple(change.added), removed=tuple(change.removed)))
     _show(rows, _changes_table(rows), form)
     failed = {row.list for row in rows if row.error} & {each.id for each in lists if each.is_json}
     for row in rows:
@@ -151,13 +153,6 @@ def _chosen(of_owner: Mapping[str, AddressList], names: Sequence[str]) -> list[A
     return [each for each in lists.values() if not names or each.id in chosen]
 
 
-def _with_address(lists: Iterable[AddressList], address: str) -> list[AddressList]:
-    number = number_of(address)
-    if number is None:
-        raise click.UsageError(f"{address} is not an IPv4 or IPv6 address of the internet")
-    return [each for each in lists if contains(each.prefixes, number)]
-
-
 def _list_row(each: AddressList, now: datetime, of_owner: AddressList | None) -> ListRow:
     return ListRow(
         **_fields(each),
@@ -172,11 +167,6 @@ def _list_row(each: AddressList, now: datetime, of_owner: AddressList | None) ->
     )
 
 
-def _change_row(each: AddressList, change: Change | None = None, error: str | None = None) -> ChangeRow:
-    added, removed = (tuple(change.added), tuple(change.removed)) if change else ((), ())
-    return ChangeRow(**_fields(each), added=added, removed=removed, error=error)
-
-
 def _fields(each: AddressList) -> dict[str, Any]:
     """Return the fields that both kinds of rows have."""
     created = each.created.date() if each.created else None
@@ -188,13 +178,9 @@ def _show(rows: Sequence[ListRow] | Sequence[ChangeRow], table: object, form: st
     if output.chosen_form(form) != "csv":
         output.show_rows(rows, table, form)
     elif rows:
-        columns = pa.Table.from_pylist([dict(_cells(row)) for row in rows])
-        output.write(columns.to_reader(), "csv")
-
-
-def _cells(row: ListRow | ChangeRow) -> Iterator[tuple[str, object]]:
-    for name, value in msgspec.structs.asdict(row).items():
-        yield name, " ".join(value) if isinstance(value, tuple) else value
+        items = (msgspec.structs.asdict(row).items() for row in rows)
+        cells = [{name: " ".join(cell) if isinstance(cell, tuple) else cell for name, cell in row} for row in items]
+        output.write(pa.Table.from_pylist(cells).to_reader(), "csv")
 
 
 def _lists_table(rows: Sequence[ListRow]) -> object:

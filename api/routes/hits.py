@@ -66,7 +66,8 @@ async def _server_post(request: Request, state: State, kind: Kind) -> Response:
     site = Site((await state.project(bearer.project)).hosts, state.settings.country_database)
     parse = partial(_parse, state, bearer, site, _Sent(content, is_ndjson, key, kind))
     parsed = None
-    if not _is_large(content, is_ndjson):
+    hits = content.count(b"\n" if is_ndjson else b"{")  # an estimate
+    if len(content) <= ON_LOOP_BYTES_MAX and hits <= ON_LOOP_HITS_MAX:
         with suppress(SaltUnread):
             parsed = parse(state.intake.salts.cached)
     if parsed is None:
@@ -78,11 +79,6 @@ async def _server_post(request: Request, state: State, kind: Kind) -> Response:
     receipt = await state.intake.hotlog.post(parsed)
     metrics.count_hits(kind, "server", receipt)
     return Response(msgspec.json.encode(receipt), 202, media_type=JSON)
-
-
-def _is_large(content: bytes, is_ndjson: bool) -> bool:
-    """Return whether the body is parsed in a thread, by its bytes and an estimate of its hits."""
-    return len(content) > ON_LOOP_BYTES_MAX or content.count(b"\n" if is_ndjson else b"{") > ON_LOOP_HITS_MAX
 
 
 class _Sent(NamedTuple):

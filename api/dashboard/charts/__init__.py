@@ -1,7 +1,6 @@
 """Charts as SVG, computed from numbers alone: no clock, no request, no inline style.
 
-- `time_labels`: labels of the intervals of a series, in the language of the viewer.
-- `time_chart`: stacked bars of people, AI and other bots over time.
+- `time_chart`: bars of people, AI and other bots over time, and the names of its intervals.
 - `sparkline`: small stacked bars of people and AI over time, without axes.
 - `bar`: the bar behind a row of a table.
 

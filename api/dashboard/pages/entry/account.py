@@ -7,7 +7,7 @@ from starlette.responses import Response
 from api.accounts import passwords, sessions, users
 from api.accounts.users import User
 from api.dashboard.pages.entry import browser_session
-from api.dashboard.pages.entry.authentication import TooManyAttempts, authenticate
+from api.dashboard.pages.entry.authentication import Refusal, authenticate
 from api.dashboard.pages.entry.welcome import new_password
 from api.dashboard.web import render
 from api.dashboard.web.routes import SIGN_IN, Access, Page
@@ -22,16 +22,11 @@ def change_password(visit: Visit) -> Response:
     password = new_password(form)
     if form.faults:
         return show(visit, 422)
-    try:
-        is_right = not user.has_password or authenticate(
-            visit, user.name, form.values.get("password", ""), "entered a wrong password"
-        )
-    except TooManyAttempts as refused:
-        form.fault("password", refused.advice)
-        return show(visit, 429, refused.headers)
-    if not is_right:
-        form.fault("password", "This is not your password.")
-        return show(visit, 422)
+    if user.has_password:
+        old = form.values.get("password", "")
+        outcome = authenticate(visit, user.name, old, "entered a wrong password", "This is not your password.")
+        if isinstance(outcome, Refusal):
+            return show(visit, outcome.status, outcome.headers)
     users.set_password(visit.state.control, user.id, passwords.hashed(password), user.name)
     response = render.redirect(visit, ACCOUNT, notice="password")
     return browser_session.start(visit, user.id, response, action=None)

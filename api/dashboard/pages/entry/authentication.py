@@ -1,6 +1,6 @@
 """The check of a name and password, with the limits on attempts."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from api.accounts import attempts, users
 from api.accounts.attempts import AttemptKey
@@ -14,36 +14,29 @@ from warehouse.database_errors import best_effort
 MINUTE_S = 60
 
 
-@dataclass
-class TooManyAttempts(Exception):
-    """The attempt is refused, even with the right password."""
+class Refusal(NamedTuple):
+    """Status and headers of the page that shows a refused form. The reason is the fault of the field `password`."""
 
-    wait_s: int
-
-    @property
-    def advice(self) -> str:
-        """Return a sentence for the user."""
-        wait = f"{self.wait_s} seconds" if self.wait_s <= MINUTE_S else f"{-(-self.wait_s // MINUTE_S)} minutes"
-        return f"Too many failed attempts. Try again in {wait}."
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """Return the headers of the response, which has the status 429."""
-        return {"Retry-After": str(self.wait_s)}
+    status: int
+    headers: dict[str, str]
 
 
-def authenticate(visit: Visit, name: str, password: str, failure: Failure = "failed to sign in") -> User | None:
-    """Return the user with this name and password, or None; `failure` is then in the audit log.
+def authenticate(visit: Visit, name: str, password: str, failure: Failure, fault: str) -> User | Refusal:
+    """Return the user with this name and password. For others, `failure` is in the audit log, and `fault` in the form.
+
+    Too many attempts are refused even with the right password.
 
     Raises:
-        TooManyAttempts
         Overloaded: too many passwords are checked at this moment; the attempt is not counted.
     """
     control, now_s = visit.state.control, int(visit.now.timestamp())
     key = key_of(visit, name)
     attempt = attempts.begin(control, key, now_s)
     if attempt.wait_s:
-        raise TooManyAttempts(attempt.wait_s)
+        minutes = -(-attempt.wait_s // MINUTE_S)
+        wait = f"{attempt.wait_s} seconds" if attempt.wait_s <= MINUTE_S else f"{minutes} minutes"
+        visit.form.fault("password", f"Too many failed attempts. Try again in {wait}.")
+        return Refusal(429, {"Retry-After": str(attempt.wait_s)})
     try:
         user = users.authenticate(control, name, password)
         if user is None:
@@ -54,7 +47,9 @@ def authenticate(visit: Visit, name: str, password: str, failure: Failure = "fai
         with best_effort("an attempt to sign in that was answered with 503 counts as failed"):
             attempts.withdraw(control, key, attempt)
         raise
-    return user
+    if user is None:
+        visit.form.fault("password", fault)
+    return user or Refusal(422, {})
 
 
 def key_of(visit: Visit, name: str) -> AttemptKey:

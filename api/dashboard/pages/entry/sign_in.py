@@ -4,7 +4,7 @@ from starlette.responses import RedirectResponse, Response
 
 from api.accounts import users
 from api.dashboard.pages.entry import browser_session
-from api.dashboard.pages.entry.authentication import TooManyAttempts, authenticate
+from api.dashboard.pages.entry.authentication import Refusal, authenticate
 from api.dashboard.pages.entry.browser_session import PROJECTS, own_href
 from api.dashboard.web import render
 from api.dashboard.web.routes import SIGN_IN, Access, Page
@@ -32,15 +32,10 @@ def sign_in(visit: Visit) -> Response:
         form.fault("password", "Please fill in this field.")
     if form.faults:
         return _form(visit, 422)
-    try:
-        user = authenticate(visit, name, password)
-    except TooManyAttempts as refused:
-        form.fault("password", refused.advice)
-        return _form(visit, 429, refused.headers)
-    if user is None:
-        form.fault("password", WRONG)
-        return _form(visit, 422)
-    return browser_session.start(visit, user.id, _to_next(visit))
+    outcome = authenticate(visit, name, password, "failed to sign in", WRONG)
+    if isinstance(outcome, Refusal):
+        return _form(visit, outcome.status, outcome.headers)
+    return browser_session.start(visit, outcome.id, _to_next(visit))
 
 
 def sign_out(visit: Visit) -> Response:

@@ -7,8 +7,7 @@ from datetime import datetime
 from markupsafe import Markup
 
 from api.dashboard.charts import time_chart
-from api.dashboard.charts.time_chart import Band, Interval, TimeChart
-from api.dashboard.charts.time_labels import labels
+from api.dashboard.charts.time_chart import Band, Interval, TimeChart, labels
 from api.dashboard.pages.reading.measured import READERS, Measured, Shown
 from api.dashboard.web import locale
 from api.dashboard.web.period import Period

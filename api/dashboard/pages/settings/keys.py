@@ -2,7 +2,7 @@
 
 import re
 from datetime import date, datetime, time, timedelta
-from typing import get_args
+from typing import cast, get_args
 
 from starlette.responses import Response
 
@@ -46,7 +46,7 @@ def create_key(visit: ProjectVisit) -> Response:
     now_s = int(visit.now.timestamp())
     try:
         control, by = visit.state.control, visit.user_name
-        key, token = keys.create(control, visit.project.id, name, _scope(scope), expires_s, now_s, id, by)
+        key, token = keys.create(control, visit.project.id, name, cast("Scope", scope), expires_s, now_s, id, by)
     except KeyExists:
         return list_keys(visit, repeated_id=id)
     return list_keys(visit, created=key, token=token)
@@ -59,10 +59,6 @@ def revoke_key(visit: ProjectVisit) -> Response:
         raise Problem("not-found", f"the project {visit.project.id} has no key with the id {id[:40]}")
     keys.revoke(visit.state.control, id, int(visit.now.timestamp()), visit.user_name)
     return render.redirect(visit, f"/projects/{visit.project.id}/keys", notice="revoked")
-
-
-def _scope(text: str) -> Scope:
-    return next(scope for scope in SCOPES if scope == text)
 
 
 def _expires_s(visit: ProjectVisit, form: Form) -> int | None:

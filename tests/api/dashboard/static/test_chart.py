@@ -9,8 +9,7 @@ from babel import Locale
 from playwright.sync_api import Browser, Page
 
 from api.dashboard.charts import time_chart
-from api.dashboard.charts.time_chart import Band, Interval, TimeChart
-from api.dashboard.charts.time_labels import labels
+from api.dashboard.charts.time_chart import Band, Interval, TimeChart, labels
 from api.dashboard.web import locale
 
 STATIC = Path(__file__).parents[4] / "api" / "dashboard" / "static"
