@@ -10,7 +10,6 @@ import shutil
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from agent import process
@@ -100,6 +99,11 @@ def run(request: RunRequest) -> RunResult:
             f"{agent.program} is not installed: install it for all users, or make its folder readable by --readable"
         )
     output = Output(agent.parse)
+
+    def on_refusal(reason: str) -> None:
+        LOG.warning("%s: %s", request.tree.parent, reason)
+        request.on_output(f"{reason}\n".encode())
+
     with ExitStack() as stack:
         paths = _paths(request, stack.enter_context(scratch.folder()))
         command_line = agent.command_line(_turn_input(request, agent, paths))
@@ -107,7 +111,7 @@ def run(request: RunRequest) -> RunResult:
         gateway = None
         if upstream is not None:
             socket = paths.scratch / SOCKET
-            calls = ModelCalls(agent.requests, request.limits.model_requests, partial(_log_refusal, request))
+            calls = ModelCalls(agent.requests, request.limits.model_requests, on_refusal)
             gateway = stack.enter_context(
                 Gateway(
                     socket, upstream, request.model_key, agent.key_header, paths.token, calls, request.failing_s_max
@@ -122,11 +126,6 @@ def run(request: RunRequest) -> RunResult:
                 discard(folder)  # the next turn begins with a new home
             raise
         return _result(request, agent, status, output, gateway)
-
-
-def _log_refusal(request: RunRequest, reason: str) -> None:
-    LOG.warning("%s: %s", request.tree.parent, reason)
-    request.on_output(f"{reason}\n".encode())
 
 
 def is_installed(program: str, read_only: Sequence[Path]) -> bool:

@@ -131,15 +131,8 @@ def _descendants(children: Path) -> Iterator[int]:
             continue
         for pid in pids:
             yield int(pid)
-            pending += _children_files(pid)
-
-
-def _children_files(pid: str) -> list[Path]:
-    """Return the files in /proc that list a process's children: one per thread, with the children that it created."""
-    try:
-        return [thread / "children" for thread in Path(f"/proc/{pid}/task").iterdir()]
-    except OSError:
-        return []
+            with suppress(OSError):  # each thread has a file with the processes that it created
+                pending += [thread / "children" for thread in Path(f"/proc/{pid}/task").iterdir()]
 
 
 def _resident_bytes(pid: int) -> int:

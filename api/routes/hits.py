@@ -99,18 +99,11 @@ def _parse(state: State, bearer: BearerKey, site: Site, sent: _Sent, salts_of: S
     cut = metrics.count_cut(parsed.hits)
     person = b"" if kind is post.HITS else kind.name.encode()  # as in earlier releases, which had hits alone
     unkeyed = b"" if key is None else hashlib.blake2b(content, digest_size=16, person=person).digest()
-    fingerprint = unkeyed and _fingerprint(unkeyed, state.intake.secret)
+    # Keyed, because an address in a body of one hit could be found from `unkeyed`, by trying all addresses.
+    fingerprint = unkeyed and hashlib.blake2b(unkeyed, digest_size=16, key=state.intake.secret).digest()
     return Post(
         bearer.project, stored, parsed.rejected, key, fingerprint, bearer.internal_id, unkeyed, cut, TABLES[kind.name]
     )
-
-
-def _fingerprint(unkeyed: bytes, secret: bytes) -> bytes:
-    """Return the fingerprint of a body that is stored. `unkeyed` is the hash of the body.
-
-    The visitor's address in a body of one hit could be found from `unkeyed`, by trying all addresses.
-    """
-    return hashlib.blake2b(unkeyed, digest_size=16, key=secret).digest()
 
 
 def _all_rejected(kind: Kind, rejected: list[Rejection], is_list: bool) -> Problem:

@@ -72,9 +72,8 @@ def _is_distinct(text: str, is_beside_ascii: bool) -> bool:
     """Return whether a text without ASCII can be read in one way only."""
     if unicodedata.normalize("NFKC", text) != text or unicodedata.category(text[0])[0] == "M":
         return False
-    return (
-        all(map(_is_visible, text)) and not _LOOKALIKES.issuperset(text) and not (is_beside_ascii and _is_mixed(text))
-    )
+    is_mixed = is_beside_ascii and any(unicodedata.name(each, "").startswith(_SCRIPTS_OF_WORDS) for each in text)
+    return all(map(_is_visible, text)) and not _LOOKALIKES.issuperset(text) and not is_mixed
 
 
 def _is_visible(character: str) -> bool:
@@ -84,7 +83,3 @@ def _is_visible(character: str) -> bool:
     is_letter = category in ("Lu", "Ll", "Lt", "Lo", "Lm") and not "\u0250" <= character <= "\u02ff"
     is_pictograph = "\U0001f300" <= character <= "\U0001faff"
     return (is_mark or is_letter or is_pictograph) and character not in _INVISIBLE
-
-
-def _is_mixed(text: str) -> bool:
-    return any(unicodedata.name(each, "").startswith(_SCRIPTS_OF_WORDS) for each in text)

@@ -100,7 +100,9 @@ class Period:
         first, last = self.first - days * _DAY, self.last - days * _DAY
         if self.name in CALENDAR:
             last = self.first - _DAY if self.end is not None else min(last, self.first - _DAY)
-        end = _midnight(last + _DAY, self.zone) if self.end is not None else _shifted(now, days, self.zone)
+        local = now.astimezone(self.zone)
+        same_time = datetime.combine(local.date() - days * _DAY, local.timetz()).astimezone(UTC)
+        end = same_time if self.end is None else _midnight(last + _DAY, self.zone)
         return replace(self, first=first, last=last, start=_midnight(first, self.zone), end=min(end, self.start))
 
 
@@ -213,9 +215,3 @@ def _interval(values: Mapping[str, str], period: Period, faults: list[str]) -> s
 def _midnight(day: date, zone: ZoneInfo) -> datetime:
     """Return the first instant of a day in UTC."""
     return datetime.combine(day, time.min, zone).astimezone(UTC)
-
-
-def _shifted(now: datetime, days: int, zone: ZoneInfo) -> datetime:
-    """Return the time on the clock of the zone some days before, in UTC."""
-    local = now.astimezone(zone)
-    return datetime.combine(local.date() - days * _DAY, local.timetz()).astimezone(UTC)

@@ -46,7 +46,9 @@ def accept(visit: Visit) -> Response:
     except AccountError:  # another process removed the user or added one of the same name in the meantime
         return _expired(visit)
     attempts.passed(control, key_of(visit, user.name), _now_s(visit))
-    target = own_href(visit, visit.parameters.get("next") or _first_page(visit))
+    listed = projects.list_all(control)
+    first_page = f"{PROJECTS}/{listed[0].id}" if len(listed) == 1 else PROJECTS
+    target = own_href(visit, visit.parameters.get("next") or first_page)
     response = RedirectResponse(target, 303)
     return browser_session.start(visit, user.id, response, "signed in with a link")
 
@@ -86,12 +88,6 @@ def _apply(visit: Visit, link: OneTimeLink, password_hash: str | None) -> User:
     if link.purpose == "password":
         users.set_password(control, link.user.id, password_hash, link.user.name)
     return link.user
-
-
-def _first_page(visit: Visit) -> str:
-    """Return the path of the only project, or of the list of projects."""
-    listed = projects.list_all(visit.state.control)
-    return f"{PROJECTS}/{listed[0].id}" if len(listed) == 1 else PROJECTS
 
 
 def _form(visit: Visit, link: OneTimeLink, status: int = 200) -> Response:

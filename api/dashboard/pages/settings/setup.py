@@ -65,9 +65,7 @@ def send_test_view(visit: ProjectVisit) -> Response:
     view = beacon.count(visit.request, visit.project, BeaconHit(path=TEST_PATH))
     asyncio.run_coroutine_threadsafe(view, visit.state.intake.hotlog.loop).result()
     sent_ms = int(visit.now.timestamp() * 1_000)
-    response = render.redirect(visit, f"/projects/{visit.project.id}/setup", test=str(sent_ms))
-    response.headers["location"] += "#arrivals"
-    return response
+    return _to("arrivals", visit, test=str(sent_ms))
 
 
 def set_origins(visit: ProjectVisit) -> Response:
@@ -89,17 +87,19 @@ def set_origins(visit: ProjectVisit) -> Response:
             form.fault("origins", error)
     if form.faults:
         return setup(visit)
-    response = render.redirect(visit, f"/projects/{id}/setup", notice="origins")
-    response.headers["location"] += "#sites"
-    return response
+    return _to("sites", visit, notice="origins")
 
 
 def set_policy(visit: ProjectVisit) -> Response:
     """Set the source policy of the project from a day on."""
     if not source_policy.save(visit):
         return setup(visit)
-    response = render.redirect(visit, f"/projects/{visit.project.id}/setup", notice="policy")
-    response.headers["location"] += "#source-policy"
+    return _to("source-policy", visit, notice="policy")
+
+
+def _to(anchor: str, visit: ProjectVisit, **parameters: str) -> Response:
+    response = render.redirect(visit, f"/projects/{visit.project.id}/setup", **parameters)
+    response.headers["location"] += f"#{anchor}"
     return response
 
 
