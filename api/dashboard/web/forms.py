@@ -41,6 +41,14 @@ class Form:
         self.faults.setdefault(name, sentence(str(message)))
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Status and headers of the page that shows a refused form. The reason is a fault of the form."""
+
+    status: int
+    headers: dict[str, str] = field(default_factory=dict)
+
+
 def sentence(text: str) -> str:
     """Return a text, such as the detail of an error, as a sentence."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}"

@@ -7,9 +7,10 @@ from starlette.responses import Response
 from api.accounts import passwords, sessions, users
 from api.accounts.users import User
 from api.dashboard.pages.entry import browser_session
-from api.dashboard.pages.entry.authentication import Refusal, authenticate
+from api.dashboard.pages.entry.authentication import authenticate
 from api.dashboard.pages.entry.welcome import new_password
 from api.dashboard.web import render
+from api.dashboard.web.forms import Refusal
 from api.dashboard.web.routes import SIGN_IN, Access, Page
 from api.dashboard.web.visit import Visit
 

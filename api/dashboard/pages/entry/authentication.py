@@ -1,10 +1,9 @@
 """The check of a name and password, with the limits on attempts."""
 
-from typing import NamedTuple
-
 from api.accounts import attempts, users
 from api.accounts.attempts import AttemptKey
 from api.accounts.users import User
+from api.dashboard.web.forms import Refusal
 from api.dashboard.web.visit import Visit
 from ingest.errors import Overloaded
 from warehouse.control.audit import Failure
@@ -12,13 +11,6 @@ from warehouse.database.pool import PoolError
 from warehouse.database_errors import best_effort
 
 MINUTE_S = 60
-
-
-class Refusal(NamedTuple):
-    """Status and headers of the page that shows a refused form. The reason is the fault of the field `password`."""
-
-    status: int
-    headers: dict[str, str]
 
 
 def authenticate(visit: Visit, name: str, password: str, failure: Failure, fault: str) -> User | Refusal:
@@ -49,7 +41,7 @@ def authenticate(visit: Visit, name: str, password: str, failure: Failure, fault
         raise
     if user is None:
         visit.form.fault("password", fault)
-    return user or Refusal(422, {})
+    return user or Refusal(422)
 
 
 def key_of(visit: Visit, name: str) -> AttemptKey:

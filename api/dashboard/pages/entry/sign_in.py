@@ -4,9 +4,10 @@ from starlette.responses import RedirectResponse, Response
 
 from api.accounts import users
 from api.dashboard.pages.entry import browser_session
-from api.dashboard.pages.entry.authentication import Refusal, authenticate
+from api.dashboard.pages.entry.authentication import authenticate
 from api.dashboard.pages.entry.browser_session import PROJECTS, own_href
 from api.dashboard.web import render
+from api.dashboard.web.forms import Refusal
 from api.dashboard.web.routes import SIGN_IN, Access, Page
 from api.dashboard.web.visit import Visit
 

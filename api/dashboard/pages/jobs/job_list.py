@@ -7,10 +7,10 @@ from starlette.responses import Response
 from agent.jobs import journal, store
 from agent.jobs.job import Status
 from api.dashboard.pages.jobs import prompt_form
-from api.dashboard.pages.jobs.job_view import STATES, job_view, summary_of
-from api.dashboard.pages.jobs.prompt_form import Refusal
+from api.dashboard.pages.jobs.job_view import STATES, job_view
 from api.dashboard.pages.jobs.readiness import readiness
 from api.dashboard.web import render
+from api.dashboard.web.forms import Refusal
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.visit import ProjectVisit
 
@@ -42,7 +42,7 @@ def job_list(visit: ProjectVisit, status: int = 200, headers: dict[str, str] | N
         headers=headers,
         tab="Agent jobs",
         form=visit.form,
-        jobs=[job_view(job, summary_of(summaries, job.id)) for job in jobs],
+        jobs=[job_view(job, summaries) for job in jobs],
         has_more=has_more,
         page=number,
         states=STATES,

@@ -11,10 +11,10 @@ from agent.jobs import journal, store
 from agent.jobs.job import Job, check_id
 from api.dashboard.pages.jobs import prompt_form
 from api.dashboard.pages.jobs.job_list import PATH as LIST
-from api.dashboard.pages.jobs.job_view import JobView, job_view, summary_of, turn_view
-from api.dashboard.pages.jobs.prompt_form import Refusal
+from api.dashboard.pages.jobs.job_view import JobView, job_view, turn_view
 from api.dashboard.pages.jobs.readiness import readiness
 from api.dashboard.web import render
+from api.dashboard.web.forms import Refusal
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.visit import PAGES_MAX, ProjectVisit, number_of
 from api.http import problems
@@ -120,7 +120,7 @@ def _live(visit: ProjectVisit, job: Job) -> dict[str, Any]:
 
 def _view(visit: ProjectVisit, job: Job) -> JobView:
     summaries = journal.summaries(visit.state.control, [job.id], prompt_form.now_us(visit))
-    return job_view(job, summary_of(summaries, job.id))
+    return job_view(job, summaries)
 
 
 PAGES = (

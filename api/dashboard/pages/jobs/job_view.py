@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
-from agent.jobs import journal, store
+from agent.jobs import store
 from agent.jobs.job import Job, Status
 from agent.jobs.journal import EntryKind, Summary, Turn
 from api.dashboard.web.forms import sentence
@@ -87,8 +87,9 @@ class TurnView:
     entries: list[EntryView]
 
 
-def job_view(job: Job, summary: Summary) -> JobView:
-    """Return the view of a job."""
+def job_view(job: Job, summaries: dict[str, Summary]) -> JobView:
+    """Return the view of a job. A job that was removed in between has no summary."""
+    summary = summaries.get(job.id, Summary("", 0, is_running=False, worked_us=0))
     return JobView(
         id=job.id,
         title=summary.first_line or job.id,
@@ -149,8 +150,3 @@ def _end(text: str) -> str:
         return text
     end = text[-OUTPUT_CHARACTERS:]
     return f"[...]\n{end.partition(chr(10))[2] or end}"
-
-
-def summary_of(summaries: dict[str, Summary], job: str) -> Summary:
-    """Return the summary of a job; an empty one if the job was removed in between."""
-    return summaries.get(job, journal.Summary("", 0, is_running=False, worked_us=0))

@@ -3,7 +3,6 @@
 import re
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ from agent.jobs import quota
 from agent.jobs.job import PROMPT_BYTES_MAX, Job, prompt_fault
 from agent.jobs.quota import USES_MAX
 from agent.jobs.store import QueuedPrompt
+from api.dashboard.web.forms import Refusal
 from api.dashboard.web.visit import ProjectVisit
 from api.http import problems
 from api.http.problems import KINDS, Problem
@@ -19,14 +19,6 @@ from api.routes import prompts
 
 _KEY = re.compile(r"[A-Za-z0-9_-]{22}")
 _REPEATED = "This form has sent another prompt already. Send it again if you want to send this prompt, too."
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Status and headers of the page that shows a refused prompt. The reason is a fault of the form."""
-
-    status: int
-    headers: dict[str, str] = field(default_factory=dict)
 
 
 class Remaining(NamedTuple):

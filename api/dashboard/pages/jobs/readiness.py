@@ -51,18 +51,12 @@ class Readiness:
 def readiness(visit: ProjectVisit) -> Readiness:
     """Return the settings of the project's jobs, with the first requirement that is not met."""
     command = f"{visit.state.settings.command} project agent {visit.project.id}"
-    config = _configuration(visit, visit.project.id)
-    if config is None:
-        return Readiness(_no_repository(command), [], command)
-    return Readiness(_missing(visit, config, command), _settings(config), command, config.publish_prompts)
-
-
-def _configuration(visit: ProjectVisit, project: str) -> Configuration | None:
     try:
         with visit.state.control.connect() as connection:
-            return configuration.load(connection, project)
+            config = configuration.load(connection, visit.project.id)
     except NotConfigured:
-        return None
+        return Readiness(_no_repository(command), [], command)
+    return Readiness(_missing(visit, config, command), _settings(config), command, config.publish_prompts)
 
 
 def _no_repository(command: str) -> Missing:
