@@ -77,6 +77,13 @@ def header_name(text: str) -> str:
     return text.lower()
 
 
+def price(text: str) -> str:
+    """Return an amount and its currency, separated by a space; empty for none."""
+    if not re.fullmatch(r"([0-9]{1,6}(\.[0-9]{1,6})? [A-Z]{3})?", text):
+        raise InvalidSetting(f"must be an amount and a currency, such as 0.09 EUR, not {text!r}")
+    return text
+
+
 def country_database(text: str) -> str:
     """Return the absolute path of a MaxMind DB file with countries; empty for none."""
     if not text:

@@ -108,6 +108,9 @@ class Settings:
         environment.country_database,
         "MaxMind DB file with the countries of addresses, such as `/var/lib/GeoIP/GeoLite2-Country.mmdb`",
     )
+    price_per_gb: str = _setting(
+        "", environment.price, "price of a GB that your server sends, such as `0.09 EUR`, for the page *Cost*"
+    )
     trusted_proxies: str = _setting(
         "127.0.0.1", environment.trusted_proxies, "addresses and networks whose X-Forwarded-For is trusted; `*` for all"
     )

@@ -180,6 +180,9 @@ class Requests(msgspec.Struct, frozen=True, rename="camel"):
     cached: Annotated[int, Meta(description="Number of requests whose log has the state of a cache.")]
     cache_hits: Annotated[int, Meta(description="Number of requests that this cache answered.")]
     refused: Annotated[int, Meta(description="Number of requests answered with 401, 402, 403, 429, 451 or 503.")]
+    after_refusal: Annotated[
+        int | None, Meta(description="Requests on UTC days after the first refusal of the range; null without one.")
+    ]
     robots_read: Annotated[datetime | None, Meta(description="Time of the last request for `/robots.txt`.")]
     last_seen: Annotated[datetime, Meta(description="Time of the last request.")]
 

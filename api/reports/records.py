@@ -232,9 +232,8 @@ COST = Report(
     pa.schema(
         {
             "value": _TEXT,
-            **dict.fromkeys(
-                ("requests", "bytes", "sized", "timed", "p50Ms", "p95Ms", "cached", "cacheHits", "refused"), _COUNT
-            ),
+            **dict.fromkeys(("requests", "bytes", "sized", "timed", "p50Ms", "p95Ms"), _COUNT),
+            **dict.fromkeys(("cached", "cacheHits", "refused", "afterRefusal"), _COUNT),
             **dict.fromkeys(("robotsRead", "lastSeen"), _TIME),
         }
     ),

@@ -41,9 +41,9 @@ def size_of(field: bytes) -> int | None:
     return int(field) if field.isdigit() and len(field) <= SIZE_DIGITS_MAX else None
 
 
-def ms_of(field: bytes) -> float | None:
-    """Return seconds, such as 0.123, as milliseconds; None if the field is no such number."""
-    return float(field) * 1_000 if _SECONDS.fullmatch(field) else None
+def ms_of(field: bytes, unit_ms: float = 1_000) -> float | None:
+    """Return seconds, such as 0.123, or another unit as milliseconds; None if the field is no such number."""
+    return float(field) * unit_ms if _SECONDS.fullmatch(field) else None
 
 
 def decode(field: bytes) -> str:

@@ -25,7 +25,9 @@ _ADDRESS = "remote_addr"
 $http_x_forwarded_for, are not read, because a client can send any address in them."""
 _HEADERS = ("http_referer", "http_user_agent", _ADDRESS, "http_accept")
 _SIZES = ("bytes_sent", "body_bytes_sent")
-_ANSWER = (*_SIZES, "request_time", "upstream_cache_status")
+_DURATIONS = {"request_time": 1_000, "request_time_ms": 1, "request_time_us": 0.001}
+"""Variables with the time of the response, and their units in ms: nginx's, and names for Apache's `%{ms}T` and `%D`."""
+_ANSWER = (*_SIZES, *_DURATIONS, "upstream_cache_status")
 _USED = frozenset((*_ANSWER, *_TIMES, *_TARGETS, *_QUERIES, "request", "request_method", "status", *_HEADERS))
 
 _PATTERNS = {
@@ -123,6 +125,7 @@ def _request(variables: Mapping[str, bytes]) -> Request | None:
     method, target = method_and_target
     referrer, user_agent, address, accept = (field_text(variables.get(name, b"")) for name in _HEADERS)
     sent = next((variables[name] for name in _SIZES if name in variables), b"")
+    took = next((name for name in _DURATIONS if name in variables), "request_time")
     return Request(
         ts_us,
         method,
@@ -133,7 +136,7 @@ def _request(variables: Mapping[str, bytes]) -> Request | None:
         address,
         accept,
         size_of(sent),
-        ms_of(variables.get("request_time", b"")),
+        ms_of(variables.get(took, b""), _DURATIONS[took]),
         field_text(variables.get("upstream_cache_status", b"")),
     )
 

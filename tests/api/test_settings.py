@@ -70,6 +70,7 @@ def test_unknown_setting_that_is_near_to_none_gets_the_list(name: str) -> None:
         ("READERSHIP_RAY", "http://ray.internal:10001", "ray://HOST:PORT"),
         ("READERSHIP_LAKE", "s3:bucket", "such as s3://bucket/prefix"),
         ("READERSHIP_LAKE_CACHE_MIB", "0", "at least 1,"),
+        ("READERSHIP_PRICE_PER_GB", "0.09", "an amount and a currency, such as 0.09 EUR"),
         ("READERSHIP_LOG_LEVEL", "INFO", "one of debug, info, warning, error"),
     ],
 )

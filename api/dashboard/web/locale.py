@@ -62,6 +62,12 @@ def size(value: int, locale: Locale) -> str:
     return f"{text}\N{NO-BREAK SPACE}{_UNITS[power]}"
 
 
+def price(value: int, per_gb: str, locale: Locale) -> str:
+    """Return the price of a number of bytes: 1.20 EUR."""
+    amount, _, currency = per_gb.partition(" ")
+    return numbers.format_currency(value / 1e9 * float(amount), currency, locale=locale)
+
+
 def percent(ratio: float, locale: Locale) -> str:
     """Return a ratio as a percentage: one decimal below 10 %, else none."""
     digits = "#,##0.0%" if abs(ratio) < 0.1 and ratio else None

@@ -210,6 +210,16 @@ texts = st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=30)
 targets = st.text(st.characters(exclude_categories=["Cc", "Cs", "Z"]), max_size=30).map("/{}".format)
 
 
+@pytest.mark.parametrize(
+    ("variable", "ms"), [("request_time", 1_500_000), ("request_time_ms", 1_500), ("request_time_us", 1.5)]
+)
+def test_time_of_the_response_has_the_unit_of_its_variable(variable: str, ms: float) -> None:
+    line = b'192.0.2.1 - - [15/Sep/2026:12:00:00 +0000] "GET /a?b=c HTTP/1.1" 200 0 ' + tail() + b" 1500"
+    request = compile_format(f"{COMBINED} ${variable}")(line)
+    assert request is not None
+    assert request.ms == ms
+
+
 def default_escaped(text: str) -> bytes:
     """Return the text with quotes, backslashes, and bytes below 32 and above 126 as \\xXX.
 

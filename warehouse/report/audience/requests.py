@@ -1,4 +1,4 @@
-"""What readers cost: the requests of access logs with their bytes and times, by agent, operator, kind or status.
+"""What readers cost: the requests of access logs with their bytes and times, by agent, operator, kind, status or day.
 
 A range has whole UTC days, because the table `requests` has no shorter time.
 """
@@ -17,7 +17,7 @@ from warehouse.query.snapshot import Snapshot
 from warehouse.report.audience.errors import FIRST_DAY, LAST_DAY, files_of_months
 from warehouse.tables import REQUESTS_TABLE
 
-BY = ("agent", "operator", "kind", "status")
+BY = ("agent", "operator", "kind", "status", "date")
 """Columns by which requests are counted."""
 Reads = dict[tuple[str, datetime], datetime]
 """First requests of robots.txt by agent and by a time from which on they count."""
@@ -25,7 +25,8 @@ REFUSED = (401, 402, 403, 429, 451, 503)
 """HTTP statuses by which a site refuses a reader."""
 _CHOSEN = """
 WITH chosen AS (
-    SELECT * FROM (SELECT {columns} FROM {files} UNION ALL SELECT {columns} FROM hot)
+    SELECT *, min(date) FILTER (status IN {refused}) OVER (PARTITION BY {by}) AS first_refusal
+    FROM (SELECT {columns} FROM {files} UNION ALL SELECT {columns} FROM hot)
     WHERE project_id = $project AND date >= $first AND date < $end {filters}
 ), times AS (
     SELECT {by} AS value, ms_below, sum(sum(requests)) OVER (PARTITION BY {by} ORDER BY ms_below) AS until,
@@ -41,11 +42,13 @@ WITH chosen AS (
         coalesce(sum(requests) FILTER (cache IS NOT NULL), 0)::BIGINT AS cached,
         coalesce(sum(requests) FILTER (cache = 'hit'), 0)::BIGINT AS cache_hits,
         coalesce(sum(requests) FILTER (status IN {refused}), 0)::BIGINT AS refused,
+        if(count(first_refusal) > 0, coalesce(sum(requests) FILTER (date > first_refusal), 0), NULL)::BIGINT
+            AS after_refusal,
         max(last_seen) FILTER (kind = 'robots') AS robots_read, max(last_seen) AS last_seen
     FROM chosen GROUP BY {by}
 )
 SELECT counted.value::VARCHAR AS value, requests, bytes, sized, coalesce(timed, 0) AS timed, p50_ms, p95_ms, cached,
-    cache_hits, refused, robots_read, last_seen
+    cache_hits, refused, after_refusal, robots_read, last_seen
 FROM counted LEFT JOIN quantiles ON counted.value IS NOT DISTINCT FROM quantiles.value
 ORDER BY requests DESC, counted.value NULLS LAST
 """
@@ -72,7 +75,8 @@ def rows(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, query: Request
     """Return the requests by one of BY: most first, unknown values after their equals.
 
     Columns: value, requests, bytes of the `sized` ones, p50_ms and p95_ms of the `timed` ones as upper bounds,
-    `cache_hits` among the `cached` ones, `refused`, robots_read and last_seen. `snapshot` is of the table `requests`.
+    `cache_hits` among the `cached` ones, `refused`, `after_refusal` (requests on later days than the first refusal),
+    robots_read and last_seen. `snapshot` is of the table `requests`.
     """
     sql = _CHOSEN.format(
         columns=", ".join(REQUESTS_TABLE.schema.names),

@@ -20,11 +20,12 @@ ASKED = [  # minute, path, status, agent, bytes and seconds
 ]
 GPTBOT_ROW = {
     "value": "GPTBot", "requests": 4, "bytes": 2_100, "sized": 3, "timed": 3, "p50Ms": 20, "p95Ms": 20, "cached": 0,
-    "cacheHits": 0, "refused": 1, "robotsRead": "2026-09-02T10:00:00Z", "lastSeen": "2026-09-02T10:03:00Z",
+    "cacheHits": 0, "refused": 1, "afterRefusal": 0, "robotsRead": "2026-09-02T10:00:00Z",
+    "lastSeen": "2026-09-02T10:03:00Z",
 }  # fmt: skip
 PEOPLE_ROW = {
     "value": None, "requests": 2, "bytes": 5_000, "sized": 2, "timed": 1, "p50Ms": 500, "p95Ms": 500, "cached": 0,
-    "cacheHits": 0, "refused": 0, "robotsRead": None, "lastSeen": "2026-09-02T10:05:00Z",
+    "cacheHits": 0, "refused": 0, "afterRefusal": None, "robotsRead": None, "lastSeen": "2026-09-02T10:05:00Z",
 }  # fmt: skip
 
 
@@ -60,6 +61,7 @@ def test_agents_have_their_requests_bytes_and_times(cost: httpx.Client) -> None:
         ("by=operator", [("OpenAI", 4), (None, 2)]),
         ("by=kind", [("page", 4), ("asset", 1), ("robots", 1)]),
         ("by=status", [("200", 4), ("304", 1), ("429", 1)]),
+        ("by=date", [("2026-09-02", 6)]),
         ("by=kind&agent=GPTBot", [("page", 3), ("robots", 1)]),
         ("traffic=human", [(None, 2)]),
         ("operator=OpenAI&status=429", [("GPTBot", 1)]),
@@ -85,8 +87,8 @@ def test_what_was_not_logged_is_null(cost: httpx.Client) -> None:
 def test_tables_have_all_rows(cost: httpx.Client) -> None:
     answer = cost.get("cost?traffic=ai", headers={"Accept": CSV})
     assert answer.text == (
-        "agent,requests,bytes,sized,timed,p50Ms,p95Ms,cached,cacheHits,refused,robotsRead,lastSeen\r\n"
-        "GPTBot,4,2100,3,3,20,20,0,0,1,2026-09-02T10:00:00+00:00,2026-09-02T10:03:00+00:00\r\n"
+        "agent,requests,bytes,sized,timed,p50Ms,p95Ms,cached,cacheHits,refused,afterRefusal,robotsRead,lastSeen\r\n"
+        "GPTBot,4,2100,3,3,20,20,0,0,1,0,2026-09-02T10:00:00+00:00,2026-09-02T10:03:00+00:00\r\n"
     )
     assert table(cost.get("cost?traffic=human", headers={"Accept": CSV}))[0]["robotsRead"] is None
     for kind in (NDJSON, PARQUET):

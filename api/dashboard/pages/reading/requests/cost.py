@@ -1,4 +1,4 @@
-"""What readers cost: all requests of access logs, with their bytes and times, by agent, operator, kind or status."""
+"""What readers cost: all requests of access logs, with their bytes and times, by agent, operator, kind ..."""
 
 from dataclasses import replace
 from typing import Any
@@ -19,9 +19,9 @@ from warehouse.report.audience.requests import BY
 
 ROWS_MAX = 50
 """Maximum number of rows. The file has all of them."""
-NAMES = {"agent": "Agents", "operator": "Operators", "kind": "Kinds", "status": "Statuses"}
+NAMES = dict(zip(BY, ("Agents", "Operators", "Kinds", "Statuses", "Days"), strict=True))
 _FILTERS = {each.name for each in parameters.COST} & {*FILTERS}
-_SUMS = ("requests", "bytes", "sized", "refused")
+_SUMS = ("requests", "bytes", "sized", "timed", "refused")
 
 
 def cost(visit: ProjectVisit) -> Response:
@@ -41,7 +41,10 @@ def cost(visit: ProjectVisit) -> Response:
         left_out=max(len(rows) - ROWS_MAX, 0),
         total=total,
         ai=_ai(view, by, total),
+        has_refusals=by in {"agent", "operator"} and total["refused"],
         size=lambda count: locale.size(count, visit.locale),
+        price=(per_gb := visit.state.settings.price_per_gb)
+        and (lambda count: locale.price(count, per_gb, visit.locale)),
     )
 
 

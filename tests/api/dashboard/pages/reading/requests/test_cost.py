@@ -31,7 +31,7 @@ def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
         for path, status, agent, size, seconds in ASKED
     )  # fmt: skip
     (folder / "caddy.log").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    with opened(folder / "data") as opened_dashboard:
+    with opened(folder / "data", {"READERSHIP_PRICE_PER_GB": "200 EUR"}) as opened_dashboard:
         imported = readership_process(
             "--data", str(opened_dashboard.data), "import", PROJECT, str(folder / "caddy.log")
         )
@@ -52,12 +52,24 @@ def page(viewer: TestClient, query: str = "") -> Html:
 
 def test_agents_have_requests_data_times_and_refusals(viewer: TestClient) -> None:
     shown = page(viewer)
-    assert "4 requests, 10 MB. AI made 75% of the requests and took 25% of the data. 1 were refused." in shown.text
-    assert "The size is known for 75% of the requests." in shown.text
+    assert (
+        "4 requests, 10 MB for €2.00. AI made 75% of the requests and took 25% of the data. 1 were refused."
+        in shown.text
+    )
+    assert "The size is known for 75% of the requests, the time for 50%." in shown.text
     gptbot, people = shown.rows("Requests by agent")
-    assert gptbot[:7] == ["GPTBot", "3", "75%", "2.5\N{NO-BREAK SPACE}MB", "25%", "< 100 ms", "1"]
-    assert people[:7] == ["People and readers without a name", "1", "25%", "7.5\N{NO-BREAK SPACE}MB", "75%", DASH, "0"]
-    assert people[7] == DASH
+    assert gptbot[:9] == ["GPTBot", "3", "75%", "2.5\N{NO-BREAK SPACE}MB", "25%", "€0.50", "< 100 ms", "1", "no"]
+    assert people[:9] == [
+        "People and readers without a name",
+        "1",
+        "25%",
+        "7.5\N{NO-BREAK SPACE}MB",
+        "75%",
+        "€1.50",
+        DASH,
+        "0",
+        DASH,
+    ]
 
 
 @pytest.mark.parametrize(
