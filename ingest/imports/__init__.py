@@ -50,7 +50,7 @@ Code that exists only for speed, and what it gains in processor time, measured o
                       tests/ingest/imports/columns/test_combined.py compares both on generated lines. Addresses are
                       0.07 µs of it.
     columns.json_lines
-                      10 µs a line of Caddy's log (1,050 bytes) in chunk.parse; the reference takes 22 µs. Both were
+                      10 µs a line of Caddy's log (1,050 bytes) in chunk.parse; the reference takes 20 µs. Both were
                       measured while other programs used the machine.
                       tests/ingest/imports/columns/test_json_lines.py compares both on generated lines.
     request_cache,    Part of the gain of columns: each distinct text is processed once.
