@@ -26,6 +26,7 @@ TESTED_BY = {
     "api/reports/report.py": "api/reports/test_responses.py",
     "api/reports/records.py": "api/reports/test_views.py",
     "ingest/formats/json_products.py": "ingest/formats/test_json_lines.py",
+    "ingest/imports/prepared/preparation.py": "ingest/imports/prepared/test_downloads.py",
     "warehouse/batch/ray_workers.py": "nodes/test_ray.py",
     "warehouse/columns/visits.py": "warehouse/report/laws/test_visitors.py",
     "warehouse/report/audience/visitors.py": "warehouse/report/laws/test_visitors.py",

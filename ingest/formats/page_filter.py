@@ -42,7 +42,12 @@ ICONS = ("/favicon", "/apple-touch-icon")
 ASSET_STATUSES = (200, 206, 304)
 """Statuses of a load of an asset: whole, a part, or unchanged since the copy in the browser's cache."""
 ASSET = ""
-"""Path of a hit that is no page view but the load of an asset. Paths of pages begin with a slash."""
+"""Path of a hit that is no page view but the load of an asset. Paths of pages begin with a slash, and those of other
+files that people download do not."""
+_DOWNLOADS = "7z avi csv dmg doc docx exe gz key midi mov mp3 mp4 mpeg pdf pkg pps ppt pptx rar rtf txt wav wma wmv xls"
+DOWNLOADS = frozenset(f"{_DOWNLOADS} xlsx zip".split())
+"""Extensions of files that people download: those of Plausible (https://plausible.io/docs/file-downloads-tracking), doc
+and xls."""
 NOT_PAGE_PATHS = frozenset({"/robots.txt", "/ads.txt", "/humans.txt"})
 NOT_PAGE_FOLDER = "/.well-known/"
 
@@ -72,7 +77,8 @@ _SKIPPED_PATHS: Mapping[Skip, Callable[[str, Pages], bool]] = {
 def page_view(request: Request, pages: Pages = DEFAULT_PAGES) -> Hit | Skip:
     """Return the hit of a request for a page, or the reason why it is skipped.
 
-    A request for an asset becomes a hit with the path ASSET, which only shows that a browser loaded the site.
+    A request for an asset becomes a hit with the path ASSET, which only shows that a browser loaded the site. One for
+    a download that is no page becomes a hit whose path has no slash.
 
     A request for a page that was answered with an error also becomes a hit, which `ingest.imports.rows` stores as an
     error or skips. Any other request that was answered with an error is skipped by its status, even if its target is
@@ -88,7 +94,7 @@ def page_view(request: Request, pages: Pages = DEFAULT_PAGES) -> Hit | Skip:
             failed = _hit(request, pages)
         except InvalidLine:
             return "status"
-        return "status" if isinstance(failed, str) or failed.path == ASSET else failed
+        return "status" if isinstance(failed, str) or failed.path[:1] != "/" else failed
     if not (200 <= request.status < 300 or request.status == 304):
         return "status"
     return _hit(request, pages)
@@ -98,9 +104,9 @@ def _hit(request: Request, pages: Pages) -> Hit | Skip:
     path = path_of(request.target)
     for reason, applies_to_path in _SKIPPED_PATHS.items():
         if applies_to_path(path, pages):
-            if reason != "not_a_page" or not is_asset(path):
+            if reason != "not_a_page" or not (is_asset(path) or is_download(path)):
                 return reason
-            path = ASSET
+            path = ASSET if is_asset(path) else path[1:]
     hit = Hit(
         path=path,
         ts_us=request.ts_us,
@@ -141,6 +147,12 @@ def path_of(target: str) -> str:
 def is_not_page(path: str) -> bool:
     _, dot, extension = path.rpartition("/")[2].rpartition(".")
     return bool(dot and extension.lower() in NOT_PAGES) or path in NOT_PAGE_PATHS or path.startswith(NOT_PAGE_FOLDER)
+
+
+def is_download(path: str) -> bool:
+    """Return whether people download the file. Programs read the texts of a site: robots.txt, llms.txt, sitemaps."""
+    extension = path.rpartition(".")[2].lower()
+    return extension in DOWNLOADS - {"txt"} and "sitemap" not in path and not path.startswith(NOT_PAGE_FOLDER)
 
 
 def is_asset(path: str) -> bool:

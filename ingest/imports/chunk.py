@@ -57,7 +57,7 @@ class Block:
 class ParseResult:
     """Hits (`rows.PARSED_HITS`) and counts of a block, or of the blocks of a chunk.
 
-    A hit is a page view, a request for a page that was answered with an error, or the load of an asset.
+    A hit is a page view, a request for a page that was answered with an error, or the load of an asset or a download.
 
     `malformed` has the first malformed lines, each by its number within the block, from 1, and the reason. `bytes` is
     the number of bytes read. `ends_mid_line`: the block ends inside a line, which is counted. `cut` is the number of
@@ -258,7 +258,7 @@ def _hits(
             result.skipped[view] += 1
         else:
             hits.append(view)
-            result.cut += bool(view.cut and view.path)
+            result.cut += bool(view.cut and view.path[:1] == "/")
     if asked:
         result.requests.append(request_counts.count(request_counts.asked_table(asked)))
     return hits

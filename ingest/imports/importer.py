@@ -9,6 +9,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 
+from cachetools import LRUCache
+
 from ingest.classification.pool import Classifier, classify_many
 from ingest.classification.user_agent_cache import UserAgentCache
 from ingest.errors import IngestError, InvalidLog
@@ -22,7 +24,7 @@ from ingest.imports import files, ledger, prefetch
 from ingest.imports.chunk import MALFORMED_SHOWN, Block, MalformedLine, ParseResult, Summary, parse, split
 from ingest.imports.fingerprint import Fingerprint, fingerprint
 from ingest.imports.log_stream import LogStream
-from ingest.imports.prepared import in_workers, preparation
+from ingest.imports.prepared import downloads, in_workers, preparation
 from ingest.imports.prepared.preparation import Prepared, Target
 from ingest.imports.request_cache import request_cache
 from ingest.verification.verifier import Verifier
@@ -83,6 +85,7 @@ class Import:
     executor: Executor | None = None
     """Executor that parses and prepares the chunks; without one, the threads of this process do."""
     salts: Salts = NO_SALTS
+    downloaded: LRUCache[downloads.Key, None] = field(default_factory=lambda: LRUCache(100_000))
 
     @property
     def target(self) -> Target:
@@ -193,10 +196,8 @@ class LogReader:
                 require_fresh(written_s)
                 batches.append_staged(run.hot, rows, run.now())
             else:
-                for spec, table in rows.items():
-                    if table.num_rows:
-                        batch = table.cast(spec.hot).combine_chunks().to_batches()[0]
-                        batches.append(run.hot, batch, run.now(), spec)
+                preparation.append(run.hot, downloads.new(rows, run.downloaded), run.now())
+        run.downloaded.update(dict.fromkeys(downloads.keys(rows)))
         return position
 
     def _record(self, chunk: Chunk) -> ledger.Position:

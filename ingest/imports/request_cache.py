@@ -20,7 +20,7 @@ CACHED_MAX, CACHED_CHARACTERS_MAX = 200_000, 32 * 1024 * 1024
 """Sizes above which a cache is dropped, in requests and in characters: each line of a log may be a new request."""
 PAGE, METHOD, STATUS, EXCLUDED, NOT_A_PAGE, UNPARSED, LOAD = range(7)
 """Outcomes of a line: a page view, one of the reasons to skip the line, UNPARSED for a line that the parser of the
-format has to read, or LOAD for an asset."""
+format has to read, or LOAD for an asset or a download."""
 SKIPPED: Mapping[Skip, int] = {"method": METHOD, "status": STATUS, "excluded": EXCLUDED, "not_a_page": NOT_A_PAGE}
 PARSED = pa.schema({"outcome": pa.uint8(), **dict.fromkeys(("kind", "path", *PARAMETERS), pa.string())})
 """The outcome of a request that was answered with 200, its kind, and the columns that its page view has from it."""
@@ -110,4 +110,4 @@ def _parse(request: str, pages: Pages) -> _Parsed:
     if not isinstance(view, Hit):
         return (SKIPPED[view], kind, *_NO_VALUES)
     parameters = map(view.parameters.get, PARAMETERS)
-    return _UNPARSED if view.cut else (PAGE if view.path else LOAD, kind, view.path, *parameters)
+    return _UNPARSED if view.cut else (PAGE if view.path[:1] == "/" else LOAD, kind, view.path, *parameters)

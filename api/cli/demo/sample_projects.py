@@ -25,12 +25,17 @@ from warehouse.control import goals, projects, source_policies, store_secret
 from warehouse.database.pool import Pool
 from warehouse.errors import ProjectNotFound
 from warehouse.hotlog import batches
+from warehouse.tables import EVENTS_TABLE
 
 DEMO = "demo"
 ORIGINS = {DEMO: "https://example.com", "forum": "https://forum.example.com", "new-blog": "https://blog.example.com"}
 """Site of each project: one with every feature, one with warnings and a source policy, and a site of yesterday."""
-GOALS = {"Installs": "/docs/install", "Starts": "/docs/quickstart"}
-"""Goals of DEMO, with their paths."""
+GOALS: dict[str, tuple[goals.Kind, str]] = {
+    "Installs": ("path", "/docs/install"),
+    "Sign-ups": ("event", "Signup"),
+    "Starts": ("path", "/docs/quickstart"),
+}
+"""Goals of DEMO."""
 ROBOTS = sample_views.FOLDER / "robots.txt"
 """The robots.txt of the site of DEMO, in force from _ROBOTS_FROM on. The text before it disallows one page."""
 _FIRST_ROBOTS, _ROBOTS_FROM = "User-agent: *\nDisallow: /search\n", date(2026, 9, 18)
@@ -90,8 +95,8 @@ def create(control: Pool, settings: Settings, now: datetime) -> str:
     from_date = _POLICY_FROM + sample_views.days_moved(now.astimezone(UTC).date())
     source_policies.put(control, "forum", "beacon_people_log_machines", from_date)
     _save_robots(control, now)
-    for name, path in GOALS.items():
-        goals.add(control, DEMO, name, "path", path)
+    for name, goal in GOALS.items():
+        goals.add(control, DEMO, name, *goal)
     _create_keys(control, now_s)
     if not store.has_any(control):
         _create_jobs(control, DEMO, now_s * 1_000_000)
@@ -120,7 +125,9 @@ def _store_views(settings: Settings, now: datetime, secret: bytes) -> None:
         log = Path(folder) / sample_views.LOG.name
         site = Site({str(urlsplit(ORIGINS[DEMO]).hostname)})
         beacons = sample_views.write_log(log, DEMO, moved, now_us, salts.of, site)
-        sample_views.store(hot, [*beacons, *sample_views.posted(moved, now_us, salts.of)], now_us // 1_000_000)
+        now_s = now_us // 1_000_000
+        sample_views.store(hot, [*beacons, *sample_views.posted(moved, now_us, salts.of)], now_s)
+        sample_views.store(hot, [*sample_views.events(beacons)], now_s, EVENTS_TABLE)
         options = Options(ledger_from_us=ledger_from_us(settings, DEMO, secret), site=site)
         import_logs(hot, settings.lake, DEMO, [str(log)], secret, lambda: now_us / 1_000_000, options, salts=salts)
 

@@ -5,12 +5,13 @@ lines are not imported: the demo counts no view twice.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import msgspec
@@ -18,7 +19,7 @@ import pyarrow as pa
 
 from ingest.errors import InvalidLine
 from ingest.formats import clf
-from ingest.formats.page_filter import ASSET, ERRORS, page_view
+from ingest.formats.page_filter import ERRORS, page_view
 from ingest.hits.evidence import Evidence
 from ingest.hits.hit import Hit, ServerHit, microseconds, server_hit
 from ingest.hits.row import NO_SITE, TRAFFIC, Site, no_salts, row
@@ -31,6 +32,7 @@ from warehouse.database.transaction import transaction
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import HotConnection
 from warehouse.schema import HOT, Row
+from warehouse.tables import EVENTS_TABLE, HITS_TABLE, Spec
 
 FOLDER = Path(__file__).parents[3] / "sample_data"
 LOG, POSTS, SIGNING_KEY = FOLDER / "access.log", FOLDER / "posts.ndjson", FOLDER / "signing_key.json"
@@ -49,10 +51,16 @@ PLACES = (
     *(("Europe/Paris", "fr"), ("Europe/Zurich", "de-CH"), ("Asia/Tokyo", "ja"), ("Asia/Kolkata", "en-IN")),
 )
 """Time zone and language of the people of the beacons, by the checksum of their address."""
+EVENTS = {
+    "/docs/quickstart": ("Signup", '{"plan": "free"}'),
+    "/docs/deploy/docker": ("Signup", '{"plan": "team"}'),
+    "/docs/install": ("Outbound Link: Click", '{"url": "https://github.com/example/larkspur"}'),
+}
+"""Name and properties of what some people did, by the page."""
 _DAY = re.compile(rb"\[(\d\d/[A-Z][a-z]{2}/\d{4}):")
 _DAY_FORMAT = "%d/%b/%Y"
 _POST_KEY = "sample"
-"""Idempotency-Key under which the rows of a project are stored, for a demo that was interrupted and starts again."""
+"""Start of the Idempotency-Key under which rows of a project are stored, for a demo that starts again."""
 
 
 class SampleHit(ServerHit, frozen=True, forbid_unknown_fields=True, rename="camel", gc=False, kw_only=True):
@@ -106,22 +114,32 @@ def posted(moved: timedelta, now_us: int, salts_of: SaltsOf = no_salts) -> Itera
         yield (*values[:TIME], hit.ts_us, *values[TIME + 1 :])
 
 
+def events(beacons: Sequence[Row]) -> Iterator[Row]:
+    """Yield what a third of the people of the beacons did on the pages of EVENTS, a minute after they opened them."""
+    for values in beacons:
+        fields: dict[str, Any] = dict(zip(HOT.names, values, strict=True))
+        event = EVENTS.get(fields["path"])
+        if event and fields["ts"] // 1_000_000 % 3 == 0:
+            fields |= {"name": event[0], "props": event[1], "interactive": True, "ts": fields["ts"] + 60_000_000}
+            yield tuple(fields[name] for name in EVENTS_TABLE.hot.names)
+
+
 def _verifier() -> Verifier:
     """Return a verifier with the address lists of the release that knows SIGNING_KEY."""
     key = msgspec.json.decode(SIGNING_KEY.read_bytes(), type=JsonWebKey)
     return Verifier(known_keys={id: (SIGNING_HOST, public) for id, public in usable_keys([key]).items()})
 
 
-def store(hot: HotConnection, rows: list[Row], now_s: int) -> None:
-    """Store rows in the hot log, once: rows of a project that were stored within the last week are not stored again."""
+def store(hot: HotConnection, rows: list[Row], now_s: int, spec: Spec = HITS_TABLE) -> None:
+    """Store rows of a table in the hot log, once: rows that were stored within the last week are not stored again."""
     new: list[Row] = []
     with transaction(hot):
         for project, of_project in groupby(sorted(rows, key=itemgetter(0)), itemgetter(0)):
-            post = Post(project, list(of_project), [], _POST_KEY)
+            post = Post(project, list(of_project), [], f"{_POST_KEY} {spec.name}", spec=spec)
             deduplication.deduplicate(hot, post, new, now_s)
         if new:
-            columns = pa.table([list(values) for values in zip(*new, strict=True)], HOT.names).cast(HOT)
-            batches.append(hot, columns.to_batches()[0], now_s)
+            columns = pa.table([list(values) for values in zip(*new, strict=True)], spec.hot.names).cast(spec.hot)
+            batches.append(hot, columns.to_batches()[0], now_s, spec)
 
 
 def _beacon(line: bytes, project: str, moved: timedelta, now_us: int, to_row: Callable[..., Row]) -> Row | None:
@@ -133,7 +151,7 @@ def _beacon(line: bytes, project: str, moved: timedelta, now_us: int, to_row: Ca
     if request is None or request.ts_us < microseconds(BEACONS_FROM):
         return None
     view = page_view(request)
-    if not isinstance(view, Hit) or view.path == ASSET or view.status in ERRORS:
+    if not isinstance(view, Hit) or view.path[:1] != "/" or view.status in ERRORS:
         return None
     moved_us = view.ts_us + moved // timedelta(microseconds=1)
     sent = view._replace(ts_us=moved_us, status=None, evidence=_evidence(view.evidence.address))

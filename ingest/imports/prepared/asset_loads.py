@@ -9,13 +9,18 @@ from ingest.imports.dictionary import compact, map_values
 from warehouse.schema import ASSET_LOADS, TIMESTAMP
 
 
-def split(hits: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Return the hits of pages, and those that are loads of assets."""
+def split(hits: pa.Table) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """Return the hits of pages, the loads of assets, and the downloads of files that are no pages."""
     path = compact(hits["path"])
-    is_asset = map_values(path, lambda text: text == ASSET, pa.bool_())
-    if not pc.any(is_asset).as_py():
-        return hits, hits.slice(0, 0)
-    return hits.filter(pc.invert(is_asset)), hits.filter(is_asset)
+    is_page, is_asset = (map_values(path, each, pa.bool_()) for each in (_is_page, ASSET.__eq__))
+    if pc.all(is_page).as_py():
+        return hits, hits.slice(0, 0), hits.slice(0, 0)
+    is_file = pc.invert(pc.or_(is_page, is_asset))
+    return hits.filter(is_page), hits.filter(is_asset), hits.filter(is_file)
+
+
+def _is_page(path: str) -> bool:
+    return path.startswith("/")
 
 
 def asset_loads(project: str, assets: pa.Table, visitor: pa.Array) -> pa.Table:

@@ -19,13 +19,16 @@ from ingest.hits.row import NO_SITE, Site
 from ingest.imports.chunk import ParseResult
 from ingest.imports.columns import request_counts
 from ingest.imports.dictionary import compact
-from ingest.imports.prepared import asset_loads, requests
+from ingest.imports.prepared import asset_loads, downloads, requests
+from ingest.imports.prepared.downloads import Rows
 from ingest.imports.rows import ViewCounts, lake_rows
 from ingest.verification.verifier import Verifier
 from ingest.visitors.visitor import SaltsOf, of_columns
+from warehouse.hotlog import batches
+from warehouse.hotlog.connection import HotConnection
 from warehouse.lake.roots import Root
-from warehouse.lake.staging import Staged, stage
-from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE, REQUESTS_TABLE, Spec
+from warehouse.lake.staging import stage
+from warehouse.tables import ASSET_LOADS_TABLE, EVENTS_TABLE, HITS_TABLE, REQUESTS_TABLE, Spec
 
 STAGED_ROWS_MIN, STAGED_BYTES_MIN = 5_000, 4 * 1024 * 1024
 """Minimum sizes of a chunk whose rows are staged. The rows of a smaller chunk go through the hot log, like posted
@@ -48,7 +51,7 @@ class Prepared(NamedTuple):
 
     views: ViewCounts
     errors: int
-    rows: Mapping[Spec, pa.Table] | Staged
+    rows: Rows
 
 
 def prepare(
@@ -65,27 +68,39 @@ def prepare(
     Raises:
         LedgerIncomplete: see `importer.Options.ledger_from_us`.
     """
-    pages, assets = asset_loads.split(result.hits)
+    pages, assets, files = asset_loads.split(result.hits)
     accepted = accepted_us(received_us)
     parsed = _with_accepted_times(pages, accepted)
-    result.skipped += Counter(not_a_page=assets.num_rows, time=pages.num_rows - parsed.num_rows)
-    assets = _with_accepted_times(assets, accepted)
-    both = pa.concat_tables([parsed, assets])
-    address, user_agent = compact(both["address"]), compact(both["user_agent"])
-    visitor = of_columns(target.project, address, user_agent, both["ts_us"].combine_chunks(), salts_of)
-    of_pages, of_assets = visitor[: parsed.num_rows], visitor[parsed.num_rows :]
-    hits = lake_rows(target.project, parsed, received_us, user_agents, verifier, target.site, of_pages)
-    result.skipped += Counter(status=hits.skipped)
-    for times in (hits.rows["ts"], assets["ts_us"]):
+    skipped = Counter(not_a_page=assets.num_rows + files.num_rows, time=pages.num_rows - parsed.num_rows)
+    assets, files = _with_accepted_times(assets, accepted), _with_accepted_times(downloads.with_slash(files), accepted)
+    all_hits = pa.concat_tables([parsed, files, assets])
+    address, user_agent = compact(all_hits["address"]), compact(all_hits["user_agent"])
+    visitor = of_columns(target.project, address, user_agent, all_hits["ts_us"].combine_chunks(), salts_of)
+    of_pages, of_others = visitor[: parsed.num_rows], visitor[parsed.num_rows :]
+    of_files, of_assets = of_others[: files.num_rows], of_others[files.num_rows :]
+    hits, fetched = (
+        lake_rows(target.project, each, received_us, user_agents, verifier, target.site, visitors)
+        for each, visitors in ((parsed, of_pages), (files, of_files))
+    )
+    result.skipped += skipped + Counter(status=hits.skipped)
+    for times in (hits.rows["ts"], fetched.rows["ts"], assets["ts_us"]):
         _require_covered(times, target.ledger_from_us)
     loads = asset_loads.asset_loads(target.project, assets, of_assets)
     counted = requests.accepted(pa.concat_tables(result.requests or [request_counts.NONE]), accepted)
     _require_covered(counted["first_us"], target.ledger_from_us)
     asked = requests.rows(target.project, counted, user_agents)
     rows = {HITS_TABLE: hits.rows, ASSET_LOADS_TABLE: loads, REQUESTS_TABLE: asked}
+    rows[EVENTS_TABLE] = pa.concat_tables(map(downloads.events, (hits.rows, fetched.rows)))
     size = sum(each.num_rows for each in rows.values()), sum(each.nbytes for each in rows.values())
     is_staged = (size[0] >= STAGED_ROWS_MIN or size[1] >= STAGED_BYTES_MIN) and not target.is_dry_run
     return Prepared(hits.views, hits.errors, stage(target.root, rows) if is_staged else rows)
+
+
+def append(connection: HotConnection, rows: Mapping[Spec, pa.Table], now_s: float) -> None:
+    """Add the rows of a small chunk to the hot log inside the caller's transaction."""
+    for spec, table in rows.items():
+        if table.num_rows:
+            batches.append(connection, table.cast(spec.hot).combine_chunks().to_batches()[0], now_s, spec)
 
 
 def _with_accepted_times(hits: pa.Table, accepted: range) -> pa.Table:

@@ -103,6 +103,6 @@ def _row(line: bytes) -> Row | None:
     except InvalidLine:
         return None
     view = None if request is None else page_view(request)
-    if not isinstance(view, Hit) or not view.path or view.status in ERRORS:
+    if not isinstance(view, Hit) or view.path[:1] != "/" or view.status in ERRORS:
         return None
     return row("demo", view._replace(evidence=NO_EVIDENCE), "log", 0)
