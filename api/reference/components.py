@@ -17,7 +17,7 @@ HEADERS: dict[str, tuple[str, Json]] = {
     "ETag": ("Changes if the response changes.", {"pattern": '^W/"[0-9a-f]+"$'}),
     "X-As-Of": ("Moment of the counts, for the parameter `asOf`.", {"pattern": "^[0-9TZ:._-]+$"}),
     "Cache-Control": ("Which caches may store the response, and for how long.", _TEXT),
-    "Allow": ("The methods of the path.", {"const": "POST, OPTIONS"}),
+    "Allow": ("The methods of the path.", {"enum": ["POST, OPTIONS", "GET, HEAD, POST, OPTIONS"]}),
     "Location": ("URL or path of the job, or of the reference.", {"pattern": "/v2/agent/|docs$"}),
     "Link": ("URL of the next page, if there is one.", {"pattern": '^<[?]limit=[0-9]+&offset=[0-9]+>; rel="next"$'}),
     "RateLimit-Policy": ("Quotas, and their windows in seconds.", {"pattern": '^"create"|^"message"'}),

@@ -7,6 +7,7 @@
 - `formats`: tables as CSV, Parquet and NDJSON.
 - `threads`: the threads in which reports are computed.
 - `report`: the record of a report, its handler and its operation, and its responses with their ETag and moment.
+- `events`: The report of events by name, property or column.
 - `goals`: The report of goals: how often people and AI reached them, and the conversion rate of the visitors.
 - `records`: the records: views, series, breakdown, errors and coverage.
 """

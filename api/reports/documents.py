@@ -217,6 +217,23 @@ class Goals(msgspec.Struct, frozen=True, rename="camel"):
     """When visitors were known."""
 
 
+class EventRow(msgspec.Struct, frozen=True, rename="camel"):
+    """An event, or a value of it, of one kind of readers."""
+
+    name: Annotated[str, Meta(description="Name of the event.")]
+    value: Annotated[str | None, Meta(description="Value of `by`; null where there is none, and without `by`.")]
+    traffic: Annotated[Literal["human", "ai", "bot"], Meta(description="Who did it. Bots need `traffic=bot`.")]
+    events: Annotated[int, Meta(description="Number of events.")]
+    visitors: Annotated[int | None, Meta(description="Visitors with the event, days added; null if none is known.")]
+
+
+class Events(msgspec.Struct, frozen=True, rename="camel"):
+    """One page of the events of a project."""
+
+    events: Annotated[list[EventRow], Meta(description="Most events first.")]
+    has_more: HasMore
+
+
 class SourceCoverage(msgspec.Struct, frozen=True, rename="camel"):
     """A source of hits."""
 

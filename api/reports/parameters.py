@@ -25,6 +25,7 @@ from warehouse.errors import InvalidMoment
 from warehouse.query.moment import Moment
 from warehouse.query.time_range import FIRST
 from warehouse.report.audience.errors import LAST_DAY, ErrorQuery
+from warehouse.report.audience.events import COLUMNS
 from warehouse.report.audience.requests import BY, RequestQuery
 from warehouse.report.results import Order, Query
 from warehouse.report.time_buckets import INTERVALS
@@ -101,6 +102,19 @@ COST = (
     *paging("Values"),
     *MOMENT,
 )
+EVENTS = (
+    *COUNTED[:2],
+    Parameter("name", "Only this event.", _TEXT, example="Signup"),
+    Parameter(
+        "by",
+        f"Count by {', '.join(f'`{each}`' for each in COLUMNS)}, or by the property of this name.",
+        _TEXT,
+        example="plan",
+    ),
+    *(FILTERS[name] for name in ("path", "traffic", "agent", "operator", "source")),
+    *paging("Rows"),
+    *MOMENT,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +134,7 @@ class Selection:
     order: Order = "total"
     by: str = ""
     kind: str | None = None
+    name: str | None = None
     metrics: tuple[str, ...] | None = None
     interval: str = "day"
     zone: ZoneInfo = UTC_ZONE

@@ -27,6 +27,7 @@ from api.reports.documents import (
     ValueViews,
     VisitorTotals,
 )
+from api.reports.events import EVENTS
 from api.reports.goals import GOALS
 from api.reports.report import Report, Run
 from warehouse.report.results import Counts, ReportPage
@@ -286,5 +287,5 @@ COVERAGE = Report(
     _sources,
     "The sources.",
 )
-REPORTS = (VIEWS, VISITORS, SERIES, BREAKDOWN, GOALS, ERRORS, COST, COVERAGE)
+REPORTS = (VIEWS, VISITORS, SERIES, BREAKDOWN, GOALS, EVENTS, ERRORS, COST, COVERAGE)
 """All reports, in the order of the reference."""

@@ -40,10 +40,11 @@ FIELDS = ("url", "path", "referrer", "eventId", "timeZone")
 """Parameters of the pixel, in the order of the fields of BeaconHit."""
 
 
-async def preflight(request: Request) -> Response:
+async def preflight(request: Request, kind: Kind) -> Response:
     """Respond to a browser that asks whether a page of an origin may post JSON."""
     project = await state_of(request).project(request.path_params["projectId"])
-    return Response(status_code=204, headers={"Allow": "POST, OPTIONS", **cors.preflight(request, project)})
+    allowed = "POST, OPTIONS" if kind is post.HITS else "GET, HEAD, POST, OPTIONS"
+    return Response(status_code=204, headers={"Allow": allowed, **cors.preflight(request, project)})
 
 
 async def receive(request: Request, kind: Kind) -> Response:

@@ -47,7 +47,7 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         if scope["method"] == "OPTIONS":
-            response = await beacon.preflight(request)
+            response = await beacon.preflight(request, self._kind)
         elif header(request, b"authorization") is None:
             response = await beacon.receive(request, self._kind)
         else:

@@ -21,8 +21,7 @@ from warehouse.query.result_cache import ResultCache
 from warehouse.query.snapshot import Snapshot, SnapshotReader
 from warehouse.query.time_range import FIRST, TimeRange
 from warehouse.report import pages, series, source_coverage
-from warehouse.report.audience import activity, agents, errors, goals, people, requests, visitors, visits_sent
-from warehouse.report.audience.activity import Sparkline
+from warehouse.report.audience import activity, agents, errors, events, goals, people, requests, visitors, visits_sent
 from warehouse.report.audience.agents import Verdicts
 from warehouse.report.audience.errors import ErrorQuery, GroupBy
 from warehouse.report.audience.people import People
@@ -32,13 +31,10 @@ from warehouse.report.cells import Scope
 from warehouse.report.measured import Measured
 from warehouse.report.results import Audience, Counts, Listing, Order, Query, ReportPage
 from warehouse.report.scope import last_days, scope_of
-from warehouse.report.source_coverage import Coverage
 from warehouse.report.source_warnings import SourceWarning
 from warehouse.report.statements import Statements
 from warehouse.report.time_buckets import Bucket, buckets
 from warehouse.rollups import catalog, ranked
-from warehouse.rollups.catalog import ChosenRollups
-from warehouse.rollups.ranked import Ranking
 from warehouse.tables import DAILY_ERRORS_TABLE, EVENTS_TABLE, REQUESTS_TABLE
 
 PATH = "path"
@@ -108,10 +104,10 @@ class Reports:
     def breakdown(
         self, snapshot: Snapshot, query: Query, by: str, offset: int, limit: int, listing: Listing = BY_TOTAL
     ) -> ReportPage:
-        """Return some values of a dimension, those of bots included: most views first, then by value in byte order.
+        """Return some values of a dimension, those of bots included: most views first, then by value, null last.
 
-        `by` is one of `dimensions.BREAKDOWNS`, or of OF_VISITS: see `visitors.pages_of_visits`. The unknown value,
-        null, is after those with the same total. `listing` is used by `path` only.
+        `by` is one of `dimensions.BREAKDOWNS`, or of OF_VISITS: see `visitors.pages_of_visits`. `listing` is used by
+        `path` only.
         """
         scope = self._scope(snapshot, query)
         if by == PATH:
@@ -184,8 +180,7 @@ class Reports:
     def pages_sent(
         self, snapshot: Snapshot, query: Query, hosts: Mapping[str, str], campaigns: Mapping[str, str], limit: int
     ) -> list[SentPage] | None:
-        """Return the pages to which AI products sent most visits; None if they take long to count: see `visits_sent`.
-        The visits and reads are those of the last 32 UTC days of the range."""
+        """Return the pages with most visits of AI products on the last 32 UTC days; None if they take long to count."""
         scope = self._last_days(snapshot, query, AGENT_PAGES_DAYS)
         return visits_sent.by_page(self._statements, snapshot, scope, hosts, campaigns, limit)
 
@@ -193,7 +188,7 @@ class Reports:
         """Return the UTC day of the first view by AI, in any range, of each path that has one; at most 10,000 paths."""
         return pages.first_ai_days(self._statements, snapshot, query.project, paths)
 
-    def sparklines(self, snapshot: Snapshot, projects: Collection[str], now: datetime) -> dict[str, Sparkline]:
+    def sparklines(self, snapshot: Snapshot, projects: Collection[str], now: datetime) -> dict[str, activity.Sparkline]:
         """Return the views by people and by AI of each project on the last 30 UTC days, today included."""
         return activity.sparklines(self._statements, snapshot, projects, now, self._policy_of)
 
@@ -206,10 +201,9 @@ class Reports:
         return errors.rows(self._statements.fast, self._reader.take(moment, DAILY_ERRORS_TABLE), query)
 
     def error_groups(self, query: ErrorQuery, moment: Moment, by: GroupBy, offset: int, limit: int) -> pa.Table:
-        """Return path or agent, requests, first_seen, last_seen, the number of agents or paths, statuses, has_ai, days
-        and requests_of_days: most requests first, unknown ones last. `days` are UTC days, and repeat."""
-        snapshot = self._reader.take(moment, DAILY_ERRORS_TABLE)
-        return errors.groups(self._statements.fast, snapshot, query, by, offset, limit)
+        """Return the paths or agents with errors: see `errors.groups`."""
+        table = self._reader.take(moment, DAILY_ERRORS_TABLE)
+        return errors.groups(self._statements.fast, table, query, by, offset, limit)
 
     def requests(self, query: RequestQuery, moment: Moment, by: str) -> pa.Table:
         """Return the requests of access logs: see `requests.rows`."""
@@ -230,9 +224,14 @@ class Reports:
 
     def goals(self, snapshot: Snapshot, query: Query, by: str = "") -> Iterator[list[goals.Conversion]]:
         """Yield the conversions of each goal of the project: see `Conversions.each_goal`."""
-        scope, events = self._scope(snapshot, query), self._reader.take(snapshot.moment, EVENTS_TABLE)
+        scope, stored = self._scope(snapshot, query), self._reader.take(snapshot.moment, EVENTS_TABLE)
         defined = self._goals_of(query.project)
-        return goals.Conversions(self._statements, snapshot, events, scope, defined, by).each_goal()
+        return goals.Conversions(self._statements, snapshot, stored, scope, defined, by).each_goal()
+
+    def events(self, snapshot: Snapshot, query: Query, chosen: events.ChosenEvents) -> pa.Table:
+        """Return the events by name, value and traffic: see `events.counts`."""
+        stored = self._reader.take(snapshot.moment, EVENTS_TABLE)
+        return events.counts(self._statements, stored, self._scope(snapshot, query), chosen)
 
     def people(self, snapshot: Snapshot, query: Query) -> People:
         """Return the views by people by evidence: see `people.people`."""
@@ -243,7 +242,7 @@ class Reports:
         policy = self._policy_of(query.project)
         return visitors.known(self._statements, snapshot, query.project, self.measured(snapshot, query), policy)
 
-    def source_coverage(self, snapshot: Snapshot, project: str) -> Coverage:
+    def source_coverage(self, snapshot: Snapshot, project: str) -> source_coverage.Coverage:
         """Return the first and last hit of each source of a project, its days without a hit, and warnings."""
         result = source_coverage.coverage(self._statements, snapshot, project, self._policy_of(project))
         return replace(result, warnings=(*result.warnings, *self._warnings_of(project)))
@@ -289,12 +288,12 @@ class Reports:
     def _last_days(self, snapshot: Snapshot, query: Query, days: int) -> Scope:
         return last_days(self._scope(snapshot, query), query.now, days)
 
-    def _chosen_rollups(self, snapshot: Snapshot) -> ChosenRollups:
+    def _chosen_rollups(self, snapshot: Snapshot) -> catalog.ChosenRollups:
         """Return the rollups that cover the files of a snapshot. They are read again after each change of theirs."""
         written = catalog.written_key(self._root)
         rollups = "rollups", snapshot.files_key, written
         return self._cached(rollups, lambda: catalog.match(self._rollups(written), snapshot.files))
 
-    def _ranking(self) -> Ranking | None:
+    def _ranking(self) -> ranked.Ranking | None:
         """Return the newest ranking of paths, read again after each change of the rollups."""
         return self._newest_ranking(catalog.written_key(self._root))

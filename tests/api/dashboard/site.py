@@ -41,9 +41,11 @@ class Dashboard:
         client.app_state.update(self.client.app_state)
         return client
 
-    def post_hits(self, *hits: Mapping[str, Any], project: str = PROJECT, key: str | None = None) -> None:
-        """Store page views with the key of a server."""
-        url, headers = f"/v1/analytics/{project}/hits", {"Authorization": f"Bearer {key or self.key}"}
+    def post_hits(
+        self, *hits: Mapping[str, Any], project: str = PROJECT, key: str | None = None, kind: str = "hits"
+    ) -> None:
+        """Store page views, or events, with the key of a server."""
+        url, headers = f"/v1/analytics/{project}/{kind}", {"Authorization": f"Bearer {key or self.key}"}
         response = self.client.post(url, json=list(hits), headers=headers)
         assert response.status_code == 202, response.text
         assert response.json()["accepted"] == len(hits), response.text

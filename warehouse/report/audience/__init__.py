@@ -2,6 +2,7 @@
 
 - `agents`: AI agents and other bots: their views, verdicts and user agents.
 - `visitors`: Visitors and visits of a scope: from days of rollups, and from all rows of other days.
+- `events`: Events by name, and by the value of a column or property.
 - `goals`: Conversions: the visitors of a scope who reached a goal.
 - `people`: Views by people and their visitors, by the evidence that a person was there.
 - `activity`: Activity of several projects: the views of their last days, and the time of their last hit.

@@ -79,7 +79,8 @@ def rows(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, query: ErrorQu
 def groups(
     database: duckdb.DuckDBPyConnection, snapshot: Snapshot, query: ErrorQuery, by: GroupBy, offset: int, limit: int
 ) -> pa.Table:
-    """Return the rows of `Reports.error_groups`."""
+    """Return path or agent, requests, first_seen, last_seen, the number of agents or paths, statuses, has_ai, days and
+    requests_of_days: most requests first, unknown ones last. `days` are UTC days, and repeat."""
     sql = _GROUPS.format(by=by, other=_OTHER[by])
     return _counted(database, snapshot, query, sql, offset=offset, limit=limit)
 

@@ -18,15 +18,14 @@ from warehouse.columns.visits import OF_VISITOR
 from warehouse.control.goals import Goal
 from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot
-from warehouse.report.audience import visitors
+from warehouse.report.audience import events, visitors
 from warehouse.report.cells import Cells, Scope
 from warehouse.report.statements import Statements
 from warehouse.rollups import days
 from warehouse.rollups.days import files_of
-from warehouse.tables import EVENTS_TABLE, HITS_TABLE
+from warehouse.tables import HITS_TABLE
 
 _WITHIN = "project_id = $project AND ts >= $start AND ts < $end"
-_EVENTS = "project_id, date, ts, name, visitor, traffic, source, NULL::VARCHAR AS format"
 _DONE = """
 SELECT goal, day, visitor, traffic, sum(1)::BIGINT AS times FROM ({reached}) WHERE {counted}
 GROUP BY goal, day, visitor, traffic
@@ -127,7 +126,7 @@ class Conversions:
         for number, goal in enumerate(self.goals):
             if goal.kind == "event":
                 self.bound[f"event_{number}"] = goal.value
-                relation, matches = self._events(), f"name = $event_{number}"
+                relation, matches = events.relation(self.events, self.scope.time_range), f"name = $event_{number}"
             else:
                 relation = rows
                 matches = " AND ".join(match_path(goal.value, self.bound, f"goal_{number}"))
@@ -135,12 +134,6 @@ class Conversions:
                 f"SELECT {number} AS goal, date AS day, visitor, traffic, {BITS} AS sources"
                 f" FROM {evidence.unknown(relation)} WHERE {_WITHIN} AND {matches}"
             )
-
-    def _events(self) -> str:
-        files = files_of(self.events.files, self.scope.time_range)
-        stored = [f"SELECT {_EVENTS} FROM {engine.rows(EVENTS_TABLE, files)}"] if files else []
-        waiting = f"SELECT {_EVENTS.replace('date', 'ts::DATE AS date')} FROM hot_events"
-        return f"({' UNION ALL '.join([*stored, waiting])})"
 
     def _joined(self, rows: str, done: str, within: str) -> tuple[str, bool]:
         """Return the statement of the goals that visitors of the scope reached, and whether it reads evidence.

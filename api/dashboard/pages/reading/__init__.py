@@ -5,6 +5,7 @@
 - `timeline`: the chart of a page of counts.
 - `tables`: the tables of the overview.
 - `visitors`: visitors and visits, and the visitors of the last minutes.
+- `events`: the table of events, and the files that AI downloaded.
 - `overview`: the overview of a project, which a share link shows, too.
 - `export`: the tables of the overview as CSV and Parquet.
 - `path_list`: the paths of a project, and lists of those that only people read, that only AI reads, or that are new to

@@ -5,7 +5,7 @@ from typing import Any
 
 from starlette.responses import RedirectResponse, Response
 
-from api.dashboard.pages.reading import measured, tables, visitors
+from api.dashboard.pages.reading import events, measured, tables, visitors
 from api.dashboard.pages.reading.ai import operators
 from api.dashboard.pages.reading.measured import FILTERED, Measured, Shown
 from api.dashboard.pages.reading.timeline import CSS, timeline
@@ -80,6 +80,7 @@ def _numbers(view: View, measurement: Measured) -> dict[str, Any]:
         "about_visitors": about,
         "people": visitors.people(view, counts),
         "goals": [] if view.visit.is_shared else visitors.goals(view),
+        "events": events.events(view),
         "shown": shown,
         "visits": visits or {},
         "sent": operators.pages_sent(view),

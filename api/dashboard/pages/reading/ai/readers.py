@@ -8,7 +8,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from api.dashboard.charts import bar, sparkline
-from api.dashboard.pages.reading import measured, tables
+from api.dashboard.pages.reading import events, measured, tables
 from api.dashboard.pages.reading.ai import operators, verdicts
 from api.dashboard.pages.reading.ai.obedience import robots_of
 from api.dashboard.pages.reading.ai.operators import ROBOTS_NAMES, AiTable, OperatorRow, Reads
@@ -86,6 +86,7 @@ def ai_readers(visit: ProjectVisit) -> Response:
         table=table,
         sent=operators.pages_sent(view),
         most_read={"rows": _most_read(view), "has_more": False},
+        downloads=events.downloads(view),
         verification=verification,
         purposes=PURPOSES,
         states=STATES,

@@ -1,0 +1,42 @@
+"""The table of events on the overview, and the files that AI downloaded."""
+
+from typing import Any, NamedTuple
+
+from api.dashboard.pages.reading.tables import ROWS
+from api.dashboard.web.view import View
+from api.reports.parameters import agents_of
+from ingest.imports.prepared.downloads import NAME as DOWNLOAD
+from warehouse.report.audience.events import ChosenEvents
+
+FILTERS = frozenset({"path", "traffic", "agent", "operator", "source"})
+"""Filters that events have."""
+VALUES = {DOWNLOAD: "url", "Outbound Link: Click": "url", "404": "path"}
+"""Property by which an event is shown; other events are shown by page."""
+
+
+class EventTable(NamedTuple):
+    """Events of one kind of readers, or the values of the event `name` by a property or column."""
+
+    name: str | None
+    by: str
+    rows: list[dict[str, Any]]
+    has_more: bool
+
+
+def events(view: View) -> EventTable | None:
+    """Return the events of people, or of the readers of the filter; None with a filter that events do not have."""
+    name = view.values.get("event")
+    return _table(view, view.filters["traffic"] or "human", name, VALUES.get(name, "path") if name else "")
+
+
+def downloads(view: View) -> EventTable | None:
+    """Return the files that AI downloaded."""
+    return _table(view, "ai", DOWNLOAD, "path")
+
+
+def _table(view: View, traffic: str, name: str | None, by: str) -> EventTable | None:
+    if view.filters.fields.keys() - FILTERS:
+        return None
+    chosen = ChosenEvents(name, by, agents_of(view.filters["operator"], None))
+    rows = view.reports.events(view.snapshot, view.query(traffic=traffic), chosen)
+    return EventTable(name, by, rows.slice(0, ROWS).to_pylist(), len(rows) > ROWS)

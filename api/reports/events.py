@@ -1,0 +1,37 @@
+"""The report of events: how often people and AI did something, by name, property or column."""
+
+import pyarrow as pa
+
+from api.reports import parameters
+from api.reports.documents import EventRow, Events
+from api.reports.parameters import agents_of
+from api.reports.report import Report, Run
+from warehouse.report.audience.events import ChosenEvents
+from warehouse.report.results import Counts, ReportPage
+
+
+def _events(run: Run) -> Events:
+    page = ReportPage.of(Counts(), _rows(run), run.selection.offset, run.selection.limit)
+    return Events([EventRow(*row.values()) for row in page.rows.to_pylist()], page.has_more)
+
+
+def _rows(run: Run) -> pa.Table:
+    selection = run.selection
+    agents = agents_of(selection.filters["operator"], None)
+    rows = run.reports.events(run.snapshot, run.query, ChosenEvents(selection.name, selection.by or "", agents))
+    return rows.select(_BY_VALUE.names).cast(_BY_VALUE)
+
+
+_TEXT, _COUNT = pa.string(), pa.int64()
+_BY_VALUE = pa.schema({"name": _TEXT, "value": _TEXT, "traffic": _TEXT, "events": _COUNT, "visitors": _COUNT})
+EVENTS = Report(
+    "events",
+    "getEvents",
+    parameters.EVENTS,
+    Events,
+    _BY_VALUE.remove(1),
+    _events,
+    lambda run: _rows(run).to_batches,
+    "The events.",
+    _BY_VALUE,
+)

@@ -1,0 +1,45 @@
+"""Events on the overview, each with its values, and the files that AI downloaded."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from tests.api.dashboard.html import Html
+from tests.api.dashboard.pages.reading.overview.overview_page import FIREFOX
+from tests.api.dashboard.site import opened
+from tests.processes.running import PROJECT
+
+GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.3; +https://openai.com/gptbot)"
+
+
+def test_events_are_listed_with_their_values_and_downloads_of_ai(tmp_path: Path) -> None:
+    at = (datetime.now(UTC) - timedelta(days=2)).isoformat()
+    person = {"path": "/a", "userAgent": FIREFOX, "address": "203.0.113.1", "timestamp": at}
+    agent = {"path": "/set.zip", "userAgent": GPTBOT, "timestamp": at}
+    with opened(tmp_path / "data") as dashboard:
+        dashboard.post_hits(person, {**agent, "path": "/b"})
+        viewer, overview = dashboard.visitor("viewer"), f"/projects/{PROJECT}?period=7d"
+        assert "<h2>Events</h2>" not in viewer.get(overview).text
+        assert "Downloads by AI" not in viewer.get(f"/projects/{PROJECT}/ai?period=7d").text
+
+        download = {"name": "File Download", "props": {"url": "/set.zip"}}
+        events = [
+            *[{**person, "name": "<b>Sale", "props": {"plan": "pro"}}] * 2,
+            {"path": "/b", "userAgent": FIREFOX, "timestamp": at, "name": "<b>Sale"},
+            {**person, **download},
+            {**agent, **download},
+        ]
+        dashboard.post_hits(*events, kind="events")
+
+        page = Html(viewer.get(overview).text)
+        assert page.rows("Events") == [["<b>Sale", "3", "1"], ["File Download", "1", "1"]]
+        of_name = Html(viewer.get(f"{overview}&event=%3Cb%3ESale").text)
+        assert of_name.rows("<b>Sale") == [["/a", "2", "1"], ["/b", "1", "\u2013"]]
+        assert Html(viewer.get(f"{overview}&event=File+Download").text).rows("File Download") == [
+            ["/set.zip", "1", "1"]
+        ]
+        assert "No such event in this period." in viewer.get(f"{overview}&event=None").text
+        assert "<h2>Events</h2>" not in viewer.get(f"{overview}&channel=Search").text
+
+        ai = Html(viewer.get(f"/projects/{PROJECT}/ai?period=7d").text)
+        assert ai.rows("Downloads by AI") == [["/set.zipGPTBot", "1"]]
+        assert Html(viewer.get(f"{overview}&traffic=ai").text).rows("Events") == [["File Download", "1", "\u2013"]]

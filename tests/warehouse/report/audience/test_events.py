@@ -1,0 +1,92 @@
+"""Events are the same as in plain Python: by name, column and property, of stored and waiting events."""
+
+import json
+from collections import defaultdict
+from itertools import product
+from typing import Any
+
+import pytest
+
+from tests.warehouse.site import DAY, NOON, Row, Site, event
+from warehouse.columns.filters import Filters
+from warehouse.control.policy import Period
+from warehouse.query.time_range import FIRST
+from warehouse.report.audience.events import ChosenEvents
+from warehouse.report.results import Query
+
+READERS = [
+    {"traffic": "human", "visitor": 1},
+    {"traffic": "human", "visitor": 2},
+    {"traffic": "human", "visitor": None},
+    {"traffic": "ai", "agent": "GPTBot", "visitor": 3},
+    {"traffic": "ai", "agent": "ClaudeBot", "visitor": None},
+    {"traffic": "bot", "agent": "curl", "visitor": 4},
+]
+PROPS = [None, {"plan": "pro", "a/b~c": "x"}, {"plan": "free", "0": "y"}]
+EVENTS: list[Row] = [
+    event(
+        name,
+        NOON - days * DAY,
+        path=path,
+        source=source,
+        **reader,
+        props=None if props is None else json.dumps(props),
+    )
+    for number, (name, days, path, source, reader, props) in enumerate(
+        product(["Signup", "File Download"], [0, 1, 9], ["/a", "/b"], ["log", "server"], READERS, PROPS)
+    )
+    if number % 7 and number % 5
+]
+
+
+def expected(query: Query, chosen: ChosenEvents) -> set[tuple[Any, ...]]:
+    of = defaultdict(list)
+    filters = query.filters
+    for row in EVENTS:
+        if (
+            chosen.name in {None, row["name"]}
+            and query.start <= row["ts"] < (query.end or query.now)
+            and row["traffic"] in ({filters["traffic"]} if filters["traffic"] else {"human", "ai"})
+            and filters["source"] in {None, row["source"]}
+            and filters["path"] in {None, row["path"]}
+            and (chosen.agents is None or row["agent"] in chosen.agents)
+        ):
+            props = json.loads(row["props"] or "{}")
+            value = row[chosen.by] if chosen.by in {"path", "agent", "source"} else props.get(chosen.by)
+            of[row["name"], value if chosen.by else None, row["traffic"]].append(row)
+    return {
+        (*key, len(rows), len({(row["ts"].date(), row["visitor"]) for row in rows if row["visitor"]}) or None)
+        for key, rows in of.items()
+    }
+
+
+@pytest.mark.parametrize("by", ["", "path", "agent", "source", "plan", "a/b~c", "0", "none"])
+def test_events_are_those_of_plain_python(site: Site, by: str) -> None:
+    half = len(EVENTS) // 2
+    site.post_events(*EVENTS[:half], event(project_id="another"))
+    site.load()
+    site.post_events(*EVENTS[half:])
+    reports = site.reports()
+    for start, values, name, agents in (
+        (FIRST, {}, None, None),
+        (NOON - 2 * DAY, {"traffic": "ai"}, "Signup", None),
+        (NOON - DAY, {"source": "log", "path": "/a"}, None, None),
+        (FIRST, {"traffic": "bot"}, "File Download", None),
+        (FIRST, {}, None, ("GPTBot",)),
+        (FIRST, {}, None, ()),
+    ):
+        query, chosen = Query("site", start, None, Filters(**values), NOON + DAY), ChosenEvents(name, by, agents)
+        rows = reports.events(reports.take(), query, chosen).drop_columns(["agents"]).to_pylist()
+        assert {tuple(row.values()) for row in rows} == expected(query, chosen)
+        assert rows == sorted(
+            rows,
+            key=lambda row: (-row["events"], row["name"], row["value"] is None, row["value"] or "", row["traffic"]),
+        )
+
+
+def test_source_policy_applies_to_events(site: Site) -> None:
+    site.post_events(*(event(source=source, visitor=1) for source in ("beacon", "server", "log")))
+    reports = site.reports(lambda project: (Period(FIRST.date(), "beacon_only"),))
+    query = Query("site", FIRST, None, Filters(), NOON + DAY)
+    rows = reports.events(reports.take(), query, ChosenEvents(by="source")).to_pylist()
+    assert [(row["value"], row["events"]) for row in rows] == [("beacon", 1)]
