@@ -18,9 +18,8 @@ from ingest.errors import InvalidField
 from ingest.formats.kinds import KINDS
 from ingest.hits.url import PATH_CHARACTERS_MAX, UNSTORABLE, normalize_filter
 from warehouse.columns import dimensions
-from warehouse.columns.dimensions import BREAKDOWNS, dimension
+from warehouse.columns.dimensions import BREAKDOWNS, OF_VISITS, PAGES, dimension
 from warehouse.columns.filters import Filters
-from warehouse.columns.visits import OF_VISITS
 from warehouse.errors import InvalidMoment
 from warehouse.query.moment import Moment
 from warehouse.query.time_range import FIRST
@@ -44,9 +43,10 @@ _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=
 
 def _filter(name: str) -> Parameter:
     chosen = dimension(name)
-    if name == "path":
-        description = "Only this path, the paths with a prefix (`/docs/*`), or with a part (`*install*`)."
-        return Parameter(name, description, {"minLength": 1}, example="/docs/*")
+    if name in PAGES:
+        of = "this path, the paths" if name == "path" else f"visits with this {chosen.title.lower()}, the ones"
+        description = f"Only {of} with a prefix (`/docs/*`), or with a part (`*install*`)."
+        return Parameter(name, description, {"minLength": 1}, example=chosen.example)
     values: Json = {"enum": list(chosen.choices)} if chosen.choices else _TEXT
     return Parameter(name, f"Only this value: {chosen.meaning}.", values, example=chosen.example)
 
@@ -209,7 +209,7 @@ def _value(values: Values, parameter: Parameter) -> Any:
         return str(value) if name in FILTERS and isinstance(value, int) else value
     if schema in (_TIME, _DAY):
         return _instant(values, name, is_day=schema is _DAY)
-    return {"path": _path, "asOf": _moment, "metrics": _metrics}.get(name, _text)(values, name, text)
+    return {**dict.fromkeys(PAGES, _path), "asOf": _moment, "metrics": _metrics}.get(name, _text)(values, name, text)
 
 
 def _instant(values: Values, name: str, *, is_day: bool) -> datetime | None:

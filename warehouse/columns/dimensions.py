@@ -31,7 +31,7 @@ class Aspect(Enum):
     PRESENCE = "presence"
     """Columns of the evidence that a person was there."""
     VISIT = "visit"
-    """Values of a visit, which only reports of visits have."""
+    """Values of a visit, which its views have by `visits.of_views`. No cube has them beside others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ DIMENSIONS: tuple[Dimension, ...] = (
     ),
     Dimension("status", "Status", "status::VARCHAR", "HTTP status served", Aspect.DEVICE, recorded_by=SEND_STATUS),
     Dimension("rule", "Rule", "rule", "rule that classified the page view", Aspect.DEVICE),
-    Dimension("path", "Page", "path", "normalised path", Aspect.PATH, has_visitors=True),
+    Dimension("path", "Page", "path", "normalised path", Aspect.PATH, example="/docs/*", has_visitors=True),
     Dimension("day", "Day", "date", "UTC day", Aspect.TIME),
     Dimension(
         "quarter", "Quarter", f"((epoch_us(ts) - epoch_us(date::TIMESTAMP)) // {QUARTER_S * 1_000_000})::UTINYINT",
@@ -131,10 +131,12 @@ DIMENSIONS: tuple[Dimension, ...] = (
     Dimension("userAgent", "User agent", "user_agent", "user agent as received", Aspect.EVIDENCE),
     Dimension("verifiedBy", "Verified by", "verified_by", "method of the check, and its list", Aspect.EVIDENCE),
     Dimension(
-        "entryPage", "Entry page", "path", "first page of a visit", Aspect.VISIT, readers=("human",), has_visitors=True
+        "entryPage", "Entry page", "entryPage", "first page of a visit", Aspect.VISIT,
+        example="/docs/*", readers=("human",), has_visitors=True,
     ),
     Dimension(
-        "exitPage", "Exit page", "path", "last page of a visit", Aspect.VISIT, readers=("human",), has_visitors=True
+        "exitPage", "Exit page", "exitPage", "last page of a visit", Aspect.VISIT,
+        example="/pricing", readers=("human",), has_visitors=True,
     ),
 )  # fmt: skip
 BY_NAME = {each.name: each for each in DIMENSIONS}
@@ -145,6 +147,8 @@ def _names(*aspects: Aspect) -> tuple[str, ...]:
 
 
 READER = _names(Aspect.READER)
+OF_VISITS = _names(Aspect.VISIT)
+"""Dimensions whose values are pages, the first and the last one of a visit."""
 AGENT_KEY = ("agent", "operator", "purpose", "verification")
 """Dimensions that say which AI agent or bot a reader was."""
 TOGETHER = (
@@ -264,5 +268,7 @@ def public() -> Iterator[str]:
 
 BREAKDOWNS = tuple(name for name in public() if name != "traffic")
 """Dimensions of breakdowns, by the names of the API."""
-FILTERS = ("path", *(name for name in public() if name != "path"))
+PAGES = ("path", *OF_VISITS)
+"""Filters by an exact path, a prefix or a part."""
+FILTERS = (*PAGES, *(name for name in public() if name != "path"))
 """Dimensions by which reports filter, by the names of the API."""

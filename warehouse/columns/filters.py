@@ -8,7 +8,7 @@ from operator import and_
 from typing import Any
 
 from warehouse.columns import sources
-from warehouse.columns.dimensions import FILTERS, dimension
+from warehouse.columns.dimensions import FILTERS, OF_VISITS, PAGES, dimension
 from warehouse.columns.sources import SOURCES, TRAFFIC
 from warehouse.control.policy import COUNTED, DEFAULT, Periods, Policy
 
@@ -28,7 +28,7 @@ _MASKS: Mapping[str, Callable[[str], int]] = {
 class Filters:
     """Values that a page view must have to be counted, by the name of the dimension.
 
-    `path` is an exact path, a prefix with a `*` at its end (`/docs/*`), or a part between two (`*install*`). `policy`
+    PAGES are an exact path, a prefix with a `*` at its end (`/docs/*`), or a part between two (`*install*`). `policy`
     is the source policy of the project, by which every report counts.
     """
 
@@ -81,6 +81,16 @@ class Filters:
         """Return whether `condition` depends on the evidence of people."""
         return self["evidence"] is not None or any(COUNTED[each.policy].only_confirmed for each in self.policy)
 
+    @property
+    def of_visits(self) -> bool:
+        """Return whether `condition` depends on the visit of a view."""
+        return not self.columns.isdisjoint(OF_VISITS)
+
+    @property
+    def by_format(self) -> bool:
+        """Return whether a policy counts only some of the views of a visit: Markdown, or all but Markdown."""
+        return any(COUNTED[each.policy].people != COUNTED[each.policy].markdown for each in self.policy)
+
     def condition(self) -> tuple[str, Bound]:
         """Return the predicate over cells, and the values that it binds. It is `true` without any filter."""
         bound = Bound()
@@ -93,8 +103,8 @@ class Filters:
         """Return the conditions of the filters by some dimensions, without OF_SETS, and add the values they bind."""
         conditions = list[str]()
         for name, value in self.items:
-            if name in names and name == "path":
-                conditions += match_path(value, bound)
+            if name in names and name in PAGES:
+                conditions += match_path(value, bound, name, name)
             elif name in names and name not in OF_SETS:
                 conditions.append(f"{name} = $only_{name}")
                 bound[f"only_{name}"] = value
@@ -123,20 +133,20 @@ def _readers(name: str, value: str) -> Collection[str]:
     return {"bot"} if (name, value) == ("verification", "spoofed") else dimension(name).readers
 
 
-def match_path(value: str, bound: Bound, name: str = "path") -> Iterator[str]:
+def match_path(value: str, bound: Bound, name: str = "path", column: str = "path") -> Iterator[str]:
     """Yield the conditions of a filter by path, and add the values that they bind, whose names end in `name`."""
     if value.startswith("*"):
         bound[f"part_of_{name}"] = value[1:].removesuffix("*")
-        yield f"contains(path, $part_of_{name})"
+        yield f"contains({column}, $part_of_{name})"
     elif not value.endswith("*"):
         bound[f"only_{name}"] = value
-        yield f"path = $only_{name}"
+        yield f"{column} = $only_{name}"
     else:  # as a range, because DuckDB then reads only the row groups that can contain such a path
         bound[f"first_{name}"] = value[:-1]
-        yield f"path >= $first_{name}"
+        yield f"{column} >= $first_{name}"
         if after := _after_prefix(value[:-1]):
             bound[f"after_{name}"] = after
-            yield f"path < $after_{name}"
+            yield f"{column} < $after_{name}"
 
 
 def _by_period(policy: Periods, bound: Bound, mask: Callable[[Policy], int]) -> str:

@@ -12,7 +12,15 @@ or bot, and the device of a person.
 from collections.abc import Collection, Iterable, Sequence
 
 from warehouse.columns import evidence
-from warehouse.columns.dimensions import AGENT_KEY, BY_NAME, DIMENSIONS, VISITOR_MEASURES, VISITORS, each_measure
+from warehouse.columns.dimensions import (
+    AGENT_KEY,
+    BY_NAME,
+    DIMENSIONS,
+    OF_VISITS,
+    VISITOR_MEASURES,
+    VISITORS,
+    each_measure,
+)
 from warehouse.columns.sources import BITS
 
 TIMEOUT_S = 1_800
@@ -22,8 +30,6 @@ OF_VISITOR = (*AGENT_KEY, *DEVICE_KEY)
 """Dimensions of which a visitor has one value a day."""
 VALUES = tuple(each.name for each in DIMENSIONS if each.has_visitors)
 """Dimensions by whose values rollups count visitors and visits."""
-OF_VISITS = ("entryPage", "exitPage")
-"""Dimensions of visits, which no view has."""
 _OF_VIEWS = tuple(name for name in VALUES if name not in OF_VISITS)
 _TIMES = ("quarter", "second")
 AGENT = (
@@ -40,20 +46,29 @@ SELECT project_id, date AS day, visitor, source, traffic, ts, {BITS} AS sources,
     {DEVICE} AS device_key, {TIE} AS tie{{columns}}
 FROM {{rows}} WHERE visitor IS NOT NULL AND {{within}}
 """
+_ENDS = f"""
+    SELECT *, row_number() OVER visitor_views AS number,
+        coalesce(epoch_us(ts) - epoch_us(lag(ts) OVER visitor_views) > {TIMEOUT_S}_000_000, true) AS is_first,
+        coalesce(epoch_us(lead(ts) OVER visitor_views) - epoch_us(ts) > {TIMEOUT_S}_000_000, true) AS is_last
+    FROM {{rows}} WHERE traffic = 'human'{{within}}
+    WINDOW visitor_views AS (PARTITION BY project_id, {{day}}, visitor, source ORDER BY ts, path, {{tie}})
+"""
 _VISITS = f"""
 SELECT * FROM (
     SELECT *, path AS entryPage, if(is_last, path, lead(path) OVER ends) AS exitPage,
         if(is_last, 1, lead(number) OVER ends - number + 1) AS views,
         if(is_last, 0, (epoch_us(lead(ts) OVER ends) - epoch_us(ts)) // 1_000_000) AS seconds
-    FROM (
-        SELECT *, row_number() OVER visitor_views AS number,
-            coalesce(epoch_us(ts) - epoch_us(lag(ts) OVER visitor_views) > {TIMEOUT_S}_000_000, true) AS is_first,
-            coalesce(epoch_us(lead(ts) OVER visitor_views) - epoch_us(ts) > {TIMEOUT_S}_000_000, true) AS is_last
-        FROM views WHERE traffic = 'human'
-        WINDOW visitor_views AS (PARTITION BY project_id, day, visitor, source ORDER BY ts, path, tie)
-    ) WHERE is_first OR is_last
+    FROM ({_ENDS.format(rows="{views}", within="", day="day", tie="tie")}) WHERE is_first OR is_last
     WINDOW ends AS (PARTITION BY project_id, day, visitor, source ORDER BY number)
 ) WHERE is_first
+"""
+_PAGED = f"""(
+SELECT * EXCLUDE (number, is_first, is_last),
+    last_value(if(is_first, path, NULL) IGNORE NULLS) OVER (of_visitor ROWS UNBOUNDED PRECEDING) AS entryPage,
+    first_value(if(is_last, path, NULL) IGNORE NULLS) OVER (
+        of_visitor ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS exitPage
+FROM ({_ENDS.format(rows="{rows}", within=" AND visitor IS NOT NULL AND {within}", day="date", tie="path")})
+WINDOW of_visitor AS (PARTITION BY project_id, date, visitor, source ORDER BY number))
 """
 _NONE = each_measure("0 AS {name}", VISITOR_MEASURES[1:])
 _KEYS = "SELECT DISTINCT {key} AS {name}_key, {columns} FROM {rows} WHERE visitor IS NOT NULL AND {within}"
@@ -78,7 +93,9 @@ def cells(  # what, where and how
     are the same rows with the column `evidence`.
     """
     values, times = values_of(names), [name for name in names if name in _TIMES]
-    columns = dict.fromkeys(name for name in ("path", *values, *filtered, *times) if name not in OF_VISITS)
+    columns = dict.fromkeys(name for name in ("path", *values, *times) if name not in OF_VISITS) | dict.fromkeys(
+        filtered
+    )
     shown = "".join(f"{name}, " for name in names)
     return (
         f"WITH {_with(rows, within, [*columns], evident)} SELECT {shown}sources,"
@@ -95,7 +112,7 @@ def each_visitor(
     A visitor has a row for each value of a dimension. The parameters have the same meaning as in `cells`.
     """
     values = values_of(names)
-    columns = dict.fromkeys(name for name in ("path", *values, *filtered) if name not in OF_VISITS)
+    columns = dict.fromkeys(name for name in ("path", *values) if name not in OF_VISITS) | dict.fromkeys(filtered)
     shown = "".join(f"{name}, " for name in names if name != "day")
     return (
         f"WITH {_with(rows, within, [*columns], evident)} SELECT day, visitor, {shown}sources"
@@ -121,6 +138,11 @@ def of_rollup(rows: str, within: str, evident: str) -> str:
     )
 
 
+def of_views(rows: str, within: str) -> str:
+    """Return the relation of the views of visits, with entry and exit pages, of rows of `hits` with `evidence`."""
+    return _PAGED.format(rows=rows, within=within)
+
+
 def _with(rows: str, within: str, columns: Sequence[str], evident: str | None) -> str:
     """Return the common table expressions: views, visits, and the agents and devices of visitors."""
     named = "".join(f", {BY_NAME[name].sql} AS {name}" for name in columns)
@@ -128,8 +150,13 @@ def _with(rows: str, within: str, columns: Sequence[str], evident: str | None) -
         f"{name}s AS ({_KEYS.format(key=key, name=name, columns=_named(of_key), rows=rows, within=within)})"
         for name, key, of_key in (("agent", AGENT, AGENT_KEY), ("device", DEVICE, DEVICE_KEY))
     )
-    views = _VIEWS.format(columns=named, rows=evident or evidence.unknown(rows), within=within)
-    return f"views AS MATERIALIZED ({views}), visits AS MATERIALIZED ({_VISITS}), {', '.join(keys)}"
+    relation, unpaged = evident or evidence.unknown(rows), "views"
+    if paged := [name for name in columns if name in OF_VISITS]:
+        relation, unpaged = of_views(relation, within), f"(SELECT * EXCLUDE ({', '.join(paged)}) FROM views)"
+    views = _VIEWS.format(columns=named, rows=relation, within=within)
+    return (
+        f"views AS MATERIALIZED ({views}), visits AS MATERIALIZED ({_VISITS.format(views=unpaged)}), {', '.join(keys)}"
+    )
 
 
 def _named(names: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warehouse.columns.visits import OF_VISITS
+from warehouse.columns.dimensions import OF_VISITS
 from warehouse.control.goals import Goal
 from warehouse.control.policy import Periods
 from warehouse.errors import BatchDamaged, DataIncomplete

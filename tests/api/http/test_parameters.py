@@ -15,7 +15,7 @@ from api.http.problems import Problem
 from api.reports.parameters import FILTERS as PARAMETERS
 from api.reports.parameters import Selection, select
 from api.reports.records import VIEWS
-from warehouse.columns.dimensions import FILTERS
+from warehouse.columns.dimensions import FILTERS, PAGES
 from warehouse.query.time_range import FIRST, LAST
 
 NAMES = ("dateFrom", "dateTo", "limit", "offset")
@@ -52,7 +52,7 @@ def test_defaults_are_the_first_page_from_the_first_hit_to_now() -> None:
 def test_all_filters_fit_into_one_query_with_a_range_a_page_and_a_moment() -> None:
     sent = (
         dict.fromkeys(FILTERS, "x")
-        | {"path": "/" + "a" * 1_000}
+        | dict.fromkeys(PAGES, "/" + "a" * 300)
         | {name: values[0] for name, each in PARAMETERS.items() if (values := each.schema.get("enum"))}
     )
     query = parsed(

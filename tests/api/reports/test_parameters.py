@@ -54,6 +54,8 @@ def test_query_without_parameters_has_no_filter_and_the_newest_moment() -> None:
 def test_every_filter_is_parsed() -> None:
     sent = {
         "path": "/docs/*",
+        "entryPage": "/docs/*",
+        "exitPage": "*install*",
         "traffic": "ai",
         "agent": "GPTBot",
         "operator": "OpenAI",

@@ -114,6 +114,9 @@ def test_entry_and_exit_pages_have_every_metric(visited: httpx.Client) -> None:
         report = visited.get(f"breakdown?by={by}").json()
         assert [of_metrics(row) for row in report["rows"]] == expected
         assert report["totals"]["visits"] == sum(row["visits"] for row in report["rows"])
+        for row in report["rows"]:
+            asked = f"{by}={row['value']}&{EVERY}"
+            assert {**visited.get(f"series?{asked}").json()["totals"], "value": row["value"]} == row
         assert table(visited.get(f"breakdown?by={by}&metrics=views", headers={"Accept": NDJSON}))[0]["value"] == "/a"
 
 

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from warehouse.columns.dimensions import BREAKDOWNS, CUBES, DIMENSIONS, FILTERS, dimension, find_cube
+from warehouse.columns.dimensions import BREAKDOWNS, CUBES, DIMENSIONS, FILTERS, OF_VISITS, PAGES, dimension, find_cube
 
 READER = ["traffic", "agent", "operator", "purpose", "verification", "sources"]
 
@@ -33,15 +33,15 @@ def test_smallest_cube_with_all_columns_is_read(columns: list[str], cube: str | 
     assert (found and found.name) == cube
 
 
-def test_any_two_filters_but_one_by_path_are_answered_from_a_rollup() -> None:
-    names = [dimension(name).name for name in FILTERS if name != "path"]
+def test_any_two_filters_but_those_by_a_page_are_answered_from_a_rollup() -> None:
+    names = [dimension(name).name for name in FILTERS if name not in PAGES]
     assert all(find_cube(pair) is not None for pair in product(names, names))
 
 
 def test_names_of_the_api_are_those_of_the_dimensions_of_a_page_view() -> None:
-    assert {*FILTERS} - {*BREAKDOWNS} == {"traffic"}
+    assert {*FILTERS} - {*BREAKDOWNS} == {"traffic", *OF_VISITS}
     assert {dimension(name).name for name in FILTERS} == {each.name for each in DIMENSIONS} - {
-        *("day", "quarter", "second", "userAgent", "verifiedBy", "entryPage", "exitPage")
+        *("day", "quarter", "second", "userAgent", "verifiedBy")
     }
 
 

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from tests.warehouse.report.lake import Lake, write_rollups
-from tests.warehouse.report.laws import generated
+from tests.warehouse.report.laws import generated, model
 from tests.warehouse.report.laws.generated import MONTHS, NOW
 from tests.warehouse.report.laws.reference import LakeIn, SmallLake
 from tests.warehouse.site import CACHE_BYTES, Site
@@ -70,6 +70,6 @@ def shared_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     reader = SnapshotReader(site.hot_log, site.root, NOW.timestamp)
     policies: dict[str, Periods] = dict.fromkeys(generated.PROJECTS, ())
     reports = Reports(reader, site.root, site.spill, CACHE_BYTES, policies.__getitem__)
-    yield Lake(reports, in_rollups + in_files + hot, policies)
+    yield Lake(reports, model.with_evidence(in_rollups + in_files + hot, []), policies)
     reports.close()
     site.close()

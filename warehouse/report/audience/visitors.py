@@ -7,7 +7,7 @@ from datetime import date
 import pyarrow as pa
 
 from warehouse.columns import visits
-from warehouse.columns.dimensions import VISITOR_MEASURES, VISITORS, each_measure
+from warehouse.columns.dimensions import OF_VISITS, PAGES, VISITOR_MEASURES, VISITORS, each_measure
 from warehouse.columns.filters import OF_SETS, Bound, Filters
 from warehouse.columns.sources import BY_EVIDENCE, BY_SOURCE, NAME, SOURCES, TRAFFIC, of_source
 from warehouse.columns.visits import DEVICE_KEY, OF_VISITOR, VALUES
@@ -133,7 +133,9 @@ def select(
     filtered = visits.values_of(name for name in fields if name not in {"traffic", *OF_SETS})
     condition = " AND ".join(scope.filters.conditions(filtered, bound)) or "true"
     names = dict.fromkeys([*by, *keys, *(["day"] if scope.filters.policy else [])])
-    dimension = _dimension({*names, *filtered}, is_exact="path" in by or "*" not in (scope.filters.path or ""))
+    is_exact = all(name in by or "*" not in fields.get(name, "") for name in PAGES)
+    is_exact &= not (scope.filters.by_format and {*filtered} & {*OF_VISITS} - {*by})
+    dimension = _dimension({*names, *filtered}, is_exact=is_exact)
     selects, covered = list[str](), frozenset[str]()
     if dimension is not None:
         covered = days.whole(snapshot, rollups, scope.project, scope.time_range, by_evidence=by_evidence)

@@ -17,8 +17,7 @@ from api.dashboard.pages.reading.measured import FILTERED, Measured, Shown
 from api.dashboard.web import links
 from api.dashboard.web.period import Period
 from api.dashboard.web.view import SOURCES, View, value_name
-from warehouse.columns.dimensions import FILTERS, dimension
-from warehouse.columns.visits import OF_VISITS
+from warehouse.columns.dimensions import FILTERS, OF_VISITS, dimension
 from warehouse.errors import TooManyViews
 from warehouse.report.measured import Extent
 from warehouse.report.results import Counts, Order, Query, ReportPage

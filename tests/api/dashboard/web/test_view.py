@@ -64,7 +64,13 @@ def test_filters_are_chips_that_can_be_removed(dashboard: Dashboard) -> None:
 
 
 def test_every_dimension_is_a_filter_with_a_title(dashboard: Dashboard) -> None:
-    values = dict.fromkeys(FILTERS, "x") | {"path": "/a", "status": "404", "format": "text/markdown"}
+    values = dict.fromkeys(FILTERS, "x") | {
+        "path": "/a",
+        "entryPage": "/b",
+        "exitPage": "/c*",
+        "status": "404",
+        "format": "text/markdown",
+    }
     values |= {
         "traffic": "bot",
         "purpose": "data",
@@ -77,6 +83,8 @@ def test_every_dimension_is_a_filter_with_a_title(dashboard: Dashboard) -> None:
     assert shown.faults == []
     assert [(chip.name, chip.value) for chip in shown.chips] == [
         ("Page", "/a"),
+        ("Entry page", "/b"),
+        ("Exit page", "/c*"),
         ("Readers", "Other bots"),
         ("Agent", "x"),
         ("Operator", "x"),

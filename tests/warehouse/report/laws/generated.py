@@ -84,6 +84,10 @@ COLUMNS: dict[str, list[str | int | None]] = {
     "status": [None, 99, 200, 304],
 }
 """Values of the columns that depend on nothing else. No status is one of an error, which is not stored in `hits`."""
+DEVICE = ("browser", "os", "device")
+REFERRERS = ["https://example.org/a/?q#", "https://example.org/index.html", "https://example.org"]
+VISITORS = 10
+"""Number of visitors of a day, most of them people."""
 BY_COLUMNS = ["path", "source", *(name for name in READERS[0]), *COLUMNS]
 """Columns of `hits` that reports read, beside the project and the time."""
 BY = [*BREAKDOWNS]
@@ -180,14 +184,18 @@ chances = st.integers(0, 2**32).map(Random)
 def row(chance: Random, paths: int = 0, days: Sequence[datetime] = DAYS) -> Row:
     """Return a row. With `paths`, most rows have one of so many further paths."""
     is_listed = not paths or chance.random() < 0.2
+    visitor = chance.choice([None, *range(VISITORS)])
+    reader = chance if visitor is None else Random(visitor)  # the same reader and device each time
     return view(
         chance.choice(PATHS) if is_listed else f"/p/{chance.randrange(paths)}",
         instant(chance, days),
         project_id=chance.choice(PROJECTS),
         source=chance.choice(SOURCES),
-        user_agent=chance.choice(USER_AGENTS),
-        **chance.choice(READERS),
-        **{name: chance.choice(values) for name, values in COLUMNS.items()},
+        user_agent=reader.choice(USER_AGENTS),
+        visitor=visitor,
+        referrer=chance.choice(REFERRERS),
+        **reader.choice([*READERS, *READERS[:1] * (0 if visitor is None else 9)]),
+        **{name: (reader if name in DEVICE else chance).choice(values) for name, values in COLUMNS.items()},
     )
 
 

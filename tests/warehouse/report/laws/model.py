@@ -6,6 +6,7 @@ The time buckets are found by local time and by steps of minutes, and not by the
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
+from itertools import chain
 from typing import Any
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
@@ -25,7 +26,10 @@ ZERO: Views = (0, 0, 0)
 BUCKETS_MAX = 10_000
 """Maximum number of buckets in a series."""
 TRAFFIC = ("human", "ai", "bot")
+OF_VISITS = {"entryPage", "exitPage"}
+PAGES = {"path", *OF_VISITS}
 MICROSECOND = timedelta(microseconds=1)
+TIMEOUT = timedelta(minutes=30)
 STEP = timedelta(minutes=15)
 """Step of the search for the hours of a range. Each offset from UTC is a multiple of it since 1972."""
 
@@ -33,21 +37,46 @@ STEP = timedelta(minutes=15)
 def matching(rows: Iterable[Row], query: Query) -> list[Row]:
     """Return the rows that a report counts."""
     end = query.end or query.now
-    return [
-        row
-        for row in rows
-        if row["project_id"] == query.project and query.start <= row["ts"] < end and matches(row, query.filters)
-    ]
+    within = [row for row in rows if row["project_id"] == query.project and query.start <= row["ts"] < end]
+    if OF_VISITS & query.filters.fields.keys():
+        within = with_pages(within)
+    return [row for row in within if matches(row, query.filters)]
+
+
+def with_pages(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows with the entry and exit pages of their visits, and the first row with views and seconds, too."""
+    result = list[Row]()
+
+    def key(row: Row) -> tuple[Any, ...]:
+        return (*of_visitor(row), row["source"])
+
+    in_order = sorted(rows, key=lambda row: (row["ts"], row["path"].encode()))
+    visits = defaultdict[Any, list[list[Row]]](list)
+    for row in in_order:
+        if row["traffic"] != "human" or row["visitor"] is None:
+            result.append({**row, **dict.fromkeys(OF_VISITS)})
+        elif (of_reader := visits[key(row)]) and row["ts"] - of_reader[-1][-1]["ts"] <= TIMEOUT:
+            of_reader[-1].append(row)
+        else:
+            of_reader.append([row])
+    for visit in chain(*visits.values()):
+        pages = {"entryPage": visit[0]["path"], "exitPage": visit[-1]["path"]}
+        seconds = (visit[-1]["ts"] - visit[0]["ts"]) // timedelta(seconds=1)
+        result.append({**visit[0], **pages, "views": len(visit), "seconds": seconds})
+        result += [{**row, **pages} for row in visit[1:]]
+    return result
+
+
+def of_visitor(row: Row) -> tuple[Any, ...]:
+    return row["project_id"], row["ts"].date(), row["visitor"]
 
 
 def matches(row: Row, filters: Filters) -> bool:
     for name, wanted in filters.fields.items():
         value = value_of(row, name)
-        if name == "path" and wanted.startswith("*"):
-            if wanted[1:].removesuffix("*") not in value:
-                return False
-        elif name == "path" and wanted.endswith("*"):
-            if not value.startswith(wanted[:-1]):
+        if name in PAGES and value is not None and "*" in {wanted[0], wanted[-1]}:
+            part = wanted.removeprefix("*").removesuffix("*")
+            if not (part in value if wanted[0] == "*" else value.startswith(wanted[:-1])):
                 return False
         elif value != wanted:
             return False
@@ -119,7 +148,7 @@ def value_of(row: Row, by: str) -> str | None:
     if by == "evidence":
         assert row["visitor"] is None or "evidence" in row, "the evidence of a visitor depends on other rows"
         return row.get("evidence", "not_measured") if row["traffic"] == "human" else None
-    value = row[column(by)]
+    value = row[by if by in OF_VISITS else column(by)]
     return None if value is None else str(value)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
-from tests.warehouse.report.laws import model
+from tests.warehouse.report.laws import generated, model
 from tests.warehouse.rollups.writing import write_rollup
 from tests.warehouse.site import NOON, Row, loads, view
 from warehouse.columns.filters import Filters
@@ -67,7 +67,7 @@ SEEN = st.builds(
     lambda row, visitor, referrer: {**row, "visitor": visitor, "referrer": referrer},
     ROWS,
     st.sampled_from([None, 1, 2]),
-    st.sampled_from(["https://example.org/a/?q#", "https://example.org/index.html", "https://example.org"]),
+    st.sampled_from(generated.REFERRERS),
 )
 """Rows of readers that may be known, with links within the site."""
 LOADS = st.lists(
@@ -95,6 +95,7 @@ VALUES = [
     *(("verification", "not_checked"), ("verification", "verified"), ("rule", "human"), ("rule", "ai:GPTBot")),
     *(("referrerHost", "example.org"), ("utmSource", ""), ("browser", "Firefox"), ("os", "Linux")),
     *(("device", "phone"), ("format", "markdown"), ("status", "200"), ("status", "301")),
+    *((name, path) for name in ("entryPage", "exitPage") for path in ("/a", "/a", "/", "/*", "*b*", "/nothing")),
     *(("evidence", each) for each in ("script", "assets", "navigation", "none", "not_measured")),
 ]
 """Values of filters."""

@@ -70,6 +70,7 @@ def answered(reports: Reports, snapshot: Snapshot, query: Query, form: Form) -> 
 
 def expected(rows: list[Row], query: Query, form: Form) -> Answer | None:
     """Return the answer of the model; None for too many buckets."""
+    rows = model.with_evidence(rows, [])
     selected = model.matching(rows, query)
     totals = model.totals(selected)
     match form:

@@ -18,7 +18,7 @@ from tests.warehouse.report.laws.model import value_of
 from tests.warehouse.report.laws.reference import AGENTS, LOADS, POLICIES, SCOPES, SEEN, LakeIn, SmallLake
 from tests.warehouse.report.laws.test_reading_laws import ALL, answered, expected
 from tests.warehouse.site import DAY, NOON, Row, view
-from warehouse.columns.dimensions import BREAKDOWNS, FILTERS
+from warehouse.columns.dimensions import BREAKDOWNS, FILTERS, PAGES
 from warehouse.columns.filters import Filters
 from warehouse.query.time_range import TimeRange
 from warehouse.report.cells import Scope
@@ -106,8 +106,8 @@ def test_partial_days_are_counted_from_hits(small_lake: SmallLake) -> None:
 
 def filter_value(chance: Random, row: Row, name: str) -> str:
     """Return a value of a filter that the row matches, if it has a value of this dimension."""
-    value = value_of(row, name) or "none"
-    if name != "path" or chance.random() < 0.3:
+    value = value_of(row, "path" if name in PAGES else name) or "none"
+    if name not in PAGES or chance.random() < 0.3:
         return value
     start, end = sorted(chance.sample(range(len(value) + 1), 2))
     return chance.choice([f"{value[:end]}*", f"*{value[start:end]}*"])

@@ -1,7 +1,7 @@
 """Visitors and visits of any lake are those of plain Python, whatever happened to the files since."""
 
 from datetime import date, datetime, timedelta
-from itertools import chain
+from itertools import chain, combinations
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from tests import temporary
 from tests.rounds import rounds, seeded
-from tests.warehouse.report.laws import model, reference, visited
+from tests.warehouse.report.laws import generated, model, reference, visited
 from tests.warehouse.report.laws.reference import AGENTS, EVERYTHING, LOADS, MIDNIGHT, SCOPES, LakeIn, SmallLake
 from tests.warehouse.site import DAY, NOON, Row, view
+from warehouse.columns.dimensions import FILTERS
 from warehouse.columns.filters import Filters
 from warehouse.control.policy import Period, Policy
 from warehouse.query.time_range import TimeRange
@@ -40,7 +41,7 @@ VIEWS = st.builds(
     project_id=st.sampled_from(["site", "site", "site", "another"]),
     source=st.sampled_from(["beacon", "beacon", "server", "log"]),
     referrer_host=st.sampled_from([None, "example.org"]),
-    referrer=st.sampled_from(["https://example.org/a/?q#", "https://example.org/index.html", "https://example.org"]),
+    referrer=st.sampled_from(generated.REFERRERS),
     utm_source=st.sampled_from([None, "", "letter"]),
     channel=st.sampled_from([None, "Search"]),
     country=st.sampled_from([None, "DE"]),
@@ -114,6 +115,25 @@ def test_visitors_are_those_of_plain_python(  # noqa: PLR0917  # what is drawn
             check.find_difference(lake.database, part, lake.files, lake.loads) for part in lake.coverage.parts
         ]
         assert differences == [None] * len(differences)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(rounds(6)))
+def test_visitors_with_any_two_filters_are_those_of_plain_python(small_lake: SmallLake, seed: int) -> None:
+    chance = seeded(seed)
+    in_rollups, later, waiting = distinct_times(*([generated.row(chance) for _ in range(each)] for each in (90, 20, 9)))
+    small_lake.add(in_rollups, "first")
+    small_lake.write_rollups(with_ranking=False)
+    small_lake.add(later, "later")
+    small_lake.waiting = reference.hot(waiting)
+    rows = model.with_evidence([*in_rollups, *later, *waiting], [])
+    people = [row for row in model.with_pages(rows) if row["entryPage"]]
+    for number, names in enumerate(combinations(FILTERS, 2)):
+        row = chance.choice(people)
+        filters = Filters(**{name: model.value_of(row, name) or "none" for name in names})
+        scope = Scope(row["project_id"], TimeRange(), filters)
+        for by in ((), BY[number % len(BY)]):
+            assert counted(small_lake, scope, by) == visited.counts(rows, scope, by), (names, by)
 
 
 @pytest.mark.long

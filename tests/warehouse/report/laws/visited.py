@@ -3,8 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import timedelta
-from itertools import groupby
 from typing import Any
 
 from tests.warehouse.report.laws import model, reference
@@ -12,7 +10,6 @@ from tests.warehouse.site import Row
 from warehouse.columns.filters import Filters
 from warehouse.report.cells import Scope
 
-TIMEOUT = timedelta(minutes=30)
 AGENT, DEVICE = ("agent", "operator", "purpose", "verification"), ("browser", "os", "device")
 SETS = ("source", "evidence")
 COLUMNS = ("human", "ai", "bot", "total", "visits", "bounces", "visit_seconds", "visit_views", "timed")
@@ -22,10 +19,10 @@ Counts = dict[tuple[Any, ...], dict[str, int]]
 def counts(rows: Iterable[Row], scope: Scope, by: Sequence[str]) -> Counts:
     """Return what `visitors.counts` returns, without rows of zeros."""
     everything = replace(scope, filters=Filters())
-    known = [row for row in reference.matching(rows, everything) if row["visitor"] is not None]
-    of_visits = [first for first in visits(known) if _has_values(first, scope.filters)]
+    known = model.with_pages(row for row in reference.matching(rows, everything) if row["visitor"] is not None)
+    of_visits = [first for first in known if "views" in first and _has_values(first, scope.filters)]
     of_visitors = [row for row in known if _has_values(row, scope.filters)]
-    if {*by} & {"entryPage", "exitPage"}:
+    if {*by} & model.OF_VISITS:
         of_visitors = of_visits
     counted: defaultdict[tuple[Any, ...], dict[str, int]] = defaultdict(lambda: dict.fromkeys(COLUMNS, 0))
     for seen in _by_visitor(of_visitors, by):
@@ -56,38 +53,12 @@ def counts(rows: Iterable[Row], scope: Scope, by: Sequence[str]) -> Counts:
     return {tuple(each[0] if each else None for each in key): row for key, row in counted.items() if any(row.values())}
 
 
-def visits(rows: Iterable[Row]) -> list[Row]:
-    """Return the first row of each visit, with its exit page, views and seconds."""
-    result = []
-    people = (row for row in rows if row["traffic"] == "human" and row["visitor"] is not None)
-    order = sorted(people, key=lambda row: (_of(row), row["source"], row["ts"], row["path"].encode()))
-    for _, of_visitor in groupby(order, lambda row: (_of(row), row["source"])):
-        visit: list[Row] = []
-        for row in of_visitor:
-            if visit and row["ts"] - visit[-1]["ts"] > TIMEOUT:
-                result.append(_visit(visit))
-                visit = []
-            visit.append(row)
-        result.append(_visit(visit))
-    return result
-
-
-def _visit(rows: Sequence[Row]) -> Row:
-    seconds = (rows[-1]["ts"] - rows[0]["ts"]) // timedelta(seconds=1)
-    pages = {"entryPage": rows[0]["path"], "exitPage": rows[-1]["path"]}
-    return {**rows[0], **pages, "views": len(rows), "seconds": seconds}
-
-
-def _of(row: Row) -> tuple[Any, ...]:
-    return row["project_id"], row["ts"].date(), row["visitor"]
-
-
 def _by_visitor(rows: Iterable[Row], by: Sequence[str]) -> Iterable[list[Row]]:
     """Return the rows of each visitor and day, and of each value of dimensions that may vary within a day."""
     values = [each for each in by if each not in {*AGENT, *DEVICE, "day", "quarter", "second", *SETS}]
     groups = defaultdict(list)
     for row in rows:
-        groups[_of(row), *(_value(row, each, row) for each in values)].append(row)
+        groups[model.of_visitor(row), *(_value(row, each, row) for each in values)].append(row)
     return groups.values()
 
 
@@ -100,9 +71,7 @@ def _reader(rows: Sequence[Row]) -> Row:
 
 def _value(row: Row, by: str, reader: Row) -> tuple[Any] | tuple[()]:
     """Return a value as a tuple, which is empty for null, so that values can be compared."""
-    value = (
-        row[by] if by in {"entryPage", "exitPage"} else reference.value(reader if by in (*AGENT, *DEVICE) else row, by)
-    )
+    value = reference.value(reader if by in (*AGENT, *DEVICE) else row, by)
     return () if value is None else (value,)
 
 

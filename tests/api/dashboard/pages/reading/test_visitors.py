@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from starlette.testclient import TestClient
@@ -144,6 +145,11 @@ def test_entry_and_exit_pages_have_their_visits(dashboard: Dashboard, viewer: Te
     shown = page.rows(f"{tab.capitalize()} pages")
     assert sorted(shown) == sorted([row["value"], str(row["visits"])] for row in rows)
     assert len(shown) == 2
+    for path, visits in shown:
+        assert any(f"{by}={quote(path, safe='')}" in each for each in page.links())
+        filtered = page_of(viewer, from_=7, to=1, pages=tab, **{by: path})
+        assert filtered.rows(f"{tab.capitalize()} pages") == [[path, visits]]
+        assert f"{tab.capitalize()} page: {path}" in " ".join(filtered.text.split())
     assert "Top pages" not in page.tables
 
 
