@@ -25,7 +25,7 @@ FORMS: list[tuple[str, Values, int]] = [
     ("/projects", {"id": "Not An Id"}, 422),
     ("/projects", {"id": ATTACK}, 422),
     ("/projects", {"id": "new", "origin": "not an origin"}, 422),
-    ("/projects/{project}/ai/robots", {"robots": "no rule"}, 422),
+    ("/projects/{project}/ai/robots", {"robots": "no rule", "since": "2999-01-01T00:00"}, 422),
     ("/projects/{project}/why", {"userAgent": "x" * (USER_AGENT_CHARACTERS_MAX + 1)}, 400),
     ("/projects/{project}/why", {"accept": "x" * (ACCEPT_CHARACTERS_MAX + 1)}, 400),
     ("/projects/{project}/setup", {"origins": "not an origin"}, 422),

@@ -146,11 +146,6 @@ def test_policy_that_leaves_out_a_source_without_views_changes_nothing() -> None
     assert known.compares("human", "ai")
 
 
-def test_source_that_begins_in_a_range_is_listed() -> None:
-    known = measured(shown=period(1, 20), **SCRIPT_THEN_LOG)
-    assert [source.source for source in known.began_in(day(5), day(10))] == ["beacon"]
-
-
 def test_warning_of_the_coverage_has_the_names_and_days_of_the_pages() -> None:
     warning = SourceWarning("silent", ("log",), 12, date(2026, 9, 18))
     shown = [*readable([warning], Locale("en")), *readable([warning], Locale("de"))]
