@@ -102,12 +102,14 @@ class Supervisor:
     def _step(self) -> None:
         """Start processes and kill silent ones, wait until another is due, sends a heartbeat or dies, and record it."""
         for worker in self._workers:
-            if worker.due_s <= time.monotonic() and worker.running:
+            if worker.due_s > time.monotonic():
+                continue
+            if not worker.running:
+                self._start(worker)
+            elif not worker.running[1].poll():  # heartbeats wait if this process was stopped
                 LOG.error("server process %d is killed: no heartbeat for %g s", worker.number, self._timeouts.silent_s)
                 worker.running[0].kill()
                 worker.due_s += self._timeouts.silent_s
-            elif worker.due_s <= time.monotonic():
-                self._start(worker)
         running = [(each, *each.running) for each in self._workers if each.running]
         sources = [source for _, process, heartbeat in running for source in (process.sentinel, heartbeat)]
         due_s = min(each.due_s for each in self._workers)

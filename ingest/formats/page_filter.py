@@ -78,7 +78,7 @@ def page_view(request: Request, pages: Pages = DEFAULT_PAGES) -> Hit | Skip:
     """Return the hit of a request for a page, or the reason why it is skipped.
 
     A request for an asset becomes a hit with the path ASSET, which only shows that a browser loaded the site. One for
-    a download that is no page becomes a hit whose path has no slash.
+    a download that is no page becomes a hit whose path lacks the leading slash.
 
     A request for a page that was answered with an error also becomes a hit, which `ingest.imports.rows` stores as an
     error or skips. Any other request that was answered with an error is skipped by its status, even if its target is
@@ -151,6 +151,8 @@ def is_not_page(path: str) -> bool:
 
 def is_download(path: str) -> bool:
     """Return whether people download the file. Programs read the texts of a site: robots.txt, llms.txt, sitemaps."""
+    if len(path) > url.PATH_CHARACTERS_MAX:  # it would be cut
+        return False
     extension = path.rpartition(".")[2].lower()
     return extension in DOWNLOADS - {"txt"} and "sitemap" not in path and not path.startswith(NOT_PAGE_FOLDER)
 

@@ -25,7 +25,7 @@ from warehouse.report.audience import activity, agents, errors, events, goals, p
 from warehouse.report.audience.agents import Verdicts
 from warehouse.report.audience.errors import ErrorQuery, GroupBy
 from warehouse.report.audience.people import People
-from warehouse.report.audience.requests import Reads, RequestQuery
+from warehouse.report.audience.requests import RequestQuery, RobotsReads
 from warehouse.report.audience.visits_sent import SentPage
 from warehouse.report.cells import Scope
 from warehouse.report.measured import Measured
@@ -209,7 +209,7 @@ class Reports:
         """Return the requests of access logs: see `requests.rows`."""
         return requests.rows(self._statements.fast, self._reader.take(moment, REQUESTS_TABLE), query, by)
 
-    def robots_reads(self, project: str, moment: Moment, since: Sequence[datetime]) -> Reads:
+    def robots_reads(self, project: str, moment: Moment, since: Sequence[datetime]) -> RobotsReads:
         """Return when AI agents first requested robots.txt: see `requests.robots_reads`."""
         return requests.robots_reads(self._statements.fast, self._reader.take(moment, REQUESTS_TABLE), project, since)
 

@@ -1,9 +1,13 @@
 """The scripts beacon.js and events.js over HTTP: size, compression and ETag."""
 
 import gzip
+import re
+from pathlib import Path
 
 import httpx
 
+from api.routes import script
+from api.routes.script import SCRIPTS
 from tests.processes.running import Running
 
 
@@ -22,6 +26,14 @@ def test_script_is_small_and_any_page_may_load_it(service: Running) -> None:
     assert "accept-encoding" in plain.headers["vary"].lower()
     assert plain.headers["cross-origin-resource-policy"] == "cross-origin"
     assert b"// " not in plain.content
+
+
+def test_sources_have_nothing_that_changes_when_spaces_are_removed() -> None:
+    for name in SCRIPTS:
+        source = (Path(script.__file__).parent / name).read_text()
+        code = re.sub(r"(?m)(?:^|\s+)// .*$", "", source)
+        assert not re.search(r"\"|[-+]\s+[-+]|/\S*\[[^\]]* ", code), name
+        assert code.count("// ") == 0
 
 
 def test_page_of_any_origin_may_import_the_script_of_events(service: Running) -> None:

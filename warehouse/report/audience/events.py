@@ -16,7 +16,9 @@ from warehouse.rollups.days import files_of
 from warehouse.tables import EVENTS_TABLE
 
 COLUMNS = ("path", "agent", "source")
-"""Columns by which events are counted. Any other name is that of a property."""
+"""Columns by which events are counted. Any other name is that of a property, also with `props.` before it."""
+ROWS_MAX = 10_000
+"""Maximum number of rows: strangers choose the values of properties."""
 _READ = "project_id, {date}, ts, name, path, visitor, traffic, agent, source, props, NULL::VARCHAR AS format"
 _COUNTED = """
 SELECT name, {value}::VARCHAR AS value, traffic, count(*)::BIGINT AS events,
@@ -25,7 +27,7 @@ SELECT name, {value}::VARCHAR AS value, traffic, count(*)::BIGINT AS events,
 FROM (SELECT *, date AS day, {bits} AS sources FROM {rows})
 WHERE project_id = $project AND ts >= $start AND ts < $end AND name = coalesce($name, name)
     AND ($agents::VARCHAR[] IS NULL OR list_contains($agents, agent)) AND {conditions}
-GROUP BY ALL ORDER BY events DESC, name, value NULLS LAST, traffic
+GROUP BY ALL ORDER BY events DESC, name, value NULLS LAST, traffic LIMIT {limit}
 """
 
 
@@ -55,10 +57,11 @@ def counts(statements: Statements, events: Snapshot, scope: Scope, chosen: Chose
     bound |= {"name": chosen.name, "agents": chosen.agents}
     conditions = [counted, *filters.conditions(("path", "traffic", "agent"), bound)]
     if by and by not in COLUMNS:
-        bound["property"] = "/" + by.replace("~", "~0").replace("/", "~1")
+        bound["property"] = "/" + by.removeprefix("props.").replace("~", "~0").replace("/", "~1")
     sql = _COUNTED.format(
         value=by if by in COLUMNS else "json_extract_string(props, $property)" if by else "NULL",
         bits=BITS,
+        limit=ROWS_MAX,
         rows=evidence.unknown(relation(events, scope.time_range)),
         conditions=" AND ".join(conditions if filters["traffic"] else [*conditions, "traffic <> 'bot'"]),
     )

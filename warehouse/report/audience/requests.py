@@ -6,7 +6,7 @@ A range has whole UTC days, because the table `requests` has no shorter time.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -19,8 +19,6 @@ from warehouse.tables import REQUESTS_TABLE
 
 BY = ("agent", "operator", "kind", "status", "date")
 """Columns by which requests are counted."""
-Reads = dict[tuple[str, datetime], datetime]
-"""First requests of robots.txt by agent and by a time from which on they count."""
 REFUSED = (401, 402, 403, 429, 451, 503)
 """HTTP statuses by which a site refuses a reader."""
 _CHOSEN = """
@@ -50,15 +48,18 @@ WITH chosen AS (
 SELECT counted.value::VARCHAR AS value, requests, bytes, sized, coalesce(timed, 0) AS timed, p50_ms, p95_ms, cached,
     cache_hits, refused, after_refusal, robots_read, last_seen
 FROM counted LEFT JOIN quantiles ON counted.value IS NOT DISTINCT FROM quantiles.value
-ORDER BY requests DESC, counted.value NULLS LAST
+ORDER BY {order} counted.value NULLS LAST
 """
 
+_REQUESTS = "(SELECT {columns} FROM {files} UNION ALL SELECT {columns} FROM hot)"
 _ROBOTS_READS = """
 SELECT agent, since, min(if(first_seen >= since, first_seen, last_seen)) AS read
-FROM (SELECT {columns} FROM {files} UNION ALL SELECT {columns} FROM hot), unnest($since::TIMESTAMPTZ[]) AS texts (since)
-WHERE project_id = $project AND kind = 'robots' AND status < 400 AND traffic = 'ai' AND last_seen >= since
+FROM {requests}, unnest($since::TIMESTAMPTZ[]) AS texts (since)
+WHERE project_id = $project AND kind = 'robots' AND (status < 300 OR status = 304) AND traffic = 'ai'
+    AND last_seen >= since
 GROUP BY ALL
 """
+_SPAN = "SELECT min(first_seen) AS first, max(last_seen) AS last FROM {requests} WHERE project_id = $project"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ def rows(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, query: Request
         files=files_of_months(REQUESTS_TABLE, snapshot, query.first, query.end),
         filters="".join(f" AND {name} = ${name}" for name in query.filters),
         by=by,
+        order="counted.value DESC," if by == "date" else "requests DESC,",
         refused=REFUSED,
     )
     values: dict[str, Any] = {"project": query.project, "first": query.first, "end": query.end, **query.filters}
@@ -91,18 +93,33 @@ def rows(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, query: Request
         return cursor.sql(sql, params=values).to_arrow_table()
 
 
+class RobotsReads(NamedTuple):
+    """First requests for robots.txt, by agent and by a time from which on they count.
+
+    `first` and `last` are the times of the first and last request of any reader, from the month of the first of these
+    times on; None without a request.
+    """
+
+    of: dict[tuple[str, datetime], datetime]
+    first: datetime | None
+    last: datetime | None
+
+
 def robots_reads(
     database: duckdb.DuckDBPyConnection, snapshot: Snapshot, project: str, since: Sequence[datetime]
-) -> Reads:
-    """Return when each AI agent first requested robots.txt from each of some times on, without failed requests.
+) -> RobotsReads:
+    """Return when each AI agent first got robots.txt from each of some times on.
 
     The table has the first and last request of a day: of a day with requests before and after a time, the last counts.
     """
-    sql = _ROBOTS_READS.format(
+    requests = _REQUESTS.format(
         columns="project_id, traffic, agent, kind, status, first_seen, last_seen",
         files=files_of_months(REQUESTS_TABLE, snapshot, min(since).date(), LAST_DAY),
     )
     with engine.interruptible_cursor(database) as cursor:
         cursor.register("hot", table_rows(REQUESTS_TABLE, snapshot.hot))
-        rows = cursor.sql(sql, params={"project": project, "since": list(since)}).to_arrow_table().to_pylist()
-    return {(row["agent"], row["since"].astimezone(UTC)): row["read"].astimezone(UTC) for row in rows}
+        values = {"project": project, "since": list(since)}
+        read = cursor.sql(_ROBOTS_READS.format(requests=requests), params=values).to_arrow_table().to_pylist()
+        span = cursor.sql(_SPAN.format(requests=requests), params={"project": project}).to_arrow_table().to_pylist()[0]
+    of = {(row["agent"], row["since"].astimezone(UTC)): row["read"].astimezone(UTC) for row in read}
+    return RobotsReads(of, **span)

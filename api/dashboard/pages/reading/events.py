@@ -10,7 +10,7 @@ from warehouse.report.audience.events import ChosenEvents
 
 FILTERS = frozenset({"path", "traffic", "agent", "operator", "source"})
 """Filters that events have."""
-VALUES = {DOWNLOAD: "url", "Outbound Link: Click": "url", "404": "path"}
+VALUES = {DOWNLOAD: "url", "Outbound Link: Click": "url", "404": "props.path"}
 """Property by which an event is shown; other events are shown by page."""
 
 

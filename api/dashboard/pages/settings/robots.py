@@ -64,7 +64,8 @@ def _since_s(visit: ProjectVisit) -> int:
     """Return the time from which the posted text is in force: now, unless the form has one."""
     now, value = visit.now, visit.form.values.get(SINCE, "").strip()
     try:
-        since = datetime.fromisoformat(value).replace(tzinfo=visit.zone) if value else now
+        since = datetime.fromisoformat(value) if value else now
+        since = since if since.tzinfo else since.replace(tzinfo=visit.zone)
     except ValueError:
         visit.form.fault(SINCE, "Write the time as 2026-09-30T18:00.")
         return 0

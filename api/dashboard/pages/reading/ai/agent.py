@@ -128,7 +128,7 @@ def _robots(robots: Robots, name: str) -> dict[str, Any]:
         "state": robots.current.state(rules.names(name)),
         "group": robots.current.group(rules.names(name)),
         "versions": versions,
-        "is_read_against": current is not None and bool(current.after or (not current.is_logged and current.before)),
+        "is_read_against": current is not None and bool(current.after),
         "is_obeyed": current is not None and not current.before and not current.after,
         "paths": len(violations),
         "views": violations.total(),

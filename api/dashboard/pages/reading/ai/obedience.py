@@ -6,8 +6,9 @@ before, which only access logs show.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from itertools import pairwise
+from typing import NamedTuple
 
 from api.dashboard.robots import rules, texts
 from api.dashboard.robots.rules import RobotsRules, State, names
@@ -16,6 +17,12 @@ from api.dashboard.web.view import View
 
 CHECKED_MAX = 10_000
 """Maximum number of paths that are compared with a text, those with most reads first."""
+VERSIONS_MAX = 5
+"""Maximum number of texts of a period that are compared with reads, the newest ones."""
+BEGIN, SILENCE = timedelta(days=1), timedelta(days=7)
+"""Time after a text's first moment at which a log may begin, and time without a request after which a log has ended."""
+STILL_READING, READING = "Disallowed, still reading", "Disallowed, reading"
+"""Verdicts on an agent that reads after it got the text, and on one of which no log shows whether it did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,38 +48,49 @@ class Version:
         return sum(self.after.values()) if self.is_logged else None
 
 
+class Verdict(NamedTuple):
+    """What an agent does that robots.txt disallows on the whole site: a text, which may end with the day of `since`."""
+
+    text: str
+    since: datetime | None = None
+
+    @property
+    def is_violation(self) -> bool:
+        return self.text == STILL_READING
+
+
 class Robots:
     """The texts of a project. `current` are the rules that are in force."""
 
     def __init__(self, view: View, found: Sequence[RobotsText]) -> None:
-        self.texts, self.current, self._view = found, rules.parse(found[-1].content), view
-        moment, project = view.snapshot.moment, view.project.id
-        self._first_reads = view.reports.robots_reads(project, moment, [text.since for text in found])
-        logs = [each for each in view.reports.source_coverage(view.snapshot, project).sources if each.source == "log"]
-        self._logged_until = max((log.last_hit for log in logs), default=None)
+        changed = [text for at, text in enumerate(found) if not at or found[at - 1].content != text.content]
+        self.texts, self.current, self._view = changed, rules.parse(changed[-1].content), view
+        times = [text.since for text in changed]
+        self._reads_of = view.reports.robots_reads(view.project.id, view.snapshot.moment, times)
 
     @property
     def since(self) -> datetime:
         """Return the time from which the current text is in force."""
         return self.texts[-1].since
 
-    def is_logged(self, text: RobotsText) -> bool:
-        """Return whether a log of the site reaches into the time of a text."""
-        return self._logged_until is not None and self._logged_until >= text.since
-
-    def name(self, agent: str, last_day: date) -> str | None:
-        """Return what an agent whose last read of the period was on `last_day`, of UTC, made of the current text.
+    def verdict(self, agent: str, last_day: date) -> Verdict | None:
+        """Return the verdict on an agent whose last read of the period was on `last_day`, of UTC, by the current text.
 
         Return None if the text does not disallow the whole site for the agent.
         """
         if self.current.state(names(agent)) != "disallowed":
             return None
-        text = self.texts[-1]
-        if self.is_logged(text) and (agent, text.since) not in self._first_reads:
-            return "Disallowed, has not read robots.txt since"
-        start = self._first_reads.get((agent, text.since), text.since)
-        is_reading = last_day > start.date() or (last_day == start.date() and bool(self._reads(agent, start, None)))
-        return "Disallowed, still reading" if is_reading else "Disallowed, no read since"
+        read = self._reads_of.of.get((agent, self.since))
+        if read is None:
+            is_logged = self._is_logged(self.since, self._view.period.end or self._view.now)
+            return Verdict("Disallowed, has not read robots.txt since", self.since) if is_logged else Verdict(READING)
+        is_after = last_day > read.date() or (last_day == read.date() and bool(self._reads(agent, read, None, 1)))
+        return Verdict(STILL_READING) if is_after else Verdict("Disallowed, no read since", read)
+
+    def _is_logged(self, since: datetime, until: datetime) -> bool:
+        """Return whether logs have all requests from `since` until shortly before `until`."""
+        first, last = self._reads_of.first, self._reads_of.last
+        return first is not None and last is not None and first <= since + BEGIN and last >= until - SILENCE
 
     def marks(self) -> Iterator[tuple[datetime, str]]:
         """Yield the time of each text and the text of its mark on the chart."""
@@ -80,17 +98,16 @@ class Robots:
             yield text.since, f"robots.txt of {self._view.day(text.since)}"
 
     def versions(self, agent: str) -> list[Version]:
-        """Return the texts that were in force in the period, for an agent; the newest first."""
-        period = self._view.period
-        result = []
+        """Return the texts that were in force in the period, for an agent; the newest first, at most VERSIONS_MAX."""
+        period, spans = self._view.period, list[tuple[RobotsText, datetime, datetime | None]]()
         for text, until in pairwise([*self.texts, None]):
             end = min((each for each in (until and until.since, period.end) if each), default=None)
             if text and (end is None or end > max(text.since, period.start)):
-                result.append(self._version(text, agent, max(text.since, period.start), end))
-        return result[::-1]
+                spans.append((text, max(text.since, period.start), end))
+        return [self._version(text, agent, start, end) for text, start, end in spans[: -VERSIONS_MAX - 1 : -1]]
 
     def _version(self, text: RobotsText, agent: str, start: datetime, end: datetime | None) -> Version:
-        parsed, read = rules.parse(text.content), self._first_reads.get((agent, text.since))
+        parsed, read = rules.parse(text.content), self._reads_of.of.get((agent, text.since))
         if read and end and read >= end:
             read = None
         state, before, after = parsed.state(names(agent)), dict[str, int](), dict[str, int]()
@@ -98,15 +115,16 @@ class Robots:
             split = max(read, start) if read else end
             before = {} if split == start else self._disallowed(parsed, agent, start, split)
             after = self._disallowed(parsed, agent, max(read, start), end) if read else {}
-        return Version(text.since, state, parsed.group(names(agent)), self.is_logged(text), read, before, after)
+        is_logged = read is not None or self._is_logged(text.since, end or self._view.now)
+        return Version(text.since, state, parsed.group(names(agent)), is_logged, read, before, after)
 
     def _disallowed(self, parsed: RobotsRules, agent: str, start: datetime, end: datetime | None) -> dict[str, int]:
-        reads = self._reads(agent, start, end).items()
+        reads = self._reads(agent, start, end, CHECKED_MAX).items()
         return {path: count for path, count in reads if not parsed.allows(names(agent), path)}
 
-    def _reads(self, agent: str, start: datetime, end: datetime | None) -> dict[str, int]:
+    def _reads(self, agent: str, start: datetime, end: datetime | None, limit: int) -> dict[str, int]:
         query = replace(self._view.query(traffic="ai", agent=agent, verification=None), start=start, end=end)
-        rows = self._view.reports.views(self._view.snapshot, query, 0, CHECKED_MAX).rows
+        rows = self._view.reports.views(self._view.snapshot, query, 0, limit).rows
         return {row["path"]: row["ai"] for row in rows.select(["path", "ai"]).to_pylist()}
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from api.dashboard.charts import bar
-from api.dashboard.pages.reading.ai.obedience import Robots
+from api.dashboard.pages.reading.ai.obedience import Robots, Verdict
 from api.dashboard.pages.reading.ai.verdicts import KNOWN_KEY, NOT_CHECKED, Agent, Verification
 from api.dashboard.pages.reading.measured import Measured
 from api.dashboard.pages.reading.tables import ROWS, Row
@@ -63,7 +63,7 @@ class AgentRow(Reads):
 
     purpose: str | None
     robots: State | None
-    robots_name: str | None
+    verdict: Verdict | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def table_of(view: View, measurement: Measured, robots: Robots | None, verificat
                 row["last_day"],
                 row["purpose"],
                 robots.current.state(names(name)) if robots and name else None,
-                robots.name(name, row["last_day"]) if robots and name else None,
+                robots.verdict(name, row["last_day"]) if robots and name else None,
             )
         )
     sent = visits_sent(view)

@@ -127,7 +127,10 @@ def _cells(table: AiTable) -> Iterator[Cells]:
         sent = (row.visits, row.reads_per_visit)
         yield row.name, None, None, row.views, row.verified, row.pages, *sent, row.last_day, None
         for agent in row.agents:
-            robots = agent.robots_name or (ROBOTS_NAMES[agent.robots] if agent.robots else None)
+            robots = ROBOTS_NAMES[agent.robots] if agent.robots else None
+            if agent.verdict:
+                day = agent.verdict.since
+                robots = f"{agent.verdict.text}{f' {day.date()}' if day else ''}"
             reads = (agent.views, agent.verified, agent.pages)
             yield row.name, agent.name, agent.purpose, *reads, None, None, agent.last_day, robots
 

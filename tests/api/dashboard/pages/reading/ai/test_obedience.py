@@ -1,7 +1,7 @@
 """Violations of robots.txt by version: a month of an access log with three texts, and agents that read them late."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from starlette.testclient import TestClient
@@ -11,13 +11,17 @@ from tests.api.dashboard.html import Html
 from tests.api.dashboard.site import Dashboard, opened
 from tests.processes.running import PROJECT, readership_process
 
-AGENTS = {"GPTBot": "GPTBot/1.3", "ClaudeBot": "ClaudeBot/1.0", "CCBot": "CCBot/2.0"}
+DASH = "\N{EN DASH}"
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+AGENTS = {"Firefox": FIREFOX, "GPTBot": "GPTBot/1.3", "ClaudeBot": "ClaudeBot/1.0", "CCBot": "CCBot/2.0"}
 TEXTS = {  # day and hour of September 2026
+    (-30, 0): "User-agent: *\nDisallow: /private\n",  # before the log begins
     (1, 0): "User-agent: *\nDisallow: /none\n",
     (10, 12): "User-agent: *\nDisallow: /private\n",
     (20, 12): "User-agent: *\nDisallow: /\n",
 }
 LOG = [  # day, hour, agent, path, status
+    (1, 9, "Firefox", "/open", 200),
     (2, 9, "GPTBot", "/robots.txt", 200),
     (3, 9, "GPTBot", "/private", 200),  # allowed by the first text
     (11, 9, "GPTBot", "/private", 200),  # before its first request for the second text
@@ -32,20 +36,22 @@ LOG = [  # day, hour, agent, path, status
     (10, 13, "ClaudeBot", "/private", 200),
     (10, 14, "ClaudeBot", "/robots.txt", 200),
     (10, 15, "ClaudeBot", "/private", 200),
-    (20, 13, "ClaudeBot", "/robots.txt", 200),  # and then obeys
+    (21, 9, "ClaudeBot", "/open", 200),
+    (22, 13, "ClaudeBot", "/robots.txt", 200),  # and then obeys
     (21, 9, "CCBot", "/open", 200),
     (21, 10, "CCBot", "/robots.txt", 200),
     (21, 11, "CCBot", "/open", 200),
     (22, 9, "CCBot", "/private", 200),
+    (28, 9, "Firefox", "/open", 200),
 ]
 VIOLATIONS = {  # reads of disallowed pages before and after the first request for each text, the newest text first
     "GPTBot": [("never", "1", "0"), ("Sep 13, 2026", "2", "2"), ("Sep 2, 2026", "0", "0")],
-    "ClaudeBot": [("Sep 20, 2026", "0", "0"), ("Sep 10, 2026", "1", "1")],
+    "ClaudeBot": [("Sep 22, 2026", "1", "0"), ("Sep 10, 2026", "1", "1"), ("never", "0", "0")],
     "CCBot": [("Sep 21, 2026", "1", "2"), ("never", "0", "0"), ("never", "0", "0")],
 }
 STATES = {
     "GPTBot": "Disallowed, has not read robots.txt since Sep 20, 2026",
-    "ClaudeBot": "Disallowed, no read since Sep 20, 2026",
+    "ClaudeBot": "Disallowed, no read since Sep 22, 2026",
     "CCBot": "Disallowed, still reading",
 }
 
@@ -63,7 +69,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
         command = ("--data", str(dashboard.data), "import", PROJECT, str(folder / "access.log"))
         assert readership_process(*command).returncode == 0
         for (day, hour), content in TEXTS.items():
-            since = datetime(2026, 9, day, hour, tzinfo=UTC)
+            since = datetime(2026, 9, 1, hour, tzinfo=UTC) + timedelta(days=day - 1)
             texts.save(dashboard.engine, PROJECT, content, int(since.timestamp()))
         yield dashboard
 
@@ -73,8 +79,9 @@ def viewer(site: Dashboard) -> TestClient:
     return site.visitor("viewer")
 
 
-def page(viewer: TestClient, path: str, first: int = 1, last: int = 30) -> Html:
-    response = viewer.get(f"/projects/{PROJECT}/ai{path}?from=2026-09-{first:02}&to=2026-09-{last:02}&zone=UTC")
+def page(viewer: TestClient, path: str, first: int | str = 1, last: int = 30) -> Html:
+    start = first if isinstance(first, str) else f"2026-09-{first:02}"
+    response = viewer.get(f"/projects/{PROJECT}/ai{path}?from={start}&to=2026-09-{last:02}&zone=UTC")
     assert response.status_code == 200, response.text
     return Html(response.text)
 
@@ -87,7 +94,7 @@ def versions(shown: Html) -> list[tuple[str, ...]]:
 def test_violation_is_a_read_after_the_first_request_for_the_text_in_force(viewer: TestClient, agent: str) -> None:
     shown = page(viewer, f"/agents/{agent}")
     expected = VIOLATIONS[agent]
-    assert versions(shown)[: len(expected)] == expected
+    assert versions(shown) == expected
     count = sum(int(after) for *_, after in expected)
     assert f", {'once' if count == 1 else f'{count} times'}, after it had requested the robots.txt" in shown.text
 
@@ -99,6 +106,18 @@ def test_text_of_another_time_says_nothing_about_the_period(viewer: TestClient) 
     assert "Your robots.txt disallows every page for GPTBot. " in text
     assert "after it had requested" not in text
     assert versions(page(viewer, "/agents/GPTBot", 11, 12)) == [("never", "2", "0")]
+
+
+def test_nothing_is_known_of_a_text_before_the_log(viewer: TestClient) -> None:
+    shown = versions(page(viewer, "/agents/GPTBot", "2026-08-20", 5))
+    assert shown == [("Sep 2, 2026", "0", "0"), ("not known", DASH, DASH)]
+
+
+def test_text_that_repeats_the_one_before_it_is_no_change(site: Dashboard, viewer: TestClient) -> None:
+    again = datetime(2026, 9, 25, tzinfo=UTC)
+    texts.save(site.engine, PROJECT, TEXTS[20, 12], int(again.timestamp()))
+    assert versions(page(viewer, "/agents/CCBot")) == VIOLATIONS["CCBot"]
+    texts.remove(site.engine, PROJECT, int(again.timestamp()))
 
 
 def test_agents_have_what_they_made_of_the_text_in_force(viewer: TestClient) -> None:

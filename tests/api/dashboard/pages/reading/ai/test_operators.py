@@ -59,7 +59,7 @@ def read(*, compare: bool = False, filters: Filters | None = None, began: int = 
     )
     known = measured("ai", shown=period(10, 18), previous=period(2, 10), log=day(began))
     verification = Verification((), (), (), STATES)
-    texts: Any = SimpleNamespace(current=RobotsRules(robots), name=lambda agent, last_day: f"{agent} {last_day}")
+    texts: Any = SimpleNamespace(current=RobotsRules(robots), verdict=lambda agent, last_day: f"{agent} {last_day}")
     return operators.table_of(view, known, texts if robots else None, verification)
 
 
@@ -138,7 +138,7 @@ def test_robots_txt_is_asked_for_each_name_of_an_agent() -> None:
     states = {agent.name: agent.robots for row in table.operators for agent in row.agents}
     assert (states["GPTBot"], states["ClaudeBot"], states["CCBot"]) == ("disallowed", "partly", "allowed")
     row = agent_of(table, "OpenAI", "GPTBot")
-    assert (row.robots_name, agent_of(table, None, None).robots) == (f"GPTBot {row.last_day}", None)
+    assert (row.verdict, agent_of(table, None, None).robots) == (f"GPTBot {row.last_day}", None)
     assert agent_of(read(), "OpenAI", "GPTBot").robots is None
     assert names("OAI-SearchBot") == ("OAI-SearchBot", "OAI-SearchBot", "OpenAI-SearchBot")
     assert names("no agent") == ("no agent",)

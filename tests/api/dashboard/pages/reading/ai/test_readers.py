@@ -233,7 +233,7 @@ def test_numbers_have_the_names_of_their_columns_for_narrow_windows(reader: Test
 @pytest.mark.usefixtures("_text")
 def test_agent_that_reads_although_it_is_disallowed_is_marked(reader: TestClient) -> None:
     page = open_page(reader, "/ai")
-    marked = [name for name, row in rows_of(page).items() if "Disallowed, still reading" in row[0]]
+    marked = [name for name, row in rows_of(page).items() if "Disallowed, reading" in row[0]]
     assert marked == ["GPTBot"]
     assert "robots.txt also disallows this agent, which read no page in this period: KimiBot ." in page.text
     assert "also disallows this agent" not in open_page(reader, "/ai", operator="OpenAI").text
