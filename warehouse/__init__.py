@@ -5,12 +5,12 @@ In the order data passes:
 - `folder`: names of the files in a data folder, and the record of a move of its stores.
 - `schema`: columns of the Delta tables and SQL views, of a batch in the hot log, and of the file of AI agents.
 - `encoding`: dictionary encoding of columns in memory.
-- `daily_errors`: which hot rows are page views and which are errors, and how each error is counted.
 - `tables`: the tables of the lake, each declared once.
 - `migrations`: schema versions, and the numbered migrations from one to the next.
 - `database`: connections to SQLite and PostgreSQL, and their statements in `.sql` files.
 - `control`: the control database and the projects in it.
 - `columns`: what reports group and filter by, and source policies as sets of sources, each declared once.
+- `requests`: which waiting hits are page views and which are errors, and how the requests of servers are counted.
 - `lake`: the Delta tables: their files, lock, schema versions and staged files.
 - `hotlog`: accepted hits that wait for the lake, and hits that were loaded in the last ten minutes.
 - `integrity`: checks that the stores are complete and agree with each other.

@@ -30,16 +30,11 @@ from warehouse.schema import HOT
 from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE
 
 _WRONG_DAY = "SELECT count(*), min(path) FROM hits WHERE date <> CAST(ts AT TIME ZONE 'UTC' AS DATE)"
-_WRONG_ERROR = """
-SELECT count(*), min(project_id || ' ' || date || ' ' || coalesce(path, '')) FROM errors
-WHERE traffic NOT IN ('ai', 'bot') OR status NOT BETWEEN 400 AND 599 OR requests < 1 OR first_seen > last_seen
-   OR month <> strftime(date, '%Y-%m') OR date <> CAST(first_seen AT TIME ZONE 'UTC' AS DATE)
-   OR date <> CAST(last_seen AT TIME ZONE 'UTC' AS DATE)
-"""
 _WRONG_LOADS = "SELECT count(*), min(project_id || ' ' || date) FROM asset_loads WHERE loads < 1"
 _WRONG_REQUESTS = """
-SELECT count(*), min(project_id || ' ' || date) FROM requests
-WHERE requests < 1 OR sized NOT BETWEEN 0 AND requests OR bytes < 0 OR first_seen > last_seen
+SELECT count(*), min(project_id || ' ' || date || ' ' || coalesce(path, '')) FROM requests
+WHERE least(requests, errors, bytes) < 0 OR requests + coalesce(errors, 0) < 1 OR sized NOT BETWEEN 0 AND requests
+   OR errors > 0 AND (traffic = 'human' OR status NOT BETWEEN 400 AND 599) OR first_seen > last_seen
    OR month <> strftime(date, '%Y-%m') OR date <> CAST(first_seen AT TIME ZONE 'UTC' AS DATE)
    OR date <> CAST(last_seen AT TIME ZONE 'UTC' AS DATE)
 """
@@ -161,9 +156,8 @@ def _check_snapshot(hot: HotLogPlace, root: Root, spill: Path, wait_s: float) ->
     with closing(engine.connect(spill)) as database:
         for invariant, sql in (
             ("every hit is in the partition of its UTC day", _WRONG_DAY),
-            ("daily_errors has requests of AI agents and bots on their days", _WRONG_ERROR),
             ("asset_loads has loads of assets", _WRONG_LOADS),
-            ("requests has requests on their days", _WRONG_REQUESTS),
+            ("requests has requests on their days, and errors of AI agents and bots", _WRONG_REQUESTS),
             ("events has events on their days", _WRONG_EVENTS),
             ("no event id is counted twice within seven days", _TWICE),
         ):

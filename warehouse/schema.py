@@ -41,22 +41,6 @@ DAILY_VIEWS = pa.schema(
 )
 """Page views by day: columns of the SQL view `daily_views`, which are computed from `hits`."""
 
-DAILY_ERRORS = pa.schema(
-    [
-        HOT.field("project_id"),
-        _column("month", pa.string(), "UTC month of date, YYYY-MM; the partition", required=True),
-        DAILY_VIEWS.field("date"),
-        _column("path", pa.string(), "normalised path; null for unnamed bots, HTTP libraries and spoofed agents"),
-        _column("traffic", pa.string(), "ai or bot", required=True),
-        HOT.field("agent"),
-        _column("status", pa.int16(), "HTTP status served, 400 to 599", required=True),
-        _column("requests", pa.int64(), "requests; several rows of one key add up", required=True),
-        _column("first_seen", TIMESTAMP, "time of the first of these requests, UTC", required=True),
-        _column("last_seen", TIMESTAMP, "time of the last of these requests, UTC", required=True),
-    ]
-)
-"""Errors that AI agents and bots got, by day."""
-
 ASSET_LOADS = pa.schema(
     [
         HOT.field("project_id"),
@@ -72,23 +56,32 @@ ASSET_LOADS = pa.schema(
 REQUESTS = pa.schema(
     [
         HOT.field("project_id"),
-        DAILY_ERRORS.field("month"),
+        _column("month", pa.string(), "UTC month of date, YYYY-MM; the partition", required=True),
         DAILY_VIEWS.field("date"),
         HOT.field("traffic"),
         HOT.field("agent"),
         HOT.field("operator"),
         _column("kind", pa.string(), "page, markdown, robots, sitemap, feed, llms, asset, api or other", required=True),
         _column("status", pa.int16(), "HTTP status served", required=True),
-        _column("cache", pa.string(), "hit or miss of the cache in front of the server; null if not logged"),
-        _column("ms_below", pa.int64(), "upper bound of the time of the response in ms; null if not logged"),
+        _column("cache", pa.string(), "hit or miss of the cache in front of the server; null if not known"),
+        _column("ms_below", pa.int64(), "upper bound of the time of the response in ms; null if not known"),
         _column("requests", pa.int64(), "requests; several rows of one key add up", required=True),
-        _column("sized", pa.int64(), "requests with a logged number of bytes", required=True),
+        _column("sized", pa.int64(), "requests with a known number of bytes", required=True),
         _column("bytes", pa.int64(), "bytes of the sized requests", required=True),
-        DAILY_ERRORS.field("first_seen"),
-        DAILY_ERRORS.field("last_seen"),
+        _column("first_seen", TIMESTAMP, "time of the first of these requests, UTC", required=True),
+        _column("last_seen", TIMESTAMP, "time of the last of these requests, UTC", required=True),
+        _column("source", pa.string(), "log or server; null in rows of older releases"),
+        _column(
+            "path", pa.string(), "path of errors, normalised; null for unnamed bots, HTTP libraries and spoofed agents"
+        ),
+        _column("errors", pa.int64(), "errors that AI agents and bots got on pages; those of logs are also requests"),
     ]
 )
-"""All requests that access logs have, by day."""
+"""All requests that access logs and servers sent, by day, and the errors of AI agents and bots by path."""
+
+_OF_ERRORS = "project_id month date path traffic agent status requests first_seen last_seen".split()
+DAILY_ERRORS = pa.schema([*map(REQUESTS.field, _OF_ERRORS)])
+"""Errors that AI agents and bots got, by day: columns of the SQL view `errors`, which are computed from `requests`."""
 
 EVENTS = pa.schema(
     [

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from warehouse import daily_errors
 from warehouse.schema import ASSET_LOADS, DAILY_ERRORS, EVENTS, HITS, HOT, REQUESTS
 
 
@@ -16,7 +15,7 @@ from warehouse.schema import ASSET_LOADS, DAILY_ERRORS, EVENTS, HITS, HOT, REQUE
 class Spec:
     """Definition of a table: its name, columns, partition column and the sort order of a file's rows.
 
-    `hot` are the columns of its rows in the hot log: its batches have them, or the batches of `hits` (`daily_errors`).
+    `hot` are the columns of its rows in the hot log.
     `view` is the table's name in SQL, and `meaning` what a row is. A table of counts has partial counts, which add up:
     `sums` has the aggregate of each count, and the other columns are the key.
     """
@@ -43,16 +42,6 @@ class Spec:
 
 
 HITS_TABLE = Spec("hits", HITS, "date", ("project_id", "path", "ts"), HOT, "hits", "One row a page view")
-DAILY_ERRORS_TABLE = Spec(
-    "daily_errors",
-    DAILY_ERRORS,
-    "month",
-    ("project_id", "path", "date"),
-    pa.schema([*map(HOT.field, daily_errors.HOT_COLUMNS)]),
-    "errors",
-    "Requests of AI agents and bots that were answered with an error, by day: sum requests, never count rows",
-    (("requests", "sum"), ("first_seen", "min"), ("last_seen", "max")),
-)
 ASSET_LOADS_TABLE = Spec(
     "asset_loads",
     ASSET_LOADS,
@@ -70,8 +59,12 @@ REQUESTS_TABLE = Spec(
     ("project_id", "date", "traffic", "agent"),
     REQUESTS,
     "requests",
-    "All requests of access logs, by day: sum requests, never count rows",
-    (("requests", "sum"), ("sized", "sum"), ("bytes", "sum"), ("first_seen", "min"), ("last_seen", "max")),
+    "All requests of access logs and servers, by day: sum requests, never count rows",
+    (
+        *((name, "sum") for name in ("requests", "sized", "bytes", "errors")),
+        ("first_seen", "min"),
+        ("last_seen", "max"),
+    ),
 )
 EVENTS_TABLE = Spec(
     "events",
@@ -82,5 +75,15 @@ EVENTS_TABLE = Spec(
     "events",
     "One row an event: what a reader did on a page",
 )
-TABLES = (HITS_TABLE, DAILY_ERRORS_TABLE, ASSET_LOADS_TABLE, REQUESTS_TABLE, EVENTS_TABLE)
+DAILY_ERRORS_TABLE = Spec(
+    "daily_errors",
+    DAILY_ERRORS,
+    "month",
+    (),
+    DAILY_ERRORS,
+    "errors",
+    "Requests of AI agents and bots that were answered with an error, by day: sum requests, never count rows",
+)
+"""Table of older releases, whose rows are in `requests` now, and the SQL view of them."""
+TABLES = (HITS_TABLE, ASSET_LOADS_TABLE, REQUESTS_TABLE, EVENTS_TABLE)
 """Tables of the lake, in the order in which the loader commits to them: `hits` first. To add a table, add a row."""

@@ -79,7 +79,7 @@ def flush(settings: Settings) -> None:
 def compact_(settings: Settings, count: int | None, place: str | None) -> None:
     """Merge small files of the lake, write its rollups, and delete unused files.
 
-    Rows are sorted, and partial counts of daily_errors are added up. A partition that fails, such as for a damaged
+    Rows are sorted, and partial counts of requests are added up. A partition that fails, such as for a damaged
     file, does not prevent the rest of the work; its error is printed at the end, and the exit status is 1. The command
     may run beside a service.
     """

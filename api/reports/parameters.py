@@ -1,6 +1,6 @@
 """Parameters of the reports, each parsed by its JSON schema, and the selection that they make."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from functools import cache
@@ -15,17 +15,17 @@ from api.http.parameters import Values, shown
 from api.reports.metrics import METRICS
 from ingest.classification import agents
 from ingest.errors import InvalidField
-from ingest.formats.kinds import KINDS
 from ingest.hits.url import PATH_CHARACTERS_MAX, UNSTORABLE, normalize_filter
 from warehouse.columns import dimensions
 from warehouse.columns.dimensions import BREAKDOWNS, OF_VISITS, PAGES, dimension
 from warehouse.columns.filters import Filters
+from warehouse.columns.kinds import KINDS
+from warehouse.columns.sources import SEND_STATUS
 from warehouse.errors import InvalidMoment
 from warehouse.query.moment import Moment
 from warehouse.query.time_range import FIRST
-from warehouse.report.audience.errors import LAST_DAY, ErrorQuery
 from warehouse.report.audience.events import COLUMNS
-from warehouse.report.audience.requests import BY, RequestQuery
+from warehouse.report.audience.requests import BY, LAST_DAY, RequestQuery
 from warehouse.report.results import Order, Query
 from warehouse.report.time_buckets import INTERVALS
 
@@ -36,6 +36,8 @@ _TEXT: Json = {"minLength": 1, "maxLength": TEXT_CHARACTERS_MAX}
 _TIME: Json = {"anyOf": [{"format": "date"}, {"format": "date-time"}]}
 _DAY: Json = {"format": "date"}
 UTC_ZONE, ALL_VIEWS = ZoneInfo("UTC"), Filters()
+_ASKED_BY = ("traffic", "agent", "operator", "status", "source")
+"""Filters of views that requests have, too."""
 _FIELDS = {"asOf": "as_of", "timezone": "zone"}
 """Fields of a selection that have another name than their parameter."""
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
@@ -97,6 +99,7 @@ COST = (
     Parameter("by", "The dimension.", {"enum": list(BY), "default": BY[0]}),
     FILTERS["traffic"],
     *(FILTERS[name] for name in ("agent", "operator")),
+    Parameter("source", "Only requests of this source.", {"enum": list(SEND_STATUS[::-1])}),
     Parameter("kind", "Only requests of this kind.", {"enum": list(KINDS)}),
     Parameter("status", "Only this HTTP status.", {"type": "integer", "minimum": 100, "maximum": 999}),
     *paging("Values"),
@@ -155,19 +158,19 @@ class Selection:
     @property
     def requests(self) -> RequestQuery:
         """Return the query of all requests, which are counted by UTC day."""
-        named = {"kind": self.kind, **{name: self.filters[name] for name in ("traffic", "agent", "operator", "status")}}
-        chosen = {name: value for name, value in named.items() if value is not None}
-        return RequestQuery(self.project, self.start.date(), self.end.date() if self.end else LAST_DAY, chosen)
+        return self._of_days({"kind": self.kind, **{name: self.filters[name] for name in _ASKED_BY}})
 
     @property
-    def errors(self) -> ErrorQuery:
+    def errors(self) -> RequestQuery:
         """Return the query of the errors, which are counted by UTC day."""
-        chosen, end = self.filters, self.end.date() if self.end else LAST_DAY
-        status = int(chosen["status"]) if chosen["status"] else None
-        named = agents_of(chosen["operator"], chosen["purpose"])
-        return ErrorQuery(
-            self.project, self.start.date(), end, chosen.path, chosen["traffic"], chosen["agent"], status, named
-        )
+        chosen = self.filters
+        agents = agents_of(chosen["operator"], chosen["purpose"])
+        named = {name: chosen[name] for name in ("traffic", "agent", "status")}
+        return self._of_days({"path": chosen.path, "agents": agents, **named})
+
+    def _of_days(self, filters: Mapping[str, Any]) -> RequestQuery:
+        chosen = {name: value for name, value in filters.items() if value is not None}
+        return RequestQuery(self.project, self.start.date(), self.end.date() if self.end else LAST_DAY, chosen)
 
 
 def select(request: Request, project: str, parameters: Sequence[Parameter]) -> Selection:

@@ -9,5 +9,4 @@
 - `json_lines`: Parser of logs with one JSON object per line, as servers and edge networks write them.
 - `detect`: Format of a log: by name, by an nginx `log_format`, or detected from the log's first lines.
 - `page_filter`: Filter that turns the request of a log line into a hit, or returns the reason why the line is skipped.
-- `kinds`: Kinds of requests: what a path probably names.
 """

@@ -13,6 +13,8 @@ from ingest.hits import url
 from ingest.hits.evidence import ACCEPT_CHARACTERS_MAX, ADDRESS_CHARACTERS_MAX, NO_EVIDENCE, Evidence
 from ingest.hits.hit import Hit, within_limits
 from ingest.hits.parameters import parameters
+from warehouse.columns import kinds
+from warehouse.columns.kinds import NOT_PAGE_FOLDER, is_asset, is_not_page
 
 Skip = Literal["malformed", "not_a_request", "method", "status", "excluded", "not_a_page", "time"]
 """Reasons why a line is skipped, in the order of their checks; the first one that applies is counted.
@@ -22,23 +24,6 @@ A target over its limit makes a line malformed, too, but only if the request has
 ERRORS = range(400, 600)
 """HTTP statuses of errors."""
 
-NOT_PAGES = frozenset(
-    (
-        "css js mjs cjs map wasm "
-        "png jpg jpeg gif svg webp avif ico bmp tif tiff heic "
-        "woff woff2 ttf otf eot "
-        "mp3 mp4 m4a m4v webm ogg oga ogv wav flac mov avi mkv "
-        "zip gz tgz bz2 xz zst 7z rar tar dmg exe msi deb rpm pkg iso apk jar bin "
-        "xml rss atom json jsonl csv"
-    ).split()
-)
-"""Extensions of files that a page loads or links to: styles, scripts, images, fonts, media, archives, feeds, data."""
-ASSETS = frozenset("css js mjs wasm woff woff2 ttf otf eot png jpg jpeg gif svg webp avif".split())
-"""Extensions of styles, scripts, fonts and images: a browser loads these to show a page, and a script that reads pages
-does not. Of the other files, people download archives and media by themselves, feeds and data are read by programs, and
-only developer tools load source maps. Icons are no evidence either (ICONS): readers of feeds and previews of links load
-them without the page."""
-ICONS = ("/favicon", "/apple-touch-icon")
 ASSET_STATUSES = (200, 206, 304)
 """Statuses of a load of an asset: whole, a part, or unchanged since the copy in the browser's cache."""
 ASSET = ""
@@ -48,8 +33,6 @@ _DOWNLOADS = "7z avi csv dmg doc docx exe gz key midi mov mp3 mp4 mpeg pdf pkg p
 DOWNLOADS = frozenset(f"{_DOWNLOADS} xlsx zip".split())
 """Extensions of files that people download: those of Plausible (https://plausible.io/docs/file-downloads-tracking), doc
 and xls."""
-NOT_PAGE_PATHS = frozenset({"/robots.txt", "/ads.txt", "/humans.txt"})
-NOT_PAGE_FOLDER = "/.well-known/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +114,14 @@ def _evidence(address: str, accept: str) -> Evidence:
     )
 
 
+def kind_of(request: Request) -> str:
+    """Return the kind of a request, one of `kinds.KINDS`."""
+    try:
+        return kinds.kind_of(path_of(request.target))
+    except InvalidLine:
+        return "other"
+
+
 def path_of(target: str) -> str:
     """Return the normalised path of a target.
 
@@ -144,22 +135,12 @@ def path_of(target: str) -> str:
         raise InvalidLine(error.reason) from None
 
 
-def is_not_page(path: str) -> bool:
-    _, dot, extension = path.rpartition("/")[2].rpartition(".")
-    return bool(dot and extension.lower() in NOT_PAGES) or path in NOT_PAGE_PATHS or path.startswith(NOT_PAGE_FOLDER)
-
-
 def is_download(path: str) -> bool:
     """Return whether people download the file. Programs read the texts of a site: robots.txt, llms.txt, sitemaps."""
     if len(path) > url.PATH_CHARACTERS_MAX:  # it would be cut
         return False
     extension = path.rpartition(".")[2].lower()
     return extension in DOWNLOADS - {"txt"} and "sitemap" not in path and not path.startswith(NOT_PAGE_FOLDER)
-
-
-def is_asset(path: str) -> bool:
-    stem, _, extension = path.rpartition(".")
-    return extension.lower() in ASSETS and not stem[stem.rfind("/") :].startswith(ICONS)
 
 
 def _matches(path: str, globs: tuple[str, ...]) -> bool:

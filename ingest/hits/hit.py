@@ -23,6 +23,10 @@ from warehouse.columns.hits import PARAMETER_CHARACTERS_MAX
 USER_AGENT_CHARACTERS_MAX = 16_384
 EVENT_ID_CHARACTERS_MAX = 128
 TIME_ZONE_CHARACTERS_MAX = 64
+BYTES_MAX, DURATION_MS_MAX = 2**40, 86_400_000
+"""Maximum size and time of a response: 1 TiB and a day."""
+_CACHE_HITS = frozenset("hit stale revalidated updating refreshhit prerender".split())
+_NO_CACHE = frozenset({"", "-", "none", "unknown"})
 BEACON_PATH_CHARACTERS_MAX = 512
 """Maximum length of the stored path of a beacon, which anybody can send; a longer one is cut."""
 TEXT_CHARACTERS_MAX = 1_024
@@ -46,6 +50,9 @@ _FIRST_US, _FUTURE_MAX_US = (FIRST - EPOCH) // MICROSECOND, FUTURE_MAX // MICROS
 
 EventId = Annotated[str, msgspec.Meta(min_length=1, max_length=EVENT_ID_CHARACTERS_MAX)]
 Status = Annotated[int, msgspec.Meta(ge=100, le=599)]
+Bytes = Annotated[int, msgspec.Meta(ge=0, le=BYTES_MAX)]
+Milliseconds = Annotated[float, msgspec.Meta(ge=0, le=DURATION_MS_MAX)]
+Cache = Annotated[str, msgspec.Meta(max_length=64)]
 Format = Annotated[
     str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9.+/-]{0,63}(?!\n)$")
 ]  # `$` also matches before a newline
@@ -123,6 +130,16 @@ class ServerHit(BeaconHit, frozen=True, forbid_unknown_fields=True, rename="came
     accept: Annotated[
         str | None, _described("The visitor's Accept header. It is never stored.", ACCEPT_CHARACTERS_MAX)
     ] = None
+    bytes: Annotated[Bytes | None, msgspec.Meta(description="Size of your server's response in bytes.")] = None
+    duration_ms: Annotated[Milliseconds | None, msgspec.Meta(description="Time of your server's response, in ms.")] = (
+        None
+    )
+    cache: Annotated[
+        Cache | None,
+        msgspec.Meta(
+            description="State of a cache: `HIT`, `MISS`, or the value of a header such as `cf-cache-status`."
+        ),
+    ] = None
     headers: Annotated[
         dict[str, str] | None,
         msgspec.Meta(
@@ -148,7 +165,7 @@ class Hit(NamedTuple):
     language are stored.
 
     `cut` has the names of the fields that were longer than the texts that are stored. With an `event` the hit is no
-    page view, but the event.
+    page view, but the event. `bytes`, `duration_ms` and `cache` are those of a server's response.
     """
 
     path: str
@@ -162,6 +179,14 @@ class Hit(NamedTuple):
     evidence: Evidence = NO_EVIDENCE
     cut: tuple[str, ...] = ()
     event: Event | None = None
+    bytes: int | None = None
+    duration_ms: int | None = None
+    cache: str | None = None
+
+
+def cache_of(state: str) -> str | None:
+    """Return hit or miss for the state of a cache, in any case; None if there was no cache."""
+    return None if (lower := state.lower()) in _NO_CACHE else "hit" if lower in _CACHE_HITS else "miss"
 
 
 def within_limits(hit: Hit, path_characters_max: int = PATH_CHARACTERS_MAX) -> Hit:
@@ -201,7 +226,11 @@ def server_hit(sent: ServerHit, now_us: int) -> Hit:
     """
     ts_us = now_us if sent.timestamp is None else _timestamp_us(sent.timestamp, now_us)
     evidence = server_evidence(sent.address, sent.accept, sent.headers, sent.url)
-    return within_limits(_hit(sent, sent.user_agent or "", ts_us, sent.format, sent.status, evidence))
+    hit = within_limits(_hit(sent, sent.user_agent or "", ts_us, sent.format, sent.status, evidence))
+    if sent.bytes is None and sent.duration_ms is None and sent.cache is None:
+        return hit
+    duration_ms = None if sent.duration_ms is None else int(sent.duration_ms)
+    return hit._replace(bytes=sent.bytes, duration_ms=duration_ms, cache=cache_of(sent.cache or ""))
 
 
 def _hit(

@@ -132,6 +132,9 @@ def _row(post: _Post, hit: Hit, columns: Columns, visitor: int | None) -> Row:
         hit.evidence.language if is_person else None,
         None,  # engaged_ms
         _channel(referrer_host, hit.parameters, post.site.own_hosts) if is_person else None,
+        hit.bytes,
+        hit.duration_ms,
+        hit.cache,
         *map(hit.parameters.get, PARAMETERS),
     )
     stored: Row = _in_order(fields)

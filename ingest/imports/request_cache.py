@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingest.errors import InvalidLine
-from ingest.formats.kinds import kind_of
-from ingest.formats.page_filter import Pages, Skip, page_view
+from ingest.formats.page_filter import Pages, Skip, kind_of, page_view
 from ingest.formats.request import Request
 from ingest.hits.hit import Hit
 from ingest.hits.parameters import PATTERN

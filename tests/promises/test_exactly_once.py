@@ -3,6 +3,7 @@
 import csv
 import io
 import itertools
+import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -26,10 +27,18 @@ LOG_CHARACTERS_SHOWN = 20_000
 REFUSED_S = 0.05
 """Pause after a post to a service that does not run, in seconds."""
 SEARCH_ROUNDS = 50
+BYTES = 7
 
 
 def is_event(path: str) -> bool:
     return int(path.rpartition("/")[2]) % 2 == 0
+
+
+def sent(path: str) -> dict[str, object]:
+    """Return an event, or a hit that is also a request with a size."""
+    return {"path": path, "userAgent": "GPTBot/1.3"} | (
+        {"name": path} if is_event(path) else {"status": 200, "bytes": BYTES}
+    )
 
 
 @dataclass
@@ -47,8 +56,7 @@ class Senders:
         with httpx.Client(headers=self.running.auth, timeout=30) as client:
             while not stopping.is_set():
                 path = pending.pop() if pending else f"/{'e' if with_event_id else 'p'}/{next(self.numbers)}"
-                hit = {"path": path, "userAgent": "GPTBot/1.3"} | ({"eventId": path} if with_event_id else {})
-                hit |= {"name": path} if is_event(path) else {}
+                hit = sent(path) | ({"eventId": path} if with_event_id else {})
                 try:
                     answer = client.post(self.running.events if is_event(path) else self.running.hits, json=hit)
                 except httpx.TransportError:
@@ -101,14 +109,12 @@ def test_kills_under_load_lose_and_repeat_no_acknowledged_hit(start: Callable[..
         if pending:
             assert client % 2 == 0
             for url, chosen in ((running.hits, False), (running.events, True)):
-                rows = [
-                    {"path": path, "userAgent": "GPTBot/1.3", "eventId": path, **({"name": path} if chosen else {})}
-                    for path in pending
-                    if is_event(path) is chosen
-                ]
+                rows = [{**sent(path), "eventId": path} for path in pending if is_event(path) is chosen]
                 httpx.post(url, headers=running.auth, json=rows, timeout=60) if rows else None
             senders.acknowledged.update(pending)
     exported = _exported(running)
+    asked = running.run("sql", "SELECT sum(requests)::INT AS requests, sum(bytes)::INT AS bytes FROM requests")
+    assert json.loads(asked.stdout) == [{"requests": exported.total(), "bytes": BYTES * exported.total()}]
     assert running.stop() == 0
     stored = hits(running.data)
     assert exported == stored

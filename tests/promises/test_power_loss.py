@@ -235,6 +235,6 @@ def is_vacuum(path: Path) -> bool:
 
 def kind_of(path: str) -> str | None:
     """Return the kind of an unlinked file of the lake, or None for a temporary file of delta-rs."""
-    if match := re.search(r"/lake/(?:hits|daily_errors)/(_delta_log/)?[^/]+(?:/[^/#]+)?$", path):
+    if match := re.search(r"/lake/(?:hits|requests)/(_delta_log/)?[^/]+(?:/[^/#]+)?$", path):
         return None if "#" in path else "commit" if match[1] else "rows"
     return None

@@ -141,7 +141,7 @@ def test_batch_that_only_one_table_has_is_counted_once(folder: Folder) -> None:
     site.post(view("/half", event_id="half"))
 
     def stop(step: str) -> None:
-        if step == "before commit of daily_errors":
+        if step == "before commit of asset_loads":
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -226,7 +226,7 @@ def test_running_service_reports_a_lake_that_became_newer_and_logs_it_once(folde
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("table", ["hits", "daily_errors"])
+@pytest.mark.parametrize("table", ["hits", "requests"])
 def test_table_that_broke_beside_a_missing_hot_log_is_listed_first_and_then_the_hot_log(
     folder: Folder, table: str
 ) -> None:

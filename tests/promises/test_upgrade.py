@@ -17,7 +17,7 @@ from tests.processes.running import PROJECT, Running, readership, readership_pro
 from warehouse.columns.hits import COLUMNS
 from warehouse.lake import delta_table, table_schema
 from warehouse.lake.roots import LocalPath
-from warehouse.tables import DAILY_ERRORS_TABLE
+from warehouse.tables import REQUESTS_TABLE
 
 ARCHIVES = sorted((Path(__file__).parents[1] / "fixtures").glob("data-*.tar.gz"))
 
@@ -136,7 +136,7 @@ def newer_hot_log(data: Path) -> None:
 
 
 def newer_table(data: Path) -> None:
-    table = delta_table.open_table(LocalPath(data / "lake"), DAILY_ERRORS_TABLE)
+    table = delta_table.open_table(LocalPath(data / "lake"), REQUESTS_TABLE)
     table.alter.set_table_properties({table_schema.PROPERTY: "99"}, raise_if_not_exists=False)
 
 
@@ -152,7 +152,7 @@ def contents(data: Path) -> dict[Path, bytes]:
     [
         (newer_control, "the control database"),
         (newer_hot_log, "the hot log"),
-        (newer_table, "the table daily_errors of the lake"),
+        (newer_table, "the table requests of the lake"),
     ],
 )
 def test_newer_store_is_refused_in_one_line_and_nothing_is_written(

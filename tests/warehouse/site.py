@@ -83,6 +83,9 @@ def asked(project: str = "site", at: datetime = NOON, **columns: Any) -> Row:
         "cache": None,
         "ms_below": None,
         **counts,
+        "source": "log",
+        "path": None,
+        "errors": 0,
         **columns,
     }
 

@@ -24,15 +24,7 @@ from warehouse.lake.lock import write_lock
 from warehouse.maintenance import rollups
 from warehouse.rollups import catalog
 from warehouse.schema import HOT
-from warehouse.tables import (
-    ASSET_LOADS_TABLE,
-    DAILY_ERRORS_TABLE,
-    EVENTS_TABLE,
-    HITS_TABLE,
-    REQUESTS_TABLE,
-    TABLES,
-    Spec,
-)
+from warehouse.tables import ASSET_LOADS_TABLE, EVENTS_TABLE, HITS_TABLE, REQUESTS_TABLE, TABLES, Spec
 
 FILES = "every file of the tables exists, with its size"
 HOT_FILE = "the hot log is a whole SQLite file"
@@ -40,9 +32,8 @@ CHECKSUM = "every waiting batch has its checksum"
 HOT_BATCH = "every waiting batch can be read and has its rows"
 AHEAD = "every batch in the tables was in the hot log"
 PARTITION = "every hit is in the partition of its UTC day"
-ERRORS = "daily_errors has requests of AI agents and bots on their days"
 LOADS = "asset_loads has loads of assets"
-REQUESTS = "requests has requests on their days"
+REQUESTS = "requests has requests on their days, and errors of AI agents and bots"
 EVENTS = "events has events on their days"
 TWICE = "no event id is counted twice within seven days"
 VISITOR = "every visitor of a day has one agent and device"
@@ -62,7 +53,6 @@ ALL = {
     HOT_BATCH,
     AHEAD,
     PARTITION,
-    ERRORS,
     LOADS,
     REQUESTS,
     EVENTS,
@@ -222,7 +212,7 @@ def test_file_of_the_right_size_that_is_not_parquet_is_found(site: Site, spec: S
     Path(file.path).write_bytes(bytes(file.size))
     reported = faults(site)
     assert FILES not in reported
-    of_others = {DAILY_ERRORS_TABLE: ERRORS, ASSET_LOADS_TABLE: LOADS, REQUESTS_TABLE: REQUESTS, EVENTS_TABLE: EVENTS}
+    of_others = {ASSET_LOADS_TABLE: LOADS, REQUESTS_TABLE: REQUESTS, EVENTS_TABLE: EVENTS}
     assert Path(file.path).name in reported[of_others.get(spec, PARTITION)]
 
 

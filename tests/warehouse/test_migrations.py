@@ -31,7 +31,7 @@ from warehouse.lake.roots import LocalPath
 from warehouse.migrations import Migration
 from warehouse.query import engine as query
 from warehouse.schema import DAILY_VIEWS
-from warehouse.tables import DAILY_ERRORS_TABLE, HITS_TABLE, TABLES
+from warehouse.tables import HITS_TABLE, REQUESTS_TABLE, TABLES
 
 CONTROL_MIGRATIONS = (
     Migration(2, migrations.add_column("projects", "title TEXT")),
@@ -275,13 +275,13 @@ def test_table_takes_every_step_once_and_the_commits_are_synced(older: Site, syn
     assert {log, *(log / f"{version:020}.json" for version in range(2, VERSION + 1))} <= synced
     delta_table.create(older.root, TABLE_MIGRATIONS)
     assert delta_table.open_table(older.root, HITS_TABLE, TABLE_MIGRATIONS).version() == VERSION
-    assert older.table(DAILY_ERRORS_TABLE).version() == 1
+    assert older.table(REQUESTS_TABLE).version() == 2  # one step
     older.close()
 
 
 @pytest.mark.parametrize(
     ("step", "in_daily_views"),
-    [("before commit of hits", 2), ("before commit of daily_errors", 1), ("after mark", 2)],
+    [("before commit of hits", 2), ("before commit of asset_loads", 1), ("after mark", 2)],
     ids=["ahead of hits", "behind hits", "with hits"],
 )
 def test_stored_daily_views_of_an_older_release_are_removed_and_each_hit_is_counted_once(
@@ -306,7 +306,7 @@ def test_stored_daily_views_of_an_older_release_are_removed_and_each_hit_is_coun
 
 def with_daily_views(site: Site, offset: int) -> None:
     """Give a site the table `daily_views` with hot batches up to `offset`, and days to recount, as older releases."""
-    older = replace(DAILY_ERRORS_TABLE, name="daily_views", schema=DAILY_VIEWS)
+    older = replace(REQUESTS_TABLE, name="daily_views", schema=DAILY_VIEWS)
     table = DeltaTable.create(str(site.root / older.name), DAILY_VIEWS, partition_by=["month"])
     delta_table.append(table, DAILY_VIEWS.empty_table(), batches.node_id(site.hot), offset)
     site.table(HITS_TABLE).alter.set_table_properties({table_schema.PROPERTY: "2"}, raise_if_not_exists=False)

@@ -86,6 +86,9 @@ COLUMNS = (
     _text("language", "first language of the reader, as en or pt-BR", since=5),
     Column("engaged_ms", "int32", "time for which the page was visible, ms", since=5),
     _text("channel", "how a person came: Search, Referral, Direct ...; null within the site", since=5),
+    Column("bytes", "int64", "size of the response that a server sent; null in logs, see requests", since=5),
+    Column("duration_ms", "int32", "time that a server took for the response, ms; null in logs", since=5),
+    _text("cache", "hit or miss of the cache in front of a server; null in logs", since=5),
 )
 """Columns in the order of a row. A new one is the last, because a waiting row of an older release has the first ones.
 Only the first version has required columns."""

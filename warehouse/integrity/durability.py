@@ -6,7 +6,7 @@ compares: a table below its record is an error, and never a smaller count.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import chain
 
 from deltalake import DeltaTable
@@ -18,11 +18,12 @@ from warehouse.errors import LakeBusy, TableIncomplete
 from warehouse.hotlog import batches, loads
 from warehouse.hotlog.connection import STATEMENTS, HotConnection
 from warehouse.hotlog.loads import Synced
+from warehouse.integrity import older_errors
 from warehouse.integrity.lake_lock import lake_lock
 from warehouse.lake import delta_log, delta_table, log_repair, registry, staging
 from warehouse.lake.delta_log import Log
 from warehouse.lake.roots import Root
-from warehouse.tables import TABLES, Spec
+from warehouse.tables import DAILY_ERRORS_TABLE, TABLES, Spec
 
 
 @contextmanager
@@ -68,6 +69,9 @@ def create_tables(hot: HotConnection, root: Root, *, is_locked: bool = False) ->
     new = {spec.name for spec in TABLES} - set(loads.synced(hot))
     nodes = {batches.node_id(hot), *registry.hot_logs(root)} if new else set()
     delta_table.create(root, is_locked=is_locked, nodes=dict.fromkeys(new, nodes))
+    if DAILY_ERRORS_TABLE.name in root.folders():
+        with nullcontext() if is_locked else lake_lock(hot, root, delta_table.MIGRATION_WAIT_S):
+            older_errors.move(hot, root)
 
 
 def require_commits(hot: HotConnection, root: Root) -> None:

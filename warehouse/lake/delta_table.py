@@ -24,7 +24,7 @@ from warehouse.lake.lock import write_lock
 from warehouse.lake.roots import Root
 from warehouse.lake.table_schema import MIGRATIONS, Migrations
 from warehouse.migrations import newest
-from warehouse.tables import HITS_TABLE, TABLES, Spec
+from warehouse.tables import DAILY_ERRORS_TABLE, HITS_TABLE, REQUESTS_TABLE, TABLES, Spec
 
 GRACE_H = 1
 """Time for which a file stays on the disk after a commit removed it, in hours: longer than any query runs."""
@@ -71,7 +71,7 @@ def create(
     """Create missing tables, and upgrade the others to the newest schema version.
 
     `is_locked`: the caller has the lake's lock, which an upgrade takes otherwise. A missing table begins with the
-    offsets in `hits` of its `nodes`.
+    offsets of its `nodes` in `hits`, or in the table that it replaces.
 
     Raises:
         StoreTooNew: a newer release wrote a table.
@@ -86,8 +86,9 @@ def _create(lake: Root, spec: Spec, known: Mapping[str, Migrations], nodes: Coll
     """Create a table; return False if another node has created it meanwhile."""
     folder = lake / spec.name
     folder.make_folder()
-    hits = open_table(lake, HITS_TABLE, known) if nodes and spec is not HITS_TABLE else None
-    first = None if hits is None else [Transaction(app_id=node, version=offset(hits, node)) for node in nodes]
+    older = DAILY_ERRORS_TABLE if spec is REQUESTS_TABLE and is_table(lake / DAILY_ERRORS_TABLE.name) else HITS_TABLE
+    before = open_table(lake, older, known) if nodes and spec is not HITS_TABLE else None
+    first = None if before is None else [Transaction(app_id=node, version=offset(before, node)) for node in nodes]
     try:
         table = DeltaTable.create(
             str(folder),

@@ -8,10 +8,10 @@ README_FILE = "README.md"
 TEXT = """\
 # The lake of Readership
 
-`hits` (one row per page view), `events` (one row per event), `daily_errors` (errors that AI agents and bots got; add up
-`requests`), `asset_loads` (styles, scripts, fonts and images that visitors loaded; add up `loads`) and `requests` (all
-requests of access logs; add up `requests`) are Delta Lake tables. `agents.parquet` lists the AI agents that Readership
-knows. `rollups` has counts of `hits` by month for the reports. Readership overwrites changes of this file.
+`hits` (one row per page view), `events` (one row per event), `asset_loads` (styles, scripts, fonts and images that
+visitors loaded; add up `loads`) and `requests` (all requests of access logs and servers; add up `requests`, and
+`errors` by path) are Delta Lake tables. `agents.parquet` lists the AI agents that Readership knows. `rollups` has
+counts of `hits` by month for the reports. Readership overwrites changes of this file.
 
 ## Read it
 

@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from warehouse import daily_errors, encoding
+from warehouse import encoding, requests
 from warehouse.errors import StagedTooLong
 from warehouse.lake import delta_table, roots, row_groups
 from warehouse.lake.roots import Root
-from warehouse.tables import DAILY_ERRORS_TABLE, HITS_TABLE, TABLES, Spec
+from warehouse.tables import HITS_TABLE, REQUESTS_TABLE, TABLES, Spec
 
 _ENCODINGS = {"ts": "DELTA_BINARY_PACKED"}
 """Encodings of columns whose values are mostly distinct. A file of `hits` is a sixth smaller than with a dictionary."""
@@ -75,8 +75,19 @@ def divide(rows: Mapping[Spec, pa.Table]) -> dict[Spec, pa.Table]:
     """Return the rows of each table among the rows of batches, which are by the table that the batch names."""
     tables = dict(rows)
     if HITS_TABLE in rows:
-        tables[HITS_TABLE], tables[DAILY_ERRORS_TABLE] = daily_errors.split(rows[HITS_TABLE])
+        tables[HITS_TABLE], asked = requests.split(rows[HITS_TABLE])
+        if asked.num_rows:
+            own = [rows[spec].cast(asked.schema) for spec in rows if spec is REQUESTS_TABLE]
+            tables[REQUESTS_TABLE] = pa.concat_tables([added_up(REQUESTS_TABLE, asked), *own])
     return tables
+
+
+def added_up(spec: Spec, rows: pa.Table) -> pa.Table:
+    """Return rows of a table of counts, which may have more columns, with counts of the same key added up."""
+    sums = dict(spec.sums)
+    key = [name for name in rows.column_names if name not in sums]
+    groups = rows.group_by(key, use_threads=False).aggregate([*sums.items()])
+    return groups.rename_columns([*key, *sums]).select(rows.column_names).cast(rows.schema)
 
 
 def stage(root: Root, rows: Mapping[Spec, pa.Table]) -> Staged:
@@ -164,11 +175,8 @@ def table_rows(spec: Spec, rows: pa.Table) -> pa.Table:
     """Return rows of `divide` as rows of a table: in the order of a file, with counts of the same key added up."""
     if not spec.sums:
         return _sorted(spec, _encoded(spec, rows))
-    counts = (daily_errors.counts(rows) if spec is DAILY_ERRORS_TABLE else rows).select(spec.schema.names)
-    groups = counts.cast(spec.schema).group_by(spec.key).aggregate([*spec.sums])
-    added_up = groups.rename_columns([*spec.key, *dict(spec.sums)])
-    in_order = added_up.sort_by([(column, "ascending") for column in (spec.partition, *spec.order)])
-    return in_order.select(spec.schema.names).cast(spec.schema)
+    counts = added_up(spec, rows.select(spec.schema.names).cast(spec.schema))
+    return counts.sort_by([(column, "ascending") for column in (spec.partition, *spec.order)])
 
 
 def _encoded(spec: Spec, rows: pa.Table) -> pa.Table:

@@ -13,7 +13,7 @@ from warehouse.columns.hits import COLUMNS
 from warehouse.lake import delta_log
 from warehouse.lake.delta_log import NO_HOOKS
 from warehouse.migrations import Migration
-from warehouse.schema import HITS
+from warehouse.schema import HITS, REQUESTS
 
 PROPERTY = "readership.schemaVersion"
 """Name of the table property that records the version."""
@@ -55,7 +55,10 @@ def _migrations_of_hits() -> Migrations:
     return sorted([*added, Migration(3, remove_daily_views)], key=lambda migration: migration.version)
 
 
-MIGRATIONS: Mapping[str, Migrations] = {"hits": _migrations_of_hits()}
+MIGRATIONS: Mapping[str, Migrations] = {
+    "hits": _migrations_of_hits(),
+    "requests": [Migration(2, add_columns(*map(REQUESTS.field, ("source", "path", "errors"))))],
+}
 """Migrations of each table, by its name; none without an entry."""
 
 

@@ -80,7 +80,7 @@ def tier(files: Sequence[File]) -> Sequence[File]:
 
     This is tiered compaction: a file is merged only with so many smaller ones that all of them have GROWTH times its
     rows. The number of times that a hit is rewritten is therefore logarithmic in the hits of its day. The new file of
-    `daily_errors` may have fewer rows, because the counts of a key are added up to one row: it is merged again sooner.
+    `requests` may have fewer rows, because the counts of a key are added up to one row: it is merged again sooner.
     """
     small = sorted((file for file in files if file.size < SMALL_BYTES), key=lambda file: (file.rows, file.path))
     if len(small) <= CROWDED_FILES:

@@ -25,10 +25,10 @@ from warehouse.maintenance.catch_up import OnPoint, catch_up
 from warehouse.maintenance.load import load
 from warehouse.query import engine
 from warehouse.query.engine import Share
-from warehouse.tables import DAILY_ERRORS_TABLE, HITS_TABLE, TABLES, Spec
+from warehouse.tables import HITS_TABLE, REQUESTS_TABLE, TABLES, Spec
 
-_COUNT = "SELECT date, traffic, {sum}::BIGINT FROM {files} WHERE {where} GROUP BY ALL"
-_SUMS = {HITS_TABLE: "count(*)", DAILY_ERRORS_TABLE: "sum(requests)"}
+_COUNT = "SELECT date, traffic, {sum}::BIGINT FROM {files} WHERE {where} GROUP BY ALL HAVING {sum} > 0"
+_SUMS = {HITS_TABLE: "count(*)", REQUESTS_TABLE: "sum(errors)"}
 """Numbers of the rows that people know, by day and traffic. The other tables lose the rows of the same days."""
 POINTS = (*(f"before delete from {spec.name}" for spec in TABLES), "after month")
 
@@ -114,7 +114,7 @@ def erase_hits(
     specs = [spec for spec in TABLES if chosen.path is None or "path" in spec.schema.names]
     first, end = chosen.first or date.min, chosen.end or date.max
     for spec in specs:
-        if spec not in _SUMS:
+        if spec is not HITS_TABLE:
             days |= {day for day in _days(root, spec) if f"{first}" <= day < f"{end}"}
     return _erase(hot, root, _Erased(specs, days, chosen.where, on_point, require_same), wait_s)
 

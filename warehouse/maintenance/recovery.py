@@ -13,14 +13,13 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from warehouse import daily_errors
 from warehouse.columns.hits import NEW_VALUES
 from warehouse.control import database as control
 from warehouse.database.transaction import transaction
 from warehouse.hotlog import batches, loads
 from warehouse.hotlog.connection import STATEMENTS, HotConnection, HotLogPlace
 from warehouse.integrity import completeness, durability
-from warehouse.lake import delta_table, registry
+from warehouse.lake import delta_table, registry, staging
 from warehouse.lake.registry import HotLogRecord
 from warehouse.lake.roots import Root
 from warehouse.query import engine
@@ -179,7 +178,7 @@ def _unloaded(hot: HotConnection, root: Root, database: duckdb.DuckDBPyConnectio
     """
     rows = [batch.rows for batch in batches.waiting(hot) if batch.id <= offset and batch.spec is HITS_TABLE]
     with database.cursor() as cursor:
-        cursor.register("waiting", daily_errors.split(pa.Table.from_batches(rows, HOT))[0])
+        cursor.register("waiting", staging.divide({HITS_TABLE: pa.Table.from_batches(rows, HOT)})[HITS_TABLE])
         unloaded = cursor.sql(_UNLOADED.format(hits=_rows(root))).to_arrow_table()
     return pa.RecordBatch.from_pylist(unloaded.to_pylist(), HOT)
 

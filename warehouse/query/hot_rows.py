@@ -85,7 +85,8 @@ class HotRows:
         for batch in pieces:
             by_spec.setdefault(batch.spec, []).append(batch)
         parts = staging.divide({spec: _with_ids(each) for spec, each in by_spec.items()})
-        added = {spec: _copied(part, self._schemas[spec]) for spec, part in parts.items() if part.num_rows}
+        in_order = ((spec, part.sort_by("batch_id") if len(parts) > 1 else part) for spec, part in parts.items())
+        added = {spec: _copied(part, self._schemas[spec]) for spec, part in in_order if part.num_rows}
         return {**chunks, **{spec: _appended(chunks[spec], rows) for spec, rows in added.items()}}
 
     @property

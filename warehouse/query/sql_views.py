@@ -10,14 +10,19 @@ from warehouse.lake.staging import table_rows
 from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot
 from warehouse.schema import AGENTS, DAILY_VIEWS
-from warehouse.tables import TABLES, Spec
+from warehouse.tables import DAILY_ERRORS_TABLE, TABLES, Spec
 
 DAILY_VIEWS_SQL = (
     "SELECT project_id, strftime(date, '%Y-%m') AS month, date, path, traffic, agent, count(*) AS views "
     "FROM {hits} GROUP BY ALL"
 )
 """The view `daily_views`. `{hits}` has the rows of `hits`."""
-VIEWS = (*(spec.view for spec in TABLES), "daily_views", "agents")
+ERRORS_SQL = (
+    "SELECT project_id, month, date, path, traffic, agent, status, errors AS requests, first_seen, last_seen "
+    "FROM requests WHERE errors > 0"
+)
+"""The view `errors`."""
+VIEWS = (*(spec.view for spec in TABLES), "errors", "daily_views", "agents")
 Snapshots = Mapping[Spec, Snapshot]
 
 
@@ -27,6 +32,7 @@ def create_temporary(cursor: duckdb.DuckDBPyConnection, snapshots: Snapshots) ->
         cursor.register(f"{spec.name}_hot", _hot(spec, snapshot))
         rows = _rows(spec, snapshot.files, f"{spec.name}_hot")
         cursor.execute(f"CREATE OR REPLACE TEMP VIEW {spec.view} AS {rows}")
+    cursor.execute(f"CREATE OR REPLACE TEMP VIEW errors AS {ERRORS_SQL}")
     cursor.execute(f"CREATE OR REPLACE TEMP VIEW daily_views AS {DAILY_VIEWS_SQL.format(hits='hits')}")
 
 
@@ -41,6 +47,7 @@ def create(database: duckdb.DuckDBPyConnection, snapshots: Snapshots, agents: pa
         _copy(database, f"hot_{spec.name}", _hot(spec, snapshot))
         rows = _rows(spec, snapshot.files, f"copied.hot_{spec.name}")
         _create(database, spec.view, spec.schema, rows, spec.meaning)
+    _create(database, "errors", DAILY_ERRORS_TABLE.schema, ERRORS_SQL, DAILY_ERRORS_TABLE.meaning)
     meaning = "Page views by day, counted from hits: sum views, never count rows"
     _create(database, "daily_views", DAILY_VIEWS, DAILY_VIEWS_SQL.format(hits="hits"), meaning)
     _copy(database, "known_agents", agents)

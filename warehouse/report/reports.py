@@ -23,7 +23,7 @@ from warehouse.query.time_range import FIRST, TimeRange
 from warehouse.report import pages, series, source_coverage
 from warehouse.report.audience import activity, agents, errors, events, goals, people, requests, visitors, visits_sent
 from warehouse.report.audience.agents import Verdicts
-from warehouse.report.audience.errors import ErrorQuery, GroupBy
+from warehouse.report.audience.errors import GroupBy
 from warehouse.report.audience.people import People
 from warehouse.report.audience.requests import RequestQuery, RobotsReads
 from warehouse.report.audience.visits_sent import SentPage
@@ -35,7 +35,7 @@ from warehouse.report.source_warnings import SourceWarning
 from warehouse.report.statements import Statements
 from warehouse.report.time_buckets import Bucket, buckets
 from warehouse.rollups import catalog, ranked
-from warehouse.tables import DAILY_ERRORS_TABLE, EVENTS_TABLE, REQUESTS_TABLE
+from warehouse.tables import EVENTS_TABLE, REQUESTS_TABLE
 
 PATH = "path"
 BATCH_ROWS = 10_000
@@ -196,13 +196,13 @@ class Reports:
         """Return the time of the last hit of each project; None without a hit."""
         return activity.last_hits(self._statements, snapshot, projects)
 
-    def errors(self, query: ErrorQuery, moment: Moment) -> pa.Table:
+    def errors(self, query: RequestQuery, moment: Moment) -> pa.Table:
         """Return errors of the moment of a snapshot: see `errors.rows`."""
-        return errors.rows(self._statements.fast, self._reader.take(moment, DAILY_ERRORS_TABLE), query)
+        return errors.rows(self._statements.fast, self._reader.take(moment, REQUESTS_TABLE), query)
 
-    def error_groups(self, query: ErrorQuery, moment: Moment, by: GroupBy, offset: int, limit: int) -> pa.Table:
+    def error_groups(self, query: RequestQuery, moment: Moment, by: GroupBy, offset: int, limit: int) -> pa.Table:
         """Return the paths or agents with errors: see `errors.groups`."""
-        table = self._reader.take(moment, DAILY_ERRORS_TABLE)
+        table = self._reader.take(moment, REQUESTS_TABLE)
         return errors.groups(self._statements.fast, table, query, by, offset, limit)
 
     def requests(self, query: RequestQuery, moment: Moment, by: str) -> pa.Table:

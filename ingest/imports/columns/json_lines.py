@@ -17,6 +17,7 @@ from ingest.formats.json_lines import JsonParser
 from ingest.formats.json_products import Logged, Time
 from ingest.formats.page_filter import Skip
 from ingest.formats.request import LINE_BYTES_MAX
+from ingest.hits.hit import cache_of
 from ingest.imports.columns.page_views import (
     CHARACTERS_MAX,
     EVIDENCE_CHARACTERS_MAX,
@@ -29,9 +30,10 @@ from ingest.imports.columns.page_views import (
     skipped_and_unparsed,
     within_limit,
 )
-from ingest.imports.columns.request_counts import ASKED, cache_of, count, ms_below
+from ingest.imports.columns.request_counts import ASKED, count
 from ingest.imports.dictionary import replace, take
 from ingest.imports.request_cache import RequestCache
+from warehouse.requests import ms_below
 
 _ODD = r"[\x00-\x1f\x7f]"  # with url.UNSTORABLE, except surrogates, which Arrow refuses
 _NOT_A_REQUEST: Skip = "not_a_request"

@@ -1,19 +1,18 @@
 """All requests of a log, counted by day, user agent, kind, status, cache and time of the response."""
 
-from bisect import bisect_right
 from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingest.formats.kinds import kind_of
+from ingest.formats.page_filter import kind_of
 from ingest.formats.request import Request
+from ingest.hits.hit import cache_of
 from ingest.imports.dictionary import TEXTS
+from warehouse.requests import ms_below
 from warehouse.schema import TIMESTAMP
 
-MS_BELOW = tuple(step * 10**power for power in range(6) for step in (1, 2, 5))
-"""Upper bounds of the times by which requests are counted, in milliseconds. A longer time counts with the last one."""
 KEY = {"date": pa.date32(), "user_agent": TEXTS, "kind": TEXTS, "status": pa.int16(), "cache": TEXTS}
 KEY |= {"ms_below": pa.int64()}
 ASKED = pa.schema({"ts_us": pa.int64(), **{name: KEY[name] for name in KEY if name != "date"}, "bytes": pa.int64()})
@@ -21,19 +20,7 @@ ASKED = pa.schema({"ts_us": pa.int64(), **{name: KEY[name] for name in KEY if na
 COUNTED = pa.schema({**KEY, **dict.fromkeys(("requests", "sized", "bytes", "first_us", "last_us"), pa.int64())})
 """Schema of counted requests. `sized` is the number of requests with bytes; times are microseconds since 1970."""
 NONE = COUNTED.empty_table()
-SUMS = {"requests": "sum", "sized": "sum", "bytes": "sum", "first_us": "min", "last_us": "max"}
-_HITS = frozenset("hit stale revalidated updating refreshhit prerender".split())
-_NO_CACHE = frozenset({"", "-", "none", "unknown"})
-
-
-def cache_of(state: str) -> str | None:
-    """Return hit or miss for the state that a cache logs, in any case; None if there was no cache."""
-    return None if (lower := state.lower()) in _NO_CACHE else "hit" if lower in _HITS else "miss"
-
-
-def ms_below(ms: float | None) -> int | None:
-    """Return the bound of MS_BELOW above a time."""
-    return None if ms is None or ms < 0 else MS_BELOW[min(bisect_right(MS_BELOW, ms), len(MS_BELOW) - 1)]
+_SUMS = [("requests", "sum"), ("sized", "sum"), ("bytes", "sum"), ("first_us", "min"), ("last_us", "max")]
 
 
 def asked_table(requests: Sequence[Request]) -> pa.Table:
@@ -62,16 +49,5 @@ def count(asked: pa.Table) -> pa.Table:
         "first_us": ts_us,
         "last_us": ts_us,
     }
-    return grouped(pa.table({name: columns[name] for name in COUNTED.names}), [*KEY], SUMS).cast(COUNTED)
-
-
-def grouped(table: pa.Table, key: list[str], sums: dict[str, str]) -> pa.Table:
-    """Return a row for each key, with the aggregates of the other columns."""
-    unified = table.unify_dictionaries().combine_chunks()
-    if not len(unified):
-        return table.select([*key, *sums])
-    logged = [name for name in key if unified[name].null_count < len(unified)]  # most formats have no cache and no time
-    sums_of = unified.group_by(logged, use_threads=False).aggregate([*sums.items()])
-    columns = {name: sums_of[name] for name in logged} | {name: sums_of[f"{name}_{how}"] for name, how in sums.items()}
-    nulls = {name: pa.nulls(len(sums_of), unified.schema.field(name).type) for name in key if name not in logged}
-    return pa.table({name: {**columns, **nulls}[name] for name in (*key, *sums)})
+    rows = pa.table({name: columns[name] for name in COUNTED.names}).unify_dictionaries()
+    return rows.group_by([*KEY], use_threads=False).aggregate(_SUMS).rename_columns(COUNTED.names).cast(COUNTED)

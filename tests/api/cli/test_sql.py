@@ -220,7 +220,7 @@ def test_unknown_table_is_an_error_that_lists_the_views(service: Running) -> Non
     refused = service.run("sql", "FROM visits")
     assert refused.returncode == 1
     assert "visits does not exist" in refused.stderr
-    assert "The views are hits, errors, asset_loads, requests, events, daily_views, agents." in refused.stderr
+    assert "The views are hits, asset_loads, requests, events, errors, daily_views, agents." in refused.stderr
 
 
 def test_folder_without_data_is_named_and_not_created(service: Running, tmp_path: Path) -> None:

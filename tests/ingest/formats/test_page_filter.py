@@ -7,12 +7,13 @@ import pytest
 
 from ingest.errors import InvalidLine
 from ingest.formats.clf import parse
-from ingest.formats.page_filter import ASSET, NOT_PAGE_FOLDER, NOT_PAGE_PATHS, NOT_PAGES, Pages, Skip, page_view
+from ingest.formats.page_filter import ASSET, Pages, Skip, page_view
 from ingest.formats.request import Request
 from ingest.hits.hit import Hit
 from ingest.hits.url import URL_CHARACTERS_MAX
 from tests.ingest.formats.test_clf import line
 from tests.warehouse.site import ROOT
+from warehouse.columns.kinds import NOT_PAGE_FOLDER, NOT_PAGE_PATHS, NOT_PAGES
 
 
 def skipped(**fields: Any) -> str:

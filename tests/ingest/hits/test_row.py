@@ -76,6 +76,9 @@ def test_row_of_an_ai_agent_has_the_agent_and_the_rule() -> None:
         "click": None,
         "country": None,
         "language": None,
+        "bytes": None,
+        "duration_ms": None,
+        "cache": None,
         "engaged_ms": None,
         "channel": None,
     }

@@ -117,7 +117,7 @@ def test_reports_agree_with_the_views_after_a_rewrite_was_killed(
     assert_consistent(site, reports)
     site.post(view("/hot", ts=NOON - 20 * DAY), view("/hot", ts=NOON - 2 * DAY), view("/hot", ts=NOON))
     assert_consistent(site, reports)
-    die_at(site, "load.load(hot, root, 10, on_point)", "before commit of daily_errors")
+    die_at(site, "load.load(hot, root, 10, on_point)", "before commit of asset_loads")
     assert_consistent(site, reports)
     site.load()
     assert_consistent(site, reports)

@@ -24,9 +24,9 @@ def test_new_hot_log_has_no_record(hot: HotConnection) -> None:
     ids=["both higher", "only the version", "only the batch", "both lower"],
 )
 def test_version_and_batch_rise_separately_and_never_fall(hot: HotConnection, later: Synced, recorded: Synced) -> None:
-    loads.record_synced(hot, {"hits": Synced(7, 4), "daily_errors": Synced(2, 4)})
+    loads.record_synced(hot, {"hits": Synced(7, 4), "requests": Synced(2, 4)})
     loads.record_synced(hot, {"hits": later})
-    assert loads.synced(hot) == {"hits": recorded, "daily_errors": Synced(2, 4)}
+    assert loads.synced(hot) == {"hits": recorded, "requests": Synced(2, 4)}
 
 
 @pytest.mark.parametrize("hot_log", ["sqlite"], indirect=True)
@@ -39,7 +39,7 @@ def test_record_that_is_as_high_already_is_not_written(hot: HotConnection) -> No
 
 
 def test_lower_record_is_accepted_after_forget(hot: HotConnection) -> None:
-    loads.record_synced(hot, {"hits": Synced(7, 4), "daily_errors": Synced(2, 4)})
+    loads.record_synced(hot, {"hits": Synced(7, 4), "requests": Synced(2, 4)})
     STATEMENTS.run(hot, "FORGET_SYNCED")
     loads.record_synced(hot, {"hits": Synced(3, 1)})
     assert loads.synced(hot) == {"hits": Synced(3, 1)}

@@ -18,7 +18,7 @@ from warehouse.integrity import durability
 from warehouse.maintenance import compact
 from warehouse.maintenance.catch_up import Loaded
 from warehouse.query.snapshot import SnapshotReader
-from warehouse.tables import DAILY_ERRORS_TABLE, HITS_TABLE, TABLES
+from warehouse.tables import HITS_TABLE, REQUESTS_TABLE, TABLES
 
 NAMES = tuple(spec.name for spec in TABLES)
 LOAD = "load.load(hot, root, 10, on_point)"
@@ -278,7 +278,7 @@ def test_broken_commit_that_was_never_acknowledged_is_set_aside_and_loaded_again
     assert site.event_ids() == ids(4)
     assert site.daily_views() == Counter(map(key, some_rows(0, 4)))
     assert site.state(HITS_TABLE).version == 5
-    assert [row["requests"] for row in site.stored(DAILY_ERRORS_TABLE)] == [1]
+    assert sorted((row["requests"], row["errors"]) for row in site.stored(REQUESTS_TABLE)) == [(0, 1), (1, 0)]
     assert site.faults() == []
 
 

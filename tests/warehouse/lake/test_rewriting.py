@@ -18,9 +18,9 @@ from warehouse.lake import delta_log, delta_table, rewriting, roots
 from warehouse.lake.roots import LocalPath, Root
 from warehouse.lake.row_groups import ROWS_MAX
 from warehouse.schema import TIMESTAMP
-from warehouse.tables import DAILY_ERRORS_TABLE, HITS_TABLE
+from warehouse.tables import HITS_TABLE, REQUESTS_TABLE
 
-SCHEMA = DAILY_ERRORS_TABLE.schema
+SCHEMA = REQUESTS_TABLE.schema
 ROWS = 2 * ROWS_MAX + 10
 
 
@@ -33,7 +33,8 @@ def reader(batch_rows: int) -> pa.RecordBatchReader:
         "traffic": pa.repeat("bot", ROWS),
         "agent": pa.nulls(ROWS, pa.string()),
         "status": pa.repeat(pa.scalar(404, pa.int16()), ROWS),
-        "requests": pa.array(range(ROWS), pa.int64()),
+        **{name: pa.array(range(ROWS), pa.int64()) for name in ("requests", "sized", "bytes", "errors", "ms_below")},
+        **{name: pa.repeat("x", ROWS) for name in ("operator", "kind", "cache", "source")},
         "first_seen": pa.repeat(pa.scalar(NOON, TIMESTAMP), ROWS),
         "last_seen": pa.repeat(pa.scalar(NOON, TIMESTAMP), ROWS),
     }
@@ -46,8 +47,8 @@ def test_rows_are_in_order_in_files_of_limited_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target_bytes: int, rows: list[int]
 ) -> None:
     monkeypatch.setattr(rewriting, "TARGET_FILE_BYTES", target_bytes)
-    (tmp_path / "daily_errors").mkdir()
-    files = rewriting.write_partition(LocalPath(tmp_path), DAILY_ERRORS_TABLE, "2026-09", reader(batch_rows=50_000))
+    (tmp_path / "requests").mkdir()
+    files = rewriting.write_partition(LocalPath(tmp_path), REQUESTS_TABLE, "2026-09", reader(batch_rows=50_000))
     assert [file.rows for file in files] == rows
     assert [Path(file.path).stat().st_size for file in files] == [file.size for file in files]
     stored = [pq.ParquetFile(file.path) for file in files]
@@ -62,8 +63,8 @@ def test_files_that_wait_for_their_commit_are_renewed_before_a_vacuum_deletes_th
     root: Root = LocalPath(tmp_path)
     if place == "remote":
         root = roots.open_remote(f"{request.getfixturevalue('bucket')}/lake", tmp_path)
-    (root / "daily_errors").make_folder()
-    files = rewriting.write_partition(root, DAILY_ERRORS_TABLE, "2026-09", reader(batch_rows=50_000))
+    (root / "requests").make_folder()
+    files = rewriting.write_partition(root, REQUESTS_TABLE, "2026-09", reader(batch_rows=50_000))
     assert rewriting.renewed(files) == files
     written_s = roots.modified_s(files[0].path)
     if root.uri is None:
@@ -75,21 +76,21 @@ def test_files_that_wait_for_their_commit_are_renewed_before_a_vacuum_deletes_th
     assert roots.modified_s(new.path) >= written_s
     assert roots.at(new.path).stat().st_size == new.size
     assert (new.path == files[0].path) == (root.uri is None)
-    assert new.path.startswith(f"{root}/daily_errors/month=2026-09/part-")
+    assert new.path.startswith(f"{root}/requests/month=2026-09/part-")
     assert new.path.endswith(".parquet")
 
 
 def test_files_that_a_vacuum_has_deleted_are_not_renewed(tmp_path: Path) -> None:
-    (tmp_path / "daily_errors").mkdir()
-    files = rewriting.write_partition(LocalPath(tmp_path), DAILY_ERRORS_TABLE, "2026-09", reader(batch_rows=50_000))
+    (tmp_path / "requests").mkdir()
+    files = rewriting.write_partition(LocalPath(tmp_path), REQUESTS_TABLE, "2026-09", reader(batch_rows=50_000))
     Path(files[0].path).unlink()
     assert rewriting.renewed(files) is None
 
 
 def test_no_rows_have_no_file(tmp_path: Path) -> None:
-    (tmp_path / "daily_errors").mkdir()
+    (tmp_path / "requests").mkdir()
     empty = SCHEMA.empty_table().to_reader()
-    assert rewriting.write_partition(LocalPath(tmp_path), DAILY_ERRORS_TABLE, "2026-09", empty) == ()
+    assert rewriting.write_partition(LocalPath(tmp_path), REQUESTS_TABLE, "2026-09", empty) == ()
 
 
 Commit = Callable[[DeltaTable, pa.Table], None]

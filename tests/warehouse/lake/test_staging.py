@@ -19,8 +19,8 @@ from warehouse.errors import StagedTooLong
 from warehouse.lake import delta_table, staging
 from warehouse.maintenance import catch_up, compact
 from warehouse.maintenance.catch_up import Loaded
-from warehouse.schema import DAILY_ERRORS, HITS, HOT
-from warehouse.tables import DAILY_ERRORS_TABLE, HITS_TABLE, TABLES
+from warehouse.schema import HITS, HOT, REQUESTS
+from warehouse.tables import HITS_TABLE, REQUESTS_TABLE, TABLES
 
 
 class Interrupted(Exception):
@@ -146,7 +146,7 @@ def test_file_has_the_schema_of_its_table_and_is_sorted(site: Site) -> None:
     assert [(row["path"], row["ts"].second) for row in hits.to_pylist()] == [
         ("/a", 1), ("/a", 2), ("/b", 1), ("/b", 2), ("/ä", 1), ("/ä", 2),
     ]  # fmt: skip
-    assert DeltaTable(str(site.root / "daily_errors")).to_pyarrow_table().schema.equals(DAILY_ERRORS)
+    assert DeltaTable(str(site.root / "requests")).to_pyarrow_table().schema.equals(REQUESTS)
 
 
 @pytest.mark.parametrize("seconds", [(1, 2), (2, 1)])
@@ -204,7 +204,7 @@ def test_each_day_of_hits_and_each_month_of_errors_has_its_own_file(site: Site) 
     assert sorted(file.partition for file in site.state(HITS_TABLE).files) == [
         "2026-09-15", "2026-09-30", "2026-10-01",
     ]  # fmt: skip
-    assert sorted(file.partition for file in site.state(DAILY_ERRORS_TABLE).files) == ["2026-09", "2026-10"]
+    assert sorted(file.partition for file in site.state(REQUESTS_TABLE).files) == ["2026-09", "2026-10"]
     assert site.daily_views() == Counter(map(key, rows))
 
 

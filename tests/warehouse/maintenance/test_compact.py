@@ -30,7 +30,7 @@ from warehouse.maintenance import compact, load
 from warehouse.maintenance.compact import Compacted
 from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot, SnapshotReader
-from warehouse.tables import DAILY_ERRORS_TABLE, HITS_TABLE, TABLES, Spec
+from warehouse.tables import HITS_TABLE, REQUESTS_TABLE, TABLES, Spec
 
 
 def load_each(site: Site, count: int, *, first: int = 0) -> None:
@@ -84,10 +84,10 @@ def test_partial_counts_of_errors_become_one_row_a_key(site: Site) -> None:
     for _ in range(3):
         site.post(*rows)
         site.load()
-    assert len(site.stored(DAILY_ERRORS_TABLE)) == 9
+    assert len(site.stored(REQUESTS_TABLE)) == 9
     site.compact()
-    stored = site.stored(DAILY_ERRORS_TABLE)
-    assert {(row["agent"], row["date"]): row["requests"] for row in stored} == {
+    stored = site.stored(REQUESTS_TABLE)
+    assert {(row["agent"], row["date"]): row["errors"] for row in stored} == {
         (row["agent"], row["ts"].date()): 3 for row in rows
     }
     assert len(stored) == 3
@@ -137,9 +137,9 @@ def test_day_and_month_that_have_not_ended_are_left_out(site: Site) -> None:
         "2026-09-14": 2,
         "2026-09-15": 2,
     }
-    assert files(site, DAILY_ERRORS_TABLE) == {"2026-08": 1, "2026-09": 2}
+    assert files(site, REQUESTS_TABLE) == {"2026-08": 1, "2026-09": 2}
     compact_ended(date(2026, 10, 1))
-    assert set(files(site, HITS_TABLE).values()) == set(files(site, DAILY_ERRORS_TABLE).values()) == {1}
+    assert set(files(site, HITS_TABLE).values()) == set(files(site, REQUESTS_TABLE).values()) == {1}
 
 
 LOADS_A_DAY = 1_440

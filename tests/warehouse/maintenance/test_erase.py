@@ -19,7 +19,7 @@ from warehouse.lake.lock import write_lock
 from warehouse.maintenance import catch_up, compact, erase
 from warehouse.query.snapshot import SnapshotReader
 from warehouse.schema import HOT
-from warehouse.tables import DAILY_ERRORS_TABLE, HITS_TABLE, TABLES
+from warehouse.tables import HITS_TABLE, REQUESTS_TABLE, TABLES
 
 TODAY = date(2026, 9, 15)
 SECRET = "/only-in-the-deleted-project"
@@ -102,7 +102,7 @@ def test_chosen_days_and_paths_are_counted_and_deleted_and_all_others_stay(
     assert erase.erase_hits(site.hot, site.root, site.share, chosen, 0) == len(views)
     stayed = [row for row in rows + hot if row not in removed]
     assert site.daily_views() == Counter(key(row) for row in stayed if row["status"] != 404)
-    assert len(site.stored(DAILY_ERRORS_TABLE)) == ("/failed" not in gone)
+    assert len(site.stored(REQUESTS_TABLE)) == ("/failed" not in gone)
     assert erase.count(site.hot, site.root, site.share, chosen, 0) == []
     assert site.faults() == []
 
@@ -290,13 +290,13 @@ def test_hits_posted_during_an_erasure_are_loaded_with_its_next_month(site: Site
 def test_row_that_only_one_table_has_is_loaded_before_it_is_erased(site: Site) -> None:
     """Reproduce a loader killed between its commits: an error that it had not loaded would come back."""
     site.post(view(ts=NOON - 20 * DAY), view(ts=NOON - 20 * DAY, traffic="bot", status=404), view())
-    die_at(site, "load.load(hot, root, 10, on_point)", "before commit of daily_errors")
+    die_at(site, "load.load(hot, root, 10, on_point)", "before commit of asset_loads")
     assert site.state(HITS_TABLE).offset == 1
-    assert site.state(DAILY_ERRORS_TABLE).offset == 0
+    assert site.state(REQUESTS_TABLE).offset == 0
     assert erase_before(site, 10) == 1
     site.load()
     assert site.daily_views() == {key(view()): 1}
-    assert site.stored(DAILY_ERRORS_TABLE) == []
+    assert site.stored(REQUESTS_TABLE) == []
 
 
 def test_erasure_times_out_on_the_lock(site: Site) -> None:

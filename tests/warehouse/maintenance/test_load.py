@@ -26,7 +26,7 @@ from warehouse.lake.roots import LocalPath
 from warehouse.maintenance import catch_up, compact, load
 from warehouse.maintenance.catch_up import Loaded
 from warehouse.schema import HOT
-from warehouse.tables import DAILY_ERRORS_TABLE, HITS_TABLE, TABLES
+from warehouse.tables import HITS_TABLE, REQUESTS_TABLE, TABLES
 
 
 def assert_stored_once(site: Site, rows: list[Row]) -> None:
@@ -76,10 +76,10 @@ def test_load_after_a_kill_between_two_commits_continues_after_the_first(site: S
 @pytest.mark.usefixtures("small_commits")
 def test_batch_waits_in_the_hot_log_until_each_table_has_it(site: Site) -> None:
     rows = post_more_than_a_commit_takes(site)
-    load_and_die(site, "before commit of daily_errors")
+    load_and_die(site, "before commit of asset_loads")
     load_and_die(site, "after mark")
     assert site.state(HITS_TABLE).offset == catch_up.COMMIT_BATCHES_MAX + 1
-    assert site.state(DAILY_ERRORS_TABLE).offset == catch_up.COMMIT_BATCHES_MAX
+    assert site.state(REQUESTS_TABLE).offset == catch_up.COMMIT_BATCHES_MAX
     assert site.waiting() == 1
     site.load()
     assert_stored_once(site, rows)
@@ -312,7 +312,7 @@ def test_rows_have_their_utc_day(rows: list[Row]) -> None:
     assert Counter(key(row) for _, row in stored) == Counter(map(key, rows))
 
 
-@pytest.mark.parametrize("table", ["hits", "daily_errors"])
+@pytest.mark.parametrize("table", ["hits", "requests"])
 def test_load_is_lake_busy_if_another_node_has_loaded_the_same_batches_meanwhile(tmp_path: Path, table: str) -> None:
     """A node that is paused before a commit loses the lake's lock, and its commit is refused."""
     rows = some_rows(0, 3)

@@ -26,12 +26,12 @@ class Stopped(Exception):
 
 
 def stop(step: str) -> None:
-    if step == "before commit of daily_errors":
+    if step == "before commit of asset_loads":
         raise Stopped
 
 
 def with_older_hot_log(folder: Path) -> Site:
-    """Return a site whose hot log is a copy from before the last batch, which `hits` has and `daily_errors` lacks."""
+    """Return a site whose hot log is a copy from before the last batch, which `hits` has and `asset_loads` lacks."""
     site, copy = Site(folder), folder / "copy.sqlite"
     site.post(*some_rows(0, 6))
     site.load()

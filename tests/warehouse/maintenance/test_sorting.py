@@ -11,7 +11,7 @@ import pytest
 from tests.warehouse.site import Site, some_rows, view
 from warehouse.lake import delta_table
 from warehouse.maintenance import sorting
-from warehouse.tables import DAILY_ERRORS_TABLE, HITS_TABLE
+from warehouse.tables import HITS_TABLE, REQUESTS_TABLE
 
 
 class LittleMemory:
@@ -52,7 +52,7 @@ def test_rows_that_do_not_fit_into_the_memory_together_are_sorted_in_parts(
 
 
 def test_error_for_lack_of_memory_is_raised_if_the_rows_of_a_table_cannot_be_sorted_in_parts(site: Site) -> None:
-    spec = DAILY_ERRORS_TABLE  # of whose order only the project is never null
+    spec = REQUESTS_TABLE  # of whose order only the project is never null
     site.post(*(view(traffic="bot", status=404, path=f"/{number}") for number in range(9)))
     site.load()
     files = delta_table.list_files(site.table(spec), spec)

@@ -155,7 +155,7 @@ def test_invalid_query_raises_the_message_of_duckdb(site: Site, folder: Path) ->
         ask(folder, "SELECT nothing FROM hits")
     with pytest.raises(
         InvalidSql,
-        match=r"(?s)name visits does not exist.*The views are hits, errors, asset_loads, requests, events, daily_v",
+        match=r"(?s)name visits does not exist.*The views are hits, asset_loads, requests, events, errors, daily_v",
     ):
         ask(folder, "FROM visits")
 

@@ -6,7 +6,7 @@
 - `goals`: Conversions: the visitors of a scope who reached a goal.
 - `people`: Views by people and their visitors, by the evidence that a person was there.
 - `activity`: Activity of several projects: the views of their last days, and the time of their last hit.
+- `requests`: What readers cost: the requests of logs and servers with their bytes and times.
 - `errors`: Requests of AI agents and bots that were answered with an error.
-- `requests`: What readers cost: the requests of access logs with their bytes and times.
 - `visits_sent`: Views by people that AI products sent, by the operators of the products, or by page.
 """

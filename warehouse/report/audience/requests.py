@@ -1,6 +1,7 @@
-"""What readers cost: the requests of access logs with their bytes and times, by agent, operator, kind, status or day.
+"""What readers cost: all requests with their bytes and times, by agent, operator, kind, status, source or day.
 
-A range has whole UTC days, because the table `requests` has no shorter time.
+A range has whole UTC days, because the table `requests` has no shorter time. A log has all requests, and a server may
+post some of the same ones: on a day with requests of a log, those of servers do not count unless they are chosen.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,18 +15,23 @@ import pyarrow as pa
 from warehouse.lake.staging import table_rows
 from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot
-from warehouse.report.audience.errors import FIRST_DAY, LAST_DAY, files_of_months
 from warehouse.tables import REQUESTS_TABLE
 
-BY = ("agent", "operator", "kind", "status", "date")
+BY = ("agent", "operator", "kind", "status", "source", "date")
 """Columns by which requests are counted."""
 REFUSED = (401, 402, 403, 429, 451, 503)
 """HTTP statuses by which a site refuses a reader."""
-_CHOSEN = """
-WITH chosen AS (
-    SELECT *, min(date) FILTER (status IN {refused}) OVER (PARTITION BY {by}) AS first_refusal
+FIRST_DAY, LAST_DAY = date(1, 1, 1), date(9999, 12, 31)
+_STORED = """
+WITH stored AS (
+    SELECT * REPLACE (coalesce(source, 'log') AS source)
     FROM (SELECT {columns} FROM {files} UNION ALL SELECT {columns} FROM hot)
-    WHERE project_id = $project AND date >= $first AND date < $end {filters}
+    WHERE project_id = $project AND date >= $first AND date < $end
+)
+"""
+_ROWS = """, asked AS (FROM stored WHERE requests > 0), chosen AS (
+    SELECT *, min(date) FILTER (status IN {refused}) OVER (PARTITION BY {by}) AS first_refusal
+    FROM asked WHERE {sources} {filters}
 ), times AS (
     SELECT {by} AS value, ms_below, sum(sum(requests)) OVER (PARTITION BY {by} ORDER BY ms_below) AS until,
         sum(sum(requests)) OVER (PARTITION BY {by}) AS timed
@@ -50,26 +56,28 @@ SELECT counted.value::VARCHAR AS value, requests, bytes, sized, coalesce(timed, 
 FROM counted LEFT JOIN quantiles ON counted.value IS NOT DISTINCT FROM quantiles.value
 ORDER BY {order} counted.value NULLS LAST
 """
+_ONE_SOURCE = "(source = 'log' OR date NOT IN (SELECT date FROM asked WHERE source = 'log'))"
 
-_REQUESTS = "(SELECT {columns} FROM {files} UNION ALL SELECT {columns} FROM hot)"
 _ROBOTS_READS = """
 SELECT agent, since, min(if(first_seen >= since, first_seen, last_seen)) AS read
-FROM {requests}, unnest($since::TIMESTAMPTZ[]) AS texts (since)
-WHERE project_id = $project AND kind = 'robots' AND (status < 300 OR status = 304) AND traffic = 'ai'
-    AND last_seen >= since
+FROM stored, unnest($since::TIMESTAMPTZ[]) AS texts (since)
+WHERE kind = 'robots' AND (status < 300 OR status = 304) AND traffic = 'ai' AND last_seen >= since
 GROUP BY ALL
 """
-_SPAN = "SELECT min(first_seen) AS first, max(last_seen) AS last FROM {requests} WHERE project_id = $project"
+_LOGGED = "SELECT min(first_seen) AS first, max(last_seen) AS last FROM stored WHERE source = 'log'"
 
 
 @dataclass(frozen=True, slots=True)
 class RequestQuery:
-    """Requests of a project from the UTC day `first` to the day before `end`, with the values of some columns."""
+    """Requests, or errors, of a project from the UTC day `first` to the day before `end`, with some values.
+
+    Of requests, `filters` are values of columns. Of errors: see `errors`.
+    """
 
     project: str
     first: date = FIRST_DAY
     end: date = LAST_DAY
-    filters: Mapping[str, str | int] = field(default_factory=dict)
+    filters: Mapping[str, Any] = field(default_factory=dict)
 
 
 def rows(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, query: RequestQuery, by: str) -> pa.Table:
@@ -79,25 +87,32 @@ def rows(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, query: Request
     `cache_hits` among the `cached` ones, `refused`, `after_refusal` (requests on later days than the first refusal),
     robots_read and last_seen. `snapshot` is of the table `requests`.
     """
-    sql = _CHOSEN.format(
-        columns=", ".join(REQUESTS_TABLE.schema.names),
-        files=files_of_months(REQUESTS_TABLE, snapshot, query.first, query.end),
-        filters="".join(f" AND {name} = ${name}" for name in query.filters),
-        by=by,
-        order="counted.value DESC," if by == "date" else "requests DESC,",
-        refused=REFUSED,
-    )
-    values: dict[str, Any] = {"project": query.project, "first": query.first, "end": query.end, **query.filters}
+    filters = "".join(f" AND {name} = ${name}" for name in query.filters)
+    sources = "true" if "source" in query.filters else _ONE_SOURCE
+    order = "counted.value DESC," if by == "date" else "requests DESC,"
+    sql = _ROWS.format(by=by, refused=REFUSED, sources=sources, filters=filters, order=order)
+    return counted(database, snapshot, query, sql, query.filters)
+
+
+def counted(
+    database: duckdb.DuckDBPyConnection, snapshot: Snapshot, query: RequestQuery, sql: str, values: Mapping[str, Any]
+) -> pa.Table:
+    """Return the result of a statement that begins after the relation `stored`: rows of the project and days."""
+    months = f"{query.first:%Y-%m}".zfill(7), f"{query.end:%Y-%m}".zfill(7)
+    files = [file for file in snapshot.files if months[0] <= file.partition <= months[1]]
+    relation = engine.rows(REQUESTS_TABLE, files) if files else engine.no_rows(REQUESTS_TABLE)
+    stored = _STORED.format(columns=", ".join(REQUESTS_TABLE.schema.names), files=relation)
+    days = {"project": query.project, "first": query.first, "end": query.end}
     with engine.interruptible_cursor(database) as cursor:
         cursor.register("hot", table_rows(REQUESTS_TABLE, snapshot.hot))
-        return cursor.sql(sql, params=values).to_arrow_table()
+        return cursor.sql(stored + sql, params={**days, **values}).to_arrow_table()
 
 
 class RobotsReads(NamedTuple):
     """First requests for robots.txt, by agent and by a time from which on they count.
 
-    `first` and `last` are the times of the first and last request of any reader, from the month of the first of these
-    times on; None without a request.
+    `first` and `last` are the times of the first and last request in logs, from the day of the first of these times on;
+    None without a request.
     """
 
     of: dict[tuple[str, datetime], datetime]
@@ -112,14 +127,8 @@ def robots_reads(
 
     The table has the first and last request of a day: of a day with requests before and after a time, the last counts.
     """
-    requests = _REQUESTS.format(
-        columns="project_id, traffic, agent, kind, status, first_seen, last_seen",
-        files=files_of_months(REQUESTS_TABLE, snapshot, min(since).date(), LAST_DAY),
-    )
-    with engine.interruptible_cursor(database) as cursor:
-        cursor.register("hot", table_rows(REQUESTS_TABLE, snapshot.hot))
-        values = {"project": project, "since": list(since)}
-        read = cursor.sql(_ROBOTS_READS.format(requests=requests), params=values).to_arrow_table().to_pylist()
-        span = cursor.sql(_SPAN.format(requests=requests), params={"project": project}).to_arrow_table().to_pylist()[0]
+    query = RequestQuery(project, min(since).astimezone(UTC).date())
+    read = counted(database, snapshot, query, _ROBOTS_READS, {"since": list(since)}).to_pylist()
+    (logged,) = counted(database, snapshot, query, _LOGGED, {}).to_pylist()
     of = {(row["agent"], row["since"].astimezone(UTC)): row["read"].astimezone(UTC) for row in read}
-    return RobotsReads(of, **span)
+    return RobotsReads(of, **logged)

@@ -7,7 +7,7 @@ from api.dashboard.web import render
 from api.dashboard.web.visit import ProjectVisit
 from api.http.operation import ADDRESS
 from api.reference.reference import PLAIN_ADDRESS
-from ingest.formats.page_filter import NOT_PAGES
+from warehouse.columns.kinds import NOT_PAGES
 
 FOLDER = render.TEMPLATES / "recipes"
 _EXTENSIONS = "|".join(sorted(NOT_PAGES))

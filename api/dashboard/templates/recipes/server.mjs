@@ -4,7 +4,8 @@ const SENT = ["accept-language", "sec-fetch-mode", "signature", "signature-agent
 // Call it after the response, without waiting for it. A repeated post counts once.
 // url: the one that the visitor requested. address: the visitor's IP address. headers: those of the request, with lower-case names.
 // They verify AI agents; the address and the headers of SENT are not stored.
-export async function countView(url, address, headers, status = 200) {
+// measured: the bytes, durationMs and cache of the response that you know.
+export async function countView(url, address, headers, status = 200, measured = {}) {
   const view = {
     url,
     userAgent: headers["user-agent"] || "",
@@ -13,6 +14,7 @@ export async function countView(url, address, headers, status = 200) {
     accept: headers.accept,
     headers: Object.fromEntries(SENT.filter((name) => headers[name]).map((name) => [name, headers[name]])),
     status,
+    ...measured,
     eventId: crypto.randomUUID(),
   };
   const answer = await fetch(HITS, {

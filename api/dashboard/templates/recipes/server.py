@@ -12,11 +12,12 @@ READERSHIP = httpx.Client(
 SENT = ("accept-language", "sec-fetch-mode", "signature", "signature-agent", "signature-input")
 
 
-def count_view(url: str, address: str, headers: Mapping[str, str], status: int = 200) -> None:
+def count_view(url: str, address: str, headers: Mapping[str, str], status: int = 200, **measured: float | str) -> None:
     """Count a page view. Call it after the response, in the background; a repeated post counts once.
 
     `url` is the one that the visitor requested, `address` the visitor's IP address, and `headers` are those of the
     request, with lower-case names. They verify AI agents; the address and the headers of SENT are not stored.
+    `measured` has the `bytes`, `durationMs` and `cache` of the response, as far as you know them.
     """
     view = {
         "url": url,
@@ -26,6 +27,7 @@ def count_view(url: str, address: str, headers: Mapping[str, str], status: int =
         "accept": headers.get("accept"),
         "headers": {name: headers[name] for name in SENT if name in headers},
         "status": status,
+        **measured,
         "eventId": str(uuid.uuid4()),
     }
     READERSHIP.post("hits", json=view).raise_for_status()

@@ -1,7 +1,7 @@
 // middleware.js, beside package.json. With Next.js 16 or later the file is proxy.js.
 const HITS = "{{ address }}/v1/analytics/{{ project }}/hits";
 const NOT_PAGES = /\.({{ extensions }})$/i;
-const SENT = ["accept-language", "sec-fetch-mode", "signature", "signature-agent", "signature-input"];
+const SENT = ["accept-language", "sec-fetch-mode", "signature", "signature-agent", "signature-input", "x-vercel-ip-country"];
 
 export const config = { matcher: "/((?!api/|_next/|_vercel/).*)" };
 
@@ -14,7 +14,7 @@ async function send(request) {
     url: request.url,
     userAgent: request.headers.get("user-agent") || "",
     referrer: request.headers.get("referer") || undefined,
-    // These three verify AI agents. The address and the headers are not stored.
+    // These three verify AI agents. Only a person's country and language of them are stored.
     address: request.headers.get("x-real-ip") || undefined,
     accept: request.headers.get("accept") || undefined,
     headers: Object.fromEntries([...request.headers].filter(([name]) => SENT.includes(name))),

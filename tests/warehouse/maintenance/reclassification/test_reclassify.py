@@ -326,7 +326,7 @@ def test_tables_agree_after_the_load_that_follows_a_kill_and_the_next_run_comple
 
 def test_run_after_a_loader_killed_between_its_commits_loses_and_repeats_nothing(old_site: Site) -> None:
     old_site.post(*OLD)
-    die_at(old_site, "load.load(hot, root, 10, on_point)", "before commit of daily_errors")
+    die_at(old_site, "load.load(hot, root, 10, on_point)", "before commit of asset_loads")
     run(old_site)
     old_site.load()
     assert_stored(old_site, reclassified(2 * OLD))
@@ -349,7 +349,7 @@ def test_loader_killed_between_its_commits_during_the_run_loses_and_repeats_noth
 
     def post_and_die() -> None:
         old_site.post(*OLD)
-        die_at(old_site, "load.load(hot, root, 10, on_point)", "before commit of daily_errors")
+        die_at(old_site, "load.load(hot, root, 10, on_point)", "before commit of asset_loads")
 
     run(old_site, meanwhile(post_and_die))
     old_site.load()

@@ -12,7 +12,7 @@ from tests.warehouse.site import NOON, Row, Site, view
 from warehouse.errors import InvalidMoment, MomentExpired
 from warehouse.maintenance import compact, erase
 from warehouse.query.moment import Moment
-from warehouse.report.audience.errors import ErrorQuery
+from warehouse.report.audience.requests import RequestQuery
 from warehouse.report.reports import Reports
 
 
@@ -35,7 +35,7 @@ def error(number: int, project: str = "site", ts: datetime = NOON) -> Row:
 
 def numbers(reports: Reports, moment: Moment, project: str = "site") -> list[int]:
     """Return the numbers of the errors of a moment, as a request for them does."""
-    rows = reports.errors(ErrorQuery(project), reports.take(moment).moment).to_pylist()
+    rows = reports.errors(RequestQuery(project), reports.take(moment).moment).to_pylist()
     assert all(row["requests"] == 1 for row in rows)
     return sorted(int(row["path"].removeprefix("/gone/")) for row in rows)
 
@@ -72,7 +72,7 @@ def test_moment_whose_errors_are_gone_is_refused(site: Site) -> None:
         site.expire()
         assert numbers(first, moment) == [0]  # the rows are in memory
         with process(site) as second, pytest.raises(MomentExpired, match="rows of the moment .* were removed"):
-            second.errors(ErrorQuery("site"), moment)
+            second.errors(RequestQuery("site"), moment)
 
 
 def test_moment_before_the_oldest_commit_in_the_log_is_refused(site: Site) -> None:
@@ -84,7 +84,7 @@ def test_moment_before_the_oldest_commit_in_the_log_is_refused(site: Site) -> No
         site.age()  # the next vacuum may delete the commits up to now
         compact.vacuum(site.hot, site.root, 0)
         with pytest.raises(MomentExpired):
-            first.errors(ErrorQuery("site"), moment)
+            first.errors(RequestQuery("site"), moment)
 
 
 @pytest.mark.parametrize("is_project", [True, False], ids=["project", "days"])

@@ -177,7 +177,7 @@ class Lake(RuleBasedStateMachine):
     @rule(is_killed=st.booleans())
     def load(self, is_killed: bool) -> None:
         """Load, perhaps as a loader that is killed between its commits to the two tables."""
-        on_point = _die_before_daily_errors if is_killed else _go_on
+        on_point = _die_before_asset_loads if is_killed else _go_on
         with suppress(Died):
             load.load(self.site.hot, self.site.root, 0, on_point, lambda: self.now_s)
 
@@ -438,8 +438,8 @@ class Died(Exception):
     """Signal that the loader ends here, in place of a kill."""
 
 
-def _die_before_daily_errors(step: str) -> None:
-    if step == "before commit of daily_errors":
+def _die_before_asset_loads(step: str) -> None:
+    if step == "before commit of asset_loads":
         raise Died
 
 

@@ -1,4 +1,4 @@
-"""What readers cost: all requests of access logs, with their bytes and times, by agent, operator, kind ..."""
+"""What readers cost: all requests of logs and servers, with their bytes and times, by agent, operator, kind ..."""
 
 from dataclasses import replace
 from typing import Any
@@ -19,7 +19,7 @@ from warehouse.report.audience.requests import BY
 
 ROWS_MAX = 50
 """Maximum number of rows. The file has all of them."""
-NAMES = dict(zip(BY, ("Agents", "Operators", "Kinds", "Statuses", "Days"), strict=True))
+NAMES = dict(zip(BY, ("Agents", "Operators", "Kinds", "Statuses", "Sources", "Days"), strict=True))
 _FILTERS = {each.name for each in parameters.COST} & {*FILTERS}
 _SUMS = ("requests", "bytes", "sized", "timed", "refused")
 
@@ -41,6 +41,7 @@ def cost(visit: ProjectVisit) -> Response:
         left_out=max(len(rows) - ROWS_MAX, 0),
         total=total,
         ai=_ai(view, by, total),
+        of_sources=_rows(view, "source"),
         has_refusals=by in {"agent", "operator"} and total["refused"],
         size=lambda count: locale.size(count, visit.locale),
         price=(per_gb := visit.state.settings.price_per_gb)

@@ -6,7 +6,7 @@ from typing import Any
 
 from api.dashboard.web.view import View
 from api.reports.report import Run
-from warehouse.report.audience.errors import FIRST_DAY
+from warehouse.report.audience.requests import FIRST_DAY
 
 _DAY = timedelta(days=1)
 

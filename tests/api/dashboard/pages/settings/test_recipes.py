@@ -20,7 +20,6 @@ import pytest
 
 from api.dashboard.pages.settings import recipes
 from api.dashboard.pages.settings.recipes import FOLDER, Recipes
-from ingest.formats.page_filter import NOT_PAGES
 from ingest.hits.hit import ServerHit, server_hit
 from ingest.hits.row import row
 from ingest.verification.public_keys import JsonWebKey, usable_keys
@@ -31,6 +30,7 @@ from tests.ingest.verification.operators.signing import HOST, Signer
 from tests.processes.running import COMMAND, PROJECT, Running, new_key
 from tests.processes.waiting import until
 from tests.programs import find, require
+from warehouse.columns.kinds import NOT_PAGES
 from warehouse.schema import HOT
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -57,7 +57,7 @@ def environ(service: Running) -> dict[str, str]:
 
 def rows(service: Running, path: str) -> list[dict[str, object]]:
     """Return the stored views of a path."""
-    columns = "user_agent, traffic, status, referrer, format, source, verification"
+    columns = "user_agent, traffic, status, referrer, format, source, verification, bytes, duration_ms"
     query = f"SELECT {columns} FROM hits WHERE path = '{path}' ORDER BY ALL"
     answer = service.run("sql", query, "--format", "json")
     assert answer.returncode == 0, answer.stderr
@@ -170,13 +170,17 @@ CALLS = {
 """Calls of the recipes with the request of the environment, to be added to their texts."""
 
 
+COUNTRY = {"cloudflare-worker.js": {"cf-ipcountry": "DE"}, "vercel-middleware.js": {"x-vercel-ip-country": "DE"}}
+"""Headers in which edge networks name the country."""
+
+
 @pytest.mark.parametrize("name", ["server.py", "server.mjs", "cloudflare-worker.js", "vercel-middleware.js"])
 def test_recipe_sends_what_verifies_a_signature(environ: dict[str, str], tmp_path: Path, name: str) -> None:
     if name != "server.py":
         require("node")
     with site() as (origin, posted):
         url = f"{origin}/signed?page=2"
-        headers = signed(url)
+        headers = signed(url) | COUNTRY.get(name, {})
         environ |= {"URL": url, "HEADERS": json.dumps(headers)}
         program = {"server.py": sys.executable}.get(name, "node")
         file = tmp_path / f"recipe.{'py' if name == 'server.py' else 'mjs'}"
@@ -186,6 +190,7 @@ def test_recipe_sends_what_verifies_a_signature(environ: dict[str, str], tmp_pat
         )
         subprocess.run([program, file], env=environ, check=True, timeout=60)
     assert verified(posted[-1]) == BY_SIGNATURE
+    assert json.loads(posted[-1])["headers"].items() >= COUNTRY.get(name, {}).items()
 
 
 @pytest.mark.needs("node")
@@ -229,7 +234,8 @@ def test_edge_program_sends_pages_and_nothing_else(
     assert (row["traffic"], row["status"], row["source"]) == ("ai", status, "server")
     assert (row["user_agent"], row["referrer"]) == (GPTBOT, "https://search.example/?q=1")
     assert row["format"] == (None if status is None else "text/html")
-    assert row["verification"] == "verified"
+    assert (row["verification"], row["bytes"]) == ("verified", None if status is None else 2)
+    assert (row["duration_ms"] is None) == (status is None)
 
 
 @pytest.mark.needs("node")
@@ -321,7 +327,8 @@ def test_nginx_writes_pages_and_the_script_posts_each_once(
         process.terminate()
     views = rows(service, "/nginx%20page")
     assert [view["user_agent"] for view in views] == [STRANGE.removesuffix("\xe9"), FIREFOX]
-    assert all((view["status"], view["source"]) == (200, "server") for view in views)
+    assert all((view["status"], view["source"], view["bytes"]) == (200, "server", 2) for view in views)
+    assert all(0 <= view["duration_ms"] < 1_000 for view in views)  # type: ignore[operator]
     assert verified(logged[-1]) == BY_SIGNATURE
     assert not rows(service, "/logo.png")
     assert not rows(service, "/missing")

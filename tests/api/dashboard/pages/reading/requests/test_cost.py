@@ -57,6 +57,7 @@ def test_agents_have_requests_data_times_and_refusals(viewer: TestClient) -> Non
         in shown.text
     )
     assert "The size is known for 75% of the requests, the time for 50%." in shown.text
+    assert "Your logs have the size of 75% and the time of 50%." in shown.text
     gptbot, people = shown.rows("Requests by agent")
     assert gptbot[:9] == ["GPTBot", "3", "75%", "2.5\N{NO-BREAK SPACE}MB", "25%", "€0.50", "< 100 ms", "1", "no"]
     assert people[:9] == [

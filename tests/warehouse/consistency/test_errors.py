@@ -1,6 +1,5 @@
-"""Errors of AI agents and bots are stored once in `daily_errors`, and are never page views."""
+"""Errors of AI agents and bots are stored once, and are never page views."""
 
-import shutil
 from collections import Counter
 from datetime import timedelta
 from pathlib import Path
@@ -10,12 +9,14 @@ import pytest
 
 from tests.warehouse.site import DAY, NOON, Row, Site, die_at, key, some_rows, view
 from warehouse.hotlog import batches
-from warehouse.integrity import durability
 from warehouse.maintenance import catch_up, compact, erase
 from warehouse.query import sql
-from warehouse.tables import DAILY_ERRORS_TABLE, HITS_TABLE
+from warehouse.tables import REQUESTS_TABLE
 
 LOAD = "load.load(hot, root, 10, on_point)"
+
+
+COUNTS = ("traffic", "kind", "status", "cache", "ms_below", "requests", "sized", "bytes", "source", "path", "errors")
 
 
 def error(number: int, **columns: Any) -> Row:
@@ -31,6 +32,12 @@ def errors_of(site: Site) -> Counter[tuple[Any, ...]]:
         for *columns, requests in (row.values() for row in rows.read_all().to_pylist()):
             counts[tuple(columns)] += requests
         return counts
+
+
+def served(site: Site) -> tuple[Any, ...]:
+    """Return the number of all requests, and their bytes."""
+    with sql.run_query(site.root.parent, "SELECT sum(requests) AS requests, sum(bytes) AS bytes FROM requests") as rows:
+        return tuple(rows.read_all().to_pylist()[0].values())
 
 
 def expected(errors: list[Row]) -> Counter[tuple[Any, ...]]:
@@ -51,19 +58,22 @@ def site(tmp_path: Path) -> Site:
 
 @pytest.mark.long
 @pytest.mark.parametrize("step", catch_up.POINTS)
-def test_errors_of_a_batch_are_counted_once_after_a_loader_was_killed_at_any_step(site: Site, step: str) -> None:
-    views, errors = some_rows(0, 6), [error(number) for number in range(5)]
+def test_errors_and_requests_of_a_batch_are_counted_once_after_a_loader_was_killed_at_any_step(
+    site: Site, step: str
+) -> None:
+    views = [{**row, "source": "server", "status": 200, "bytes": 50} for row in some_rows(0, 6)]
+    errors = [error(number) for number in range(5)]
     site.post(*views[:3], *errors[:2])
     site.stage([*views[3:], *errors[2:]])
-    assert errors_of(site) == expected(errors)
+    assert (errors_of(site), served(site)) == (expected(errors), (6, 300))
     die_at(site, LOAD, step)
-    assert errors_of(site) == expected(errors)
+    assert (errors_of(site), served(site)) == (expected(errors), (6, 300))
     site.post(error(9))
     site.load()
-    assert errors_of(site) == expected([*errors, error(9)])
+    assert (errors_of(site), served(site)) == (expected([*errors, error(9)]), (6, 300))
     assert site.event_ids() == [row["event_id"] for row in views]
     assert site.daily_views() == Counter(map(key, views))
-    assert site.state(DAILY_ERRORS_TABLE).offset == batches.last_id(site.hot)
+    assert site.state(REQUESTS_TABLE).offset == batches.last_id(site.hot)
     assert site.faults() == []
     site.close()
 
@@ -109,10 +119,10 @@ def test_times_of_the_first_and_last_request_survive_compaction_and_a_vacuum(sit
     site.compact()
     site.age()
     compact.vacuum(site.hot, site.root, 0)
-    [row] = site.stored(DAILY_ERRORS_TABLE)
-    assert (row["requests"], row["month"]) == (3, "2026-09")
+    [row] = site.stored(REQUESTS_TABLE)
+    assert (row["errors"], row["requests"], row["month"]) == (3, 0, "2026-09")
     assert [row["first_seen"], row["last_seen"]] == [NOON + number * timedelta(seconds=1) for number in (3, 9)]
-    assert len(list((site.root / "daily_errors").glob("month=*/*.parquet"))) == 1
+    assert len(list((site.root / "requests").glob("month=*/*.parquet"))) == 1
     assert site.faults() == []
     site.close()
 
@@ -123,25 +133,33 @@ def test_erasures_remove_errors_on_days_without_a_page_view_too(site: Site) -> N
     assert erase.erase_before(site.hot, site.root, NOON.date(), 10, 0) == 0
     assert errors_of(site) == expected([error(0), error(3)])
     erase.erase_hits(site.hot, site.root, site.share, erase.Chosen("site"), 0)
-    assert [row["project_id"] for row in site.stored(DAILY_ERRORS_TABLE)] == ["other"]
+    assert [row["project_id"] for row in site.stored(REQUESTS_TABLE)] == ["other"]
     site.close()
 
 
-def test_lake_of_an_older_release_gets_the_table_without_the_rows_that_are_in_hits(site: Site) -> None:
-    site.post(view(event_id="loaded"))
-    site.load()
-    shutil.rmtree(site.root / "daily_errors")
-    site.hot.execute("DELETE FROM synced_tables WHERE name = 'daily_errors'")
-    site.post(error(1))
-    assert durability.find_losses(site.hot, site.root) == {}
-    assert errors_of(site) == expected([error(1)])
-    assert site.faults() == []
-    assert not (site.root / "daily_errors").exists()
-    durability.prepare(site.hot, site.root)
-    assert site.state(DAILY_ERRORS_TABLE).offset == site.state(HITS_TABLE).offset == 1
-    site.load()
-    assert errors_of(site) == expected([error(1)])
-    assert {site.state(spec).offset for spec in (HITS_TABLE, DAILY_ERRORS_TABLE)} == {2}
+def test_requests_of_servers_are_counted_with_their_bytes_and_errors_once(site: Site) -> None:
+    of_server = {"source": "server", "status": 200}
+    sized = {**of_server, "bytes": 1_000, "duration_ms": 30, "cache": "hit"}
+    unknown = [view(source="server"), view(source="beacon"), view()]
+    site.post(
+        *unknown,
+        view(**sized),
+        view(**sized),
+        view(**of_server, path="/a.md"),
+        error(1, source="server", status=503),
+        error(2),
+    )
+    for _ in range(2):
+        with sql.run_query(
+            site.root.parent, f"SELECT {', '.join(COUNTS)} FROM requests ORDER BY ALL NULLS FIRST"
+        ) as rows:
+            assert [tuple(row.values()) for row in rows.read_all().to_pylist()] == [
+                ("ai", "page", 404, None, None, 0, 0, 0, "log", "/gone/2", 1),
+                ("ai", "page", 503, None, None, 1, 0, 0, "server", "/gone/1", 1),
+                ("human", "markdown", 200, None, None, 1, 0, 0, "server", None, 0),
+                ("human", "page", 200, "hit", 50, 2, 2, 2_000, "server", None, 0),
+            ]
+        site.load()
     assert site.faults() == []
     site.close()
 
@@ -149,6 +167,6 @@ def test_lake_of_an_older_release_gets_the_table_without_the_rows_that_are_in_hi
 def test_doctor_finds_an_error_of_a_person(site: Site) -> None:
     site.post(error(0))
     site.load()
-    site.table(DAILY_ERRORS_TABLE).update(updates={"traffic": "'human'"})
+    site.table(REQUESTS_TABLE).update(updates={"traffic": "'human'"})
     assert site.faults() == ["1 time, the first: site 2026-09-15 /gone/0"]
     site.close()

@@ -1,0 +1,59 @@
+"""What readers cost: each request counts once, from one source a day, and unknown numbers are null."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.warehouse.site import DAY, NOON, Site, asked, view
+from warehouse.query.snapshot import SnapshotReader
+from warehouse.report.audience import requests
+from warehouse.report.audience.requests import RequestQuery
+from warehouse.tables import REQUESTS_TABLE
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with closing(Site(tmp_path)) as opened:
+        yield opened
+
+
+def cost(site: Site, by: str = "agent", **filters: Any) -> list[dict[str, Any]]:
+    with closing(SnapshotReader(site.hot_log, site.root)) as reader:
+        snapshot = reader.take(spec=REQUESTS_TABLE)
+        rows: list[dict[str, Any]] = requests.rows(
+            site.database, snapshot, RequestQuery("site", filters=filters), by
+        ).to_pylist()
+        return rows
+
+
+def test_server_counts_on_days_without_a_log_and_by_its_name(site: Site) -> None:
+    served = {"source": "server", "traffic": "ai", "agent": "GPTBot", "status": 200, "bytes": 50}
+    site.post(view(**served), view(**served, ts=NOON + DAY), view(**served, ts=NOON + DAY, path="/b"))
+    site.post(view(**{**served, "status": None}, path="/unknown"))
+    site.post_requests(asked(requests=3), asked(project="other", at=NOON + DAY))
+    for _ in range(2):
+        for source, counted, size in ((None, 5, 200), ("server", 3, 150), ("log", 3, 100)):
+            [row] = cost(site, **({"source": source} if source else {}))
+            assert (row["value"], row["requests"], row["bytes"]) == ("GPTBot", counted, size)
+        site.load()
+
+
+def test_requests_on_days_after_the_first_refusal_are_counted(site: Site) -> None:
+    refused = {"status": 429, "first_seen": NOON, "last_seen": NOON}
+    site.post_requests(
+        asked(requests=9), asked(**refused), asked(at=NOON + DAY, requests=4), asked(agent="Gone", **refused)
+    )
+    site.post_requests(asked(agent="Welcome"))
+    back = {row["value"]: (row["requests"], row["refused"], row["after_refusal"]) for row in cost(site)}
+    assert back == {"GPTBot": (14, 1, 4), "Gone": (1, 1, 0), "Welcome": (1, 0, None)}
+
+
+def test_what_no_request_has_is_null(site: Site) -> None:
+    site.post(view(source="server", traffic="ai", agent="GPTBot", status=200))
+    [row] = cost(site)
+    unknown = ("bytes", "p50_ms", "p95_ms", "after_refusal", "robots_read")
+    assert [row[name] for name in unknown] == [None] * len(unknown)
+    assert (row["sized"], row["timed"], row["cached"], row["refused"]) == (0, 0, 0, 0)
