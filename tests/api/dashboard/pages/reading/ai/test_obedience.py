@@ -46,7 +46,7 @@ LOG = [  # day, hour, agent, path, status
 ]
 VIOLATIONS = {  # reads of disallowed pages before and after the first request for each text, the newest text first
     "GPTBot": [("never", "1", "0"), ("Sep 13, 2026", "2", "2"), ("Sep 2, 2026", "0", "0")],
-    "ClaudeBot": [("Sep 22, 2026", "1", "0"), ("Sep 10, 2026", "1", "1"), ("never", "0", "0")],
+    "ClaudeBot": [("Sep 22, 2026", "1", "0"), ("Sep 10, 2026", "1", "1"), ("Sep 10, 2026", "0", "0")],
     "CCBot": [("Sep 21, 2026", "1", "2"), ("never", "0", "0"), ("never", "0", "0")],
 }
 STATES = {
