@@ -125,7 +125,7 @@ def test_disallowed_agent_that_still_reads_is_named_with_its_pages(robots: Dashb
     assert 1 < len(read["rows"]) < 5
     page = open_page(reader, AGENT)
     assert "Partly disallowed" in page.text
-    assert f"GPTBot read disallowed pages {read['totals']['ai']} times. Whether it had requested" in page.text
+    assert f"GPTBot read disallowed pages {read['totals']['ai']} times. Import the access log of this time" in page.text
     marked = {row[0] for row in page.rows("Pages that GPTBot read") if row[0].endswith("disallowed")}
     assert marked == {f"{row['value']}disallowed" for row in read["rows"]}
 
