@@ -84,6 +84,6 @@ DAILY_ERRORS_TABLE = Spec(
     "errors",
     "Requests of AI agents and bots that were answered with an error, by day: sum requests, never count rows",
 )
-"""Table of older releases, whose rows are in `requests` now, and the SQL view of them."""
+"""Table of older releases. Its rows have moved to `requests`, and its SQL view is `errors`."""
 TABLES = (HITS_TABLE, ASSET_LOADS_TABLE, REQUESTS_TABLE, EVENTS_TABLE)
 """Tables of the lake, in the order in which the loader commits to them: `hits` first. To add a table, add a row."""

@@ -174,7 +174,7 @@ _NO_VISITOR = -1
 
 
 def _vercel(row: _VercelRequest) -> Logged:
-    """Return the fields of a request. The status is that of the proxy, or of the function if the proxy has none."""
+    """Return the fields of a request. The status is the proxy's, or else the function's."""
     proxy = row.proxy
     status = (row.status_code if proxy.status_code is None else proxy.status_code) or 0
     fields = (

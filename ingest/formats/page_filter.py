@@ -27,12 +27,11 @@ ERRORS = range(400, 600)
 ASSET_STATUSES = (200, 206, 304)
 """Statuses of a load of an asset: whole, a part, or unchanged since the copy in the browser's cache."""
 ASSET = ""
-"""Path of a hit that is no page view but the load of an asset. Paths of pages begin with a slash, and those of other
-files that people download do not."""
+"""Path of the load of an asset. The path of a page begins with a slash, the path of a download does not."""
 _DOWNLOADS = "7z avi csv dmg doc docx exe gz key midi mov mp3 mp4 mpeg pdf pkg pps ppt pptx rar rtf txt wav wma wmv xls"
 DOWNLOADS = frozenset(f"{_DOWNLOADS} xlsx zip".split())
-"""Extensions of files that people download: those of Plausible (https://plausible.io/docs/file-downloads-tracking), doc
-and xls."""
+"""Extensions of files that people download: Plausible's list (https://plausible.io/docs/file-downloads-tracking), with
+doc and xls."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,8 +164,8 @@ class Hit(NamedTuple):
     """A page view whose fields are valid. `ts_us` is microseconds since 1970, UTC. Of `evidence`, the country and the
     language are stored.
 
-    `cut` has the names of the fields that were longer than the texts that are stored. With an `event` the hit is no
-    page view, but the event. `bytes`, `duration_ms` and `cache` are those of a server's response.
+    `cut` has the names of the fields that were longer than the stored texts. A hit with an `event` is this event, and
+    no page view. `bytes`, `duration_ms` and `cache` describe the server's response.
     """
 
     path: str

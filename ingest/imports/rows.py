@@ -1,7 +1,7 @@
 """Hits of a chunk as rows of the lake, with dictionary-encoded texts.
 
-A hit is a page view, or a request for a page that was answered with an error. The errors of AI agents and bots are
-stored (see `warehouse.requests`), those of people are not.
+A hit is a page view, or a request for a page that was answered with an error. Errors are stored for AI agents and bots
+(see `warehouse.requests`), and dropped for people.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Columns, dimensions, measures, filters and source policies, each declared once.
 
-- `kinds`: Kinds of requests: what a path probably names.
+- `kinds`: Kinds of requests, guessed from the path.
 - `hits`: Columns of `hits`, from which the table's schema follows.
 - `dimensions`: What reports group and filter by, what they add up, and the cubes in which rollups count it.
 - `sources`: The set of sources that counted a page view, and source policies as masks of it.

@@ -148,7 +148,7 @@ def _names(*aspects: Aspect) -> tuple[str, ...]:
 
 READER = _names(Aspect.READER)
 OF_VISITS = _names(Aspect.VISIT)
-"""Dimensions whose values are pages, the first and the last one of a visit."""
+"""Dimensions of visits: the first and the last page."""
 AGENT_KEY = ("agent", "operator", "purpose", "verification")
 """Dimensions that say which AI agent or bot a reader was."""
 TOGETHER = (

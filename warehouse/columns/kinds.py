@@ -1,4 +1,4 @@
-"""Kinds of requests: what a path probably names."""
+"""Kinds of requests, guessed from the path."""
 
 import re
 

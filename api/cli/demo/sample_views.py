@@ -56,7 +56,7 @@ EVENTS = {
     "/docs/deploy/docker": ("Signup", '{"plan": "team"}'),
     "/docs/install": ("Outbound Link: Click", '{"url": "https://github.com/example/larkspur"}'),
 }
-"""Name and properties of what some people did, by the page."""
+"""Names and properties of the sample events, by page."""
 _DAY = re.compile(rb"\[(\d\d/[A-Z][a-z]{2}/\d{4}):")
 _DAY_FORMAT = "%d/%b/%Y"
 _POST_KEY = "sample"

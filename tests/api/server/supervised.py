@@ -8,7 +8,6 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
 from pathlib import Path
 
 from uvicorn.config import STARTUP_FAILURE
@@ -48,17 +47,6 @@ def ends_at_once(number: int, folder: Path) -> None:
     starts = len(started(folder))
     if starts < 3:
         os._exit(7 if starts == 1 else STARTUP_FAILURE)
-    end_supervisor()
-    threading.Event().wait()
-
-
-def stops_its_parent(number: int, folder: Path) -> None:
-    """Stop the supervisor for longer than a process may be silent, and end it later."""
-    record(folder, number)
-    os.kill(os.getppid(), signal.SIGSTOP)
-    time.sleep(3)
-    os.kill(os.getppid(), signal.SIGCONT)
-    time.sleep(1)
     end_supervisor()
     threading.Event().wait()
 

@@ -20,7 +20,7 @@ from uvicorn.config import STARTUP_FAILURE
 
 from api.server.supervisor import Supervisor, Timeouts
 from tests.agent.tools import require_sandbox
-from tests.api.server.supervised import cannot_start, ends_at_once, never_ends, started, stops_its_parent, stops_itself
+from tests.api.server.supervised import cannot_start, ends_at_once, never_ends, started, stops_itself
 from tests.processes.running import COMMAND, Running, new_key
 from tests.processes.state import children
 from tests.processes.waiting import server_processes, until
@@ -201,15 +201,6 @@ def test_server_process_that_ends_by_itself_is_restarted_under_its_number(
 
 def test_server_process_that_cannot_start_ends_the_service(tmp_path: Path) -> None:
     assert Supervisor(cannot_start, (tmp_path,), 1).run() == STARTUP_FAILURE
-    assert len(started(tmp_path)) == 1
-
-
-@pytest.mark.long
-def test_supervisor_that_was_stopped_kills_no_process_for_its_own_silence(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    Supervisor(stops_its_parent, (tmp_path,), 1, Timeouts(silent_s=2)).run()
-    assert "no heartbeat" not in "".join(caplog.messages)
     assert len(started(tmp_path)) == 1
 
 

@@ -1,7 +1,7 @@
-"""What readers cost: all requests with their bytes and times, by agent, operator, kind, status, source or day.
+"""Requests with their bytes and times, by agent, operator, kind, status, source or day.
 
-A range has whole UTC days, because the table `requests` has no shorter time. A log has all requests, and a server may
-post some of the same ones: on a day with requests of a log, those of servers do not count unless they are chosen.
+A range has whole UTC days, because the table `requests` has no shorter time. A log has all requests, and servers may
+post some of them again. On a day with a log, requests of servers therefore count only if a filter selects them.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """Pages of AI readers.
 
 - `verdicts`: requests in the names of AI agents by state of the verification, and the evidence.
-- `obedience`: what agents read against the robots.txt of the site.
+- `obedience`: violations of the site's robots.txt.
 - `operators`: the table of AI operators and their agents.
 - `readers`: the AI readers of a project, by operator and purpose.
 - `agent`: one AI agent.

@@ -112,10 +112,10 @@ def _numbers(
 
 
 def _robots(robots: Robots, name: str) -> dict[str, Any]:
-    """Return the rules for the agent, and the versions of the period with its violations, `examples` the first.
+    """Return the rules for the agent, its violations in the period, and the texts that were in force.
 
-    `unknown` are the disallowed reads of versions that no log has requests for. `group` is None without a group of the
-    agent.
+    `examples` are the paths with most violations. `unknown` is the number of disallowed reads that may be violations:
+    no log covers the time of their text. `group` is None if no group applies to the agent.
     """
     versions = robots.versions(name)
     current = next((each for each in versions if each.since == robots.since), None)

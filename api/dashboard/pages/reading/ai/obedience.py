@@ -1,7 +1,7 @@
-"""What AI agents read against the robots.txt of the site.
+"""Violations of the site's robots.txt by AI agents.
 
-A text is in force until the next one. A disallowed read is a violation if the agent had requested the text in force
-before, which only access logs show.
+Each text is in force until the next one. A disallowed read is a violation if the agent requested the text in force
+before the read. Only access logs have these requests.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,16 +22,16 @@ VERSIONS_MAX = 5
 BEGIN, SILENCE = timedelta(days=1), timedelta(days=7)
 """Time after a text's first moment at which a log may begin, and time without a request after which a log has ended."""
 STILL_READING, READING = "Disallowed, still reading", "Disallowed, reading"
-"""Verdicts on an agent that reads after it got the text, and on one of which no log shows whether it did."""
+"""Verdicts on an agent that reads after its request for the text, and on an agent without a log of its requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A text that was in force in a part of the period, and what it means for an agent.
+    """A text that was in force in a part of the period, with the disallowed reads of one agent.
 
-    `group` is the agent's group in the text; None without one. `read` is the time at which the agent first requested
-    the text, also before the period; None if no log has such a request. `is_logged` is whether a log can have one.
-    `before` and `after` are the reads of disallowed paths before and after `read`.
+    `group` is the group of the text that applies to the agent; None if no group does. `read` is the time of the agent's
+    first request for the text, which may precede the period; None without a request. `is_logged` is whether a log
+    covers this time. `before` and `after` are the reads of each disallowed path, before and after `read`.
     """
 
     since: datetime
@@ -44,12 +44,12 @@ class Version:
 
     @property
     def violations(self) -> int | None:
-        """Return the number of violations; None if no log tells whether the agent had requested the text."""
+        """Return the number of violations; None without a log of the agent's requests for the text."""
         return sum(self.after.values()) if self.is_logged else None
 
 
 class Verdict(NamedTuple):
-    """What an agent does that robots.txt disallows on the whole site: a text, which may end with the day of `since`."""
+    """Verdict on an agent that robots.txt disallows on the whole site. Pages append the day of `since` to the text."""
 
     text: str
     since: datetime | None = None

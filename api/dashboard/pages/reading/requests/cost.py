@@ -1,4 +1,4 @@
-"""What readers cost: all requests of logs and servers, with their bytes and times, by agent, operator, kind ..."""
+"""Page *Cost*: requests of logs and servers with their bytes and times, by agent or another column."""
 
 from dataclasses import replace
 from typing import Any
