@@ -177,7 +177,7 @@ MEASURES = (
 VISITOR_MEASURES = (
     Measure("visitors", "0", "distinct visitors of each UTC day, added up"),
     Measure("visits", "1", "visits of people"),
-    Measure("bounces", "(views = 1)::INTEGER", "visits of one view"),
+    Measure("bounces", "(views = 1 AND NOT is_active)::INTEGER", "visits of one view without an event"),
     Measure("visit_seconds", "seconds", "seconds from the first to the last view of the visits"),
     Measure("visit_views", "views", "page views of the visits"),
 )

@@ -2,7 +2,8 @@
 
 A visitor counts once on each UTC day, at the first view of the day; by referrer, page or another value, once for each
 value. A visit counts at its first view. It has the views of one visitor, source and UTC day, up to TIMEOUT_S apart.
-Only people have visits.
+Only people have visits. An event of the visitor that the reader caused, up to TIMEOUT_S after the only view of a visit,
+makes it active: it is no bounce.
 
 The set of a visitor (`sources`) has the bits of all views: see `columns.sources`. Any choice of sources and readers is
 one mask, also the union of people and AI. A visitor has one agent and one device a day: of several, that of an AI agent
@@ -54,14 +55,20 @@ _ENDS = f"""
     WINDOW visitor_views AS (PARTITION BY project_id, {{day}}, visitor, source ORDER BY ts, path, {{tie}})
 """
 _VISITS = f"""
-SELECT * FROM (
+SELECT visits.*, {{is_active}} AS is_active FROM (
     SELECT *, path AS entryPage, if(is_last, path, lead(path) OVER ends) AS exitPage,
         if(is_last, 1, lead(number) OVER ends - number + 1) AS views,
         if(is_last, 0, (epoch_us(lead(ts) OVER ends) - epoch_us(ts)) // 1_000_000) AS seconds
     FROM ({_ENDS.format(rows="{views}", within="", day="day", tie="tie")}) WHERE is_first OR is_last
     WINDOW ends AS (PARTITION BY project_id, day, visitor, source ORDER BY number)
-) WHERE is_first
+) AS visits {{events}} WHERE is_first
 """
+_EVENTS = """
+ASOF LEFT JOIN (SELECT * FROM {events} WHERE interactive AND visitor IS NOT NULL AND {within}) AS events
+ON visits.project_id = events.project_id AND visits.day = events.date AND visits.visitor = events.visitor
+    AND visits.ts <= events.ts
+"""
+_IS_ACTIVE = f"coalesce(epoch_us(events.ts) - epoch_us(visits.ts) <= {TIMEOUT_S}_000_000, false)"
 _PAGED = f"""(
 SELECT * EXCLUDE (number, is_first, is_last),
     last_value(if(is_first, path, NULL) IGNORE NULLS) OVER (of_visitor ROWS UNBOUNDED PRECEDING) AS entryPage,
@@ -86,11 +93,12 @@ def cells(  # what, where and how
     filtered: Collection[str],
     condition: str,
     evident: str | None = None,
+    events: str | None = None,
 ) -> str:
     """Return the SELECT of the visitors and visits of rows, with some dimensions: a row for each of them.
 
     `within` is a condition on rows, and `condition` one on the values of dimensions, which are `filtered`. `evident`
-    are the same rows with the column `evidence`.
+    are the same rows with the column `evidence`, and `events` the events of their days.
     """
     values, times = values_of(names), [name for name in names if name in _TIMES]
     columns = dict.fromkeys(name for name in ("path", *values, *times) if name not in OF_VISITS) | dict.fromkeys(
@@ -98,7 +106,7 @@ def cells(  # what, where and how
     )
     shown = "".join(f"{name}, " for name in names)
     return (
-        f"WITH {_with(rows, within, [*columns], evident)} SELECT {shown}sources,"
+        f"WITH {_with(rows, within, [*columns], evident, events)} SELECT {shown}sources,"
         f" {each_measure('{name}', VISITOR_MEASURES)} FROM ({_both(values, times, condition)})"
         " LEFT JOIN agents USING (agent_key) LEFT JOIN devices USING (device_key)"
     )
@@ -121,7 +129,7 @@ def each_visitor(
     )
 
 
-def of_rollup(rows: str, within: str, evident: str) -> str:
+def of_rollup(rows: str, within: str, evident: str, events: str | None) -> str:
     """Return the SELECT of the cells of the cube VISITORS: without a value, by quarter, and by each of VALUES."""
     branches = [
         _branch("", "NULL", _both((), ()), device="device_key"),
@@ -131,7 +139,7 @@ def of_rollup(rows: str, within: str, evident: str) -> str:
     ]
     shown = ", ".join(VISITORS.columns)
     return (
-        f"WITH {_with(rows, within, [*_OF_VIEWS, 'quarter'], evident)}"
+        f"WITH {_with(rows, within, [*_OF_VIEWS, 'quarter'], evident, events)}"
         f" SELECT project_id, day(day)::UTINYINT AS day_of_month, {shown},"
         f" {each_measure('{name}::UINTEGER AS {name}', VISITOR_MEASURES)} FROM ({' UNION ALL '.join(branches)})"
         " LEFT JOIN agents USING (agent_key) LEFT JOIN devices USING (device_key)"
@@ -143,7 +151,7 @@ def of_views(rows: str, within: str) -> str:
     return _PAGED.format(rows=rows, within=within)
 
 
-def _with(rows: str, within: str, columns: Sequence[str], evident: str | None) -> str:
+def _with(rows: str, within: str, columns: Sequence[str], evident: str | None, events: str | None = None) -> str:
     """Return the common table expressions: views, visits, and the agents and devices of visitors."""
     named = "".join(f", {BY_NAME[name].sql} AS {name}" for name in columns)
     keys = (
@@ -154,9 +162,12 @@ def _with(rows: str, within: str, columns: Sequence[str], evident: str | None) -
     if paged := [name for name in columns if name in OF_VISITS]:
         relation, unpaged = of_views(relation, within), f"(SELECT * EXCLUDE ({', '.join(paged)}) FROM views)"
     views = _VIEWS.format(columns=named, rows=relation, within=within)
-    return (
-        f"views AS MATERIALIZED ({views}), visits AS MATERIALIZED ({_VISITS.format(views=unpaged)}), {', '.join(keys)}"
+    found = _VISITS.format(
+        views=unpaged,
+        is_active=_IS_ACTIVE if events else "false",
+        events=_EVENTS.format(events=events, within=within) if events else "",
     )
+    return f"views AS MATERIALIZED ({views}), visits AS MATERIALIZED ({found}), {', '.join(keys)}"
 
 
 def _named(names: Sequence[str]) -> str:

@@ -23,8 +23,9 @@ from warehouse.lake.roots import Root
 from warehouse.query.engine import Share
 from warehouse.rollups import catalog, ranked, writer
 from warehouse.rollups.catalog import ChosenRollups, Part
+from warehouse.rollups.cubes import Beside
 from warehouse.rollups.writer import OnPoint, Prepared, no_point
-from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE, Spec
+from warehouse.tables import BESIDE, HITS_TABLE, Spec
 
 UNCOVERED_ROWS_MIN, UNCOVERED_SHARE = 100_000, 0.1
 """Number of rows of a month that no rollup counts, and their share of the month's rows: with both, a rollup is due."""
@@ -75,11 +76,11 @@ def write_due(  # noqa: PLR0913  # where, what, and how
     settled_s = time.time() - settle_s
 
     def due(month: str, files: Files) -> Sequence[Files]:
-        chosen, loads = catalog.choose(root, files), files_by_month(root, ASSET_LOADS_TABLE).get(month, ())
+        chosen, beside = catalog.choose(root, files), [*chain(*files_beside(root, month).values())]
         return [
             each
             for each in until_today(files, today)
-            if is_due(chosen, each, str(today), settled_s, loads) and _has_space(root, each)
+            if is_due(chosen, each, str(today), settled_s, beside) and _has_space(root, each)
         ]
 
     with lake_lock(hot, root, wait_s, ROLLUPS):
@@ -129,7 +130,7 @@ def rebuild(
 
 @dataclass(frozen=True, slots=True)
 class Month:
-    """A month (YYYY-MM) with the files of rollups that are written together, and its files of `asset_loads`.
+    """A month (YYYY-MM) with the files of rollups that are written together, and its files BESIDE `hits`.
 
     `is_copied`: see `writer.prepare`.
     """
@@ -138,7 +139,7 @@ class Month:
     share: Share
     month: str
     rollups: Sequence[Files]
-    loads: Files
+    beside: Beside
     is_copied: bool
 
     def __str__(self) -> str:
@@ -150,7 +151,9 @@ def prepare(task: Month, on_point: OnPoint = no_point) -> list[Prepared]:
     """Write the files of the rollups of a month, which no reader uses before `writer.commit`."""
     with task.share.database() as database:
         return [
-            writer.prepare(task.root, database, task.month, files, on_point, loads=task.loads, is_copied=task.is_copied)
+            writer.prepare(
+                task.root, database, task.month, files, on_point, beside=task.beside, is_copied=task.is_copied
+            )
             for files in task.rollups
         ]
 
@@ -175,9 +178,9 @@ def _write(
     def tasks() -> Iterator[Month]:
         for month in months:  # its files are listed when it is taken: others may compact and delete them while it waits
             parts = choose(month, files_by_month(root).get(month, ()))
-            loads = files_by_month(root, ASSET_LOADS_TABLE).get(month, ())
+            beside = files_beside(root, month)
             for each in [parts] if replaced_months is not None else [[part] for part in parts]:
-                yield Month(root, share, month, each, loads, replaced_months is None)
+                yield Month(root, share, month, each, beside, replaced_months is None)
 
     def commit(task: Month, prepared: Sequence[Prepared]) -> None:
         new = [writer.commit(root, each, on_point) for each in prepared]
@@ -205,13 +208,13 @@ def until_today(files: Files, today: date) -> Sequence[Files]:
     return [each for each in ([file for file in files if file.partition != today.isoformat()], of_today) if each]
 
 
-def is_due(chosen: ChosenRollups, files: Files, today: str, settled_s: float, loads: Files = ()) -> bool:
+def is_due(chosen: ChosenRollups, files: Files, today: str, settled_s: float, beside: Files = ()) -> bool:
     """Return whether files of a month need a new rollup: see `until_today`. `chosen` is the coverage of the month.
 
     They need one if many rows are uncovered. Files before today also need one if rollups of single days are to be
     merged; if files that were last written before `settled_s` (seconds since 1970) are uncovered, in a month that has
-    ended or on a day that a rollup counts and that was replaced since; or if such files are among the `loads` of a day
-    whose evidence was computed from others.
+    ended or on a day that a rollup counts and that was replaced since; or if such files are `beside` a day that was
+    computed from others: see BESIDE.
     """
     days = {file.partition for file in files}
     uncovered = [file for file in chosen.uncovered if file.partition in days]
@@ -227,9 +230,9 @@ def is_due(chosen: ChosenRollups, files: Files, today: str, settled_s: float, lo
         return True
     if has_ended and any(_written_s(file) <= settled_s for file in uncovered):
         return True
-    replaced, stale = _replaced_days(parts, chosen.parts), catalog.stale_days(parts, loads)
+    replaced, stale = _replaced_days(parts, chosen.parts), catalog.stale_days(parts, beside)
     changed: list[tuple[str, Files]] = [(day, uncovered) for day in replaced]
-    changed += [(day, loads) for day in stale - {file.partition for file in uncovered}]
+    changed += [(day, beside) for day in stale - {file.partition for file in uncovered}]
     return any(all(_written_s(file) <= settled_s for file in new if file.partition == day) for day, new in changed)
 
 
@@ -262,6 +265,11 @@ def files_by_month(root: Root, spec: Spec = HITS_TABLE) -> dict[str, list[File]]
         for file in delta_table.list_files(delta_table.open_table(root, spec), spec):
             by_month[file.partition[:7]].append(file)
     return by_month
+
+
+def files_beside(root: Root, month: str) -> Beside:
+    """Return the files of a month of the newest versions of the tables BESIDE."""
+    return {spec: files_by_month(root, spec).get(month, []) for spec in BESIDE}
 
 
 def _written_s(file: File) -> float:

@@ -33,8 +33,8 @@ from warehouse.query.hot_rows import HotRows
 from warehouse.query.moment import Moment
 from warehouse.query.past import PastReader, Version, require_files
 from warehouse.query.result_cache import ResultCache
-from warehouse.schema import ASSET_LOADS, HOT
-from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE, TABLES, Spec
+from warehouse.schema import HOT
+from warehouse.tables import HITS_TABLE, TABLES, Spec
 
 _SQL = " ".join([*(each.sql for each in DIMENSIONS), *(each.sql for each in MEASURES)])
 _READ = {*re.findall(r"\w+", _SQL)} | {*evidence.COLUMNS}
@@ -48,13 +48,13 @@ class Snapshot:
     """The files of a table at a moment, staged files of hot batches included, and the hot rows that are in no file.
 
     `hot` has `batch_id`, too, and is in the order of the batches. The keys are for snapshots of `hits`.
-    `asset_loads` returns one snapshot of the loads of assets at the same moment: a report reads its files and hot rows.
+    `beside` returns the snapshot of another table at the same moment: a report reads its files and hot rows.
     """
 
     moment: Moment
     files: tuple[File, ...]
     hot: pa.Table
-    asset_loads: Callable[[], "Snapshot"] = field(default=lambda: _NO_LOADS, compare=False)
+    beside: Callable[[Spec], "Snapshot"] = field(default=lambda spec: NOTHING[spec], compare=False)
 
     @property
     def files_key(self) -> Hashable:
@@ -67,7 +67,8 @@ class Snapshot:
         return self.files_key, self.moment.last_id, self.moment.generation
 
 
-_NO_LOADS: Snapshot = Snapshot(Moment(0, 0, 0, 0), (), ASSET_LOADS.empty_table())
+NOTHING: dict[Spec, Snapshot] = {spec: Snapshot(Moment(0, 0, 0, 0), (), spec.hot.empty_table()) for spec in TABLES}
+"""Snapshots of tables without a row."""
 
 
 class SnapshotReader:
@@ -173,7 +174,7 @@ class SnapshotReader:
         files, staged = hot_rows.staged_files(spec, self._folder / spec.name, state.offset, moment.last_id)
         hot = hot_rows.rows(spec, state.offset, moment.last_id)
         taken = replace(moment, staged=staged)
-        return Snapshot(taken, (*state.files, *files), hot, cache(partial(self.take, taken, ASSET_LOADS_TABLE)))
+        return Snapshot(taken, (*state.files, *files), hot, cache(partial(self.take, taken)))
 
     def _state_of_other(self, spec: Spec, recorded: Mapping[str, Synced]) -> State:
         """Return the newest state of a table beside `hits`. A table that an older release did not have is empty."""

@@ -60,8 +60,7 @@ class Cells:
     """The cells of a scope: a subquery with the asked columns and measures, which may be negative, and what it binds.
 
     `rows` of `hits` and of large cubes are read, and the files have `path_bytes` of paths by which the cells count.
-    `is_empty`: there are none. `relation_of` names the relations of `shared` rows. `by_evidence`: `sql` reads the
-    relation `hot_loads` of waiting loads of assets.
+    `is_empty`: there are none. `relation_of` names the relations of `shared` rows.
     """
 
     sql: str
@@ -70,7 +69,6 @@ class Cells:
     path_bytes: int = 0
     is_empty: bool = False
     shared: tuple[SharedRows, ...] = ()
-    by_evidence: bool = False
 
     @property
     def is_slow(self) -> bool:
@@ -101,7 +99,7 @@ def select(snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, columns: Co
     shown = ", ".join([*columns, each_measure("{name}")])
     sql = f"(SELECT {shown} FROM ({union}) WHERE {is_of_project} AND {condition})"
     size = _size(chosen.files, rollups, scope, cube, "path" in needed)
-    return Cells(sql, bound | values, *size, not selects, tuple(chosen.shared), by_evidence)
+    return Cells(sql, bound | values, *size, not selects, tuple(chosen.shared))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +117,7 @@ def _together(
     snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, columns: Collection[str], within: str, by_evidence: bool
 ) -> _Chosen:
     """Choose whole days of rollups, and all rows of other days: visits, and the evidence of a visitor, need them."""
-    covered = days.whole(snapshot, rollups, scope.project, scope.time_range, by_evidence=True)
+    covered = days.whole(snapshot, rollups, scope.project, scope.time_range)
     if by_evidence:
         rows, files = days.evident(snapshot, scope.time_range, within, covered | rollups.elsewhere)
     else:

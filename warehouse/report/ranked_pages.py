@@ -101,7 +101,7 @@ def _choose(statements: Statements, snapshot: Snapshot, scope: Scope) -> _Chosen
     ranked = [part for part in rollups.parts if ranking.has(part)]
     if scope.filters.by_evidence:
         whole = (days.inside(scope.time_range),)
-        covered = days.whole(snapshot, rollups, scope.project, scope.time_range, by_evidence=True)
+        covered = days.whole(snapshot, rollups, scope.project, scope.time_range)
         ranked = [part for part in ranked if days.within([part], whole[0]) <= covered]
     counted = [part for part in ranked if whole and days.within([part], whole[0])]
     if not counted:

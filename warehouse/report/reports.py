@@ -35,7 +35,7 @@ from warehouse.report.source_warnings import SourceWarning
 from warehouse.report.statements import Statements
 from warehouse.report.time_buckets import Bucket, buckets
 from warehouse.rollups import catalog, ranked
-from warehouse.tables import EVENTS_TABLE, REQUESTS_TABLE
+from warehouse.tables import REQUESTS_TABLE
 
 PATH = "path"
 BATCH_ROWS = 10_000
@@ -224,14 +224,12 @@ class Reports:
 
     def goals(self, snapshot: Snapshot, query: Query, by: str = "") -> Iterator[list[goals.Conversion]]:
         """Yield the conversions of each goal of the project: see `Conversions.each_goal`."""
-        scope, stored = self._scope(snapshot, query), self._reader.take(snapshot.moment, EVENTS_TABLE)
-        defined = self._goals_of(query.project)
-        return goals.Conversions(self._statements, snapshot, stored, scope, defined, by).each_goal()
+        scope, defined = self._scope(snapshot, query), self._goals_of(query.project)
+        return goals.Conversions(self._statements, snapshot, scope, defined, by).each_goal()
 
     def events(self, snapshot: Snapshot, query: Query, chosen: events.ChosenEvents) -> pa.Table:
         """Return the events by name, value and traffic: see `events.counts`."""
-        stored = self._reader.take(snapshot.moment, EVENTS_TABLE)
-        return events.counts(self._statements, stored, self._scope(snapshot, query), chosen)
+        return events.counts(self._statements, snapshot, self._scope(snapshot, query), chosen)
 
     def people(self, snapshot: Snapshot, query: Query) -> People:
         """Return the views by people by evidence: see `people.people`."""

@@ -25,7 +25,7 @@ from warehouse.report import cells
 from warehouse.report.cells import SHARED_ROWS_MAX, SPILLED_PATH_BYTES, Cells, Scope, SharedRows
 from warehouse.rollups.catalog import ChosenRollups
 from warehouse.rollups.ranked import Ranking
-from warehouse.tables import HITS_TABLE
+from warehouse.tables import ASSET_LOADS_TABLE, EVENTS_TABLE, HITS_TABLE
 
 SLOW_MEMORY, SLOW_THREADS = "256MB", 2
 """Memory and threads of the database of slow reports. More threads need more memory for 2M paths of 200 characters,
@@ -116,7 +116,7 @@ class Statements:
             SlowReport: the statement is slow, and the caller accepts only a fast report.
             SpillFull
         """
-        relations = {**self._relations(snapshot, scope, chosen), **(more or {})}
+        relations = {**self._relations(snapshot, scope, chosen, sql), **(more or {})}
         if not chosen.is_slow:
             with suppress(duckdb.OutOfMemoryException), self._cursor(scope, relations, is_slow=False) as cursor:
                 return engine.fetch(cursor, sql, chosen.bound | values)
@@ -135,7 +135,7 @@ class Statements:
     def _spilled(
         self, snapshot: Snapshot, scope: Scope, chosen: Cells, sql: str, batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
-        relations = self._relations(snapshot, scope, chosen)
+        relations = self._relations(snapshot, scope, chosen, sql)
         with self._slow.cursor() as cursor:  # a temporary table belongs to its cursor
             _register(cursor, relations)
             with self._turn(scope.project), engine.interruptible(cursor):
@@ -166,11 +166,11 @@ class Statements:
         if size > METADATA_BYTES_MAX:
             self.fast = _connect_fast(self._spill)  # the last cursor of the other one closes it
 
-    def _relations(self, snapshot: Snapshot, scope: Scope, chosen: Cells) -> Relations:
+    def _relations(self, snapshot: Snapshot, scope: Scope, chosen: Cells, sql: str) -> Relations:
         """Return the relations that a statement names: the waiting rows, and shared rows, if few, in memory."""
         relations: dict[str, pa.Table | str] = {"hot": snapshot.hot}
-        if chosen.by_evidence:
-            relations["hot_loads"] = snapshot.asset_loads().hot
+        of_beside = {"hot_loads": ASSET_LOADS_TABLE, "hot_events": EVENTS_TABLE}
+        relations |= {name: snapshot.beside(spec).hot for name, spec in of_beside.items() if name in sql}
         for number, rows in enumerate(chosen.shared):
             name = cells.relation_of(number)
             relations[name] = engine.rows(HITS_TABLE, rows.files)

@@ -2,8 +2,8 @@
 
 A rollup is a folder that is written once: `<lake>/rollups/month=YYYY-MM/<uuid>/`. Its file `coverage.json` is written
 last and names the files of `hits` that the rollup counts. Files of `hits` never change, so the counts are right for
-each snapshot that has these files. The evidence of a day is right if the snapshot has no other files of the day, and
-the same files of `asset_loads`. No lock is needed to read a rollup.
+each snapshot that has these files. The visits and the evidence of a day are right if the snapshot has no other files of
+the day, and the same files of the tables BESIDE. No lock is needed to read a rollup.
 """
 
 import hashlib
@@ -37,7 +37,10 @@ DAY_BYTES = 600
 VERSION = 8
 """Version of the files' layout, without the cubes."""
 _EXPRESSIONS = [(cube.name, cube.has_months, [(name, BY_NAME[name].sql) for name in cube.columns]) for cube in CUBES]
-_SUMS, _OF_VISITORS = [(each.name, each.sql) for each in MEASURES], (visits.of_rollup("", "", ""), evidence.OF_VISITORS)
+_SUMS, _OF_VISITORS = (
+    [(each.name, each.sql) for each in MEASURES],
+    (visits.of_rollup("", "", "", "events"), evidence.OF_VISITORS),
+)
 LAYOUT = hashlib.sha256(repr((VERSION, _EXPRESSIONS, _SUMS, *_OF_VISITORS)).encode()).hexdigest()[:16]
 """Name of the layout. A rollup of another layout is not read: it is written again."""
 
@@ -46,14 +49,14 @@ LAYOUT = hashlib.sha256(repr((VERSION, _EXPRESSIONS, _SUMS, *_OF_VISITORS)).enco
 class Rollup:
     """A rollup of a month (YYYY-MM): its folder, the names of the files of `hits` by day, and their number of rows.
 
-    `loads` are the names of the files of `asset_loads` by day, and `written_s` is the time at which it was written.
+    `beside` are the names of the files of tables BESIDE by day, and `written_s` is the time at which it was written.
     """
 
     month: str
     folder: Root
     files: Mapping[str, frozenset[str]]
     rows: int
-    loads: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    beside: Mapping[str, frozenset[str]] = field(default_factory=dict)
     written_s: float = 0
 
     def file(self, cube: Cube) -> Root:
@@ -95,7 +98,7 @@ class Record(msgspec.Struct, frozen=True):
     rows: int
     files: dict[str, list[str]]
     sizes: dict[str, int]
-    loads: dict[str, list[str]] = {}
+    beside: dict[str, list[str]] = {}
     written_s: float = 0
 
 
@@ -200,12 +203,12 @@ def read_rollup(folder: Root) -> Rollup:
     for name in PARQUET:
         if fault := _fault(folder / name, sizes.get(name), record.sizes.get(name)):
             raise RollupDamaged(fault)
-    files, loads = ({day: frozenset(names) for day, names in each.items()} for each in (record.files, record.loads))
-    return Rollup(record.month, folder, files, record.rows, loads, record.written_s)
+    files, beside = ({day: frozenset(names) for day, names in each.items()} for each in (record.files, record.beside))
+    return Rollup(record.month, folder, files, record.rows, beside, record.written_s)
 
 
-def record_of(month: str, files: Sequence[File], loads: Iterable[File], folder: Path) -> Record:
-    """Return the content of `coverage.json` for a rollup of files of `hits`, and of `asset_loads` of the same days.
+def record_of(month: str, files: Sequence[File], beside: Iterable[File], folder: Path) -> Record:
+    """Return the content of `coverage.json` for a rollup of files of `hits`, and of tables BESIDE of the same days.
 
     Its Parquet files must be complete.
     """
@@ -216,7 +219,7 @@ def record_of(month: str, files: Sequence[File], loads: Iterable[File], folder: 
         sum(file.rows for file in files),
         {day: sorted(of_day) for day, of_day in sorted(names.items())},
         {name: (folder / name).stat().st_size for name in PARQUET},
-        {day: sorted(of_day) for day, of_day in sorted(names_by_day(loads).items()) if day in names},
+        {day: sorted(of_day) for day, of_day in sorted(names_by_day(beside).items()) if day in names},
         time.time(),
     )
 
@@ -229,10 +232,10 @@ def names_by_day(files: Iterable[File]) -> dict[str, set[str]]:
     return names
 
 
-def stale_days(parts: Iterable[Part], loads: Iterable[File]) -> set[str]:
-    """Return the days of parts whose evidence was computed from other files of `asset_loads` than these."""
-    names = names_by_day(loads)
-    return {day for part in parts for day in part.days if part.rollup.loads.get(day, set()) != names.get(day, set())}
+def stale_days(parts: Iterable[Part], beside: Iterable[File]) -> set[str]:
+    """Return the days of parts that were computed from other files of the tables BESIDE than these."""
+    names = names_by_day(beside)
+    return {day for part in parts for day in part.days if part.rollup.beside.get(day, set()) != names.get(day, set())}
 
 
 def _fault(path: Root, actual: int | None, size: int | None) -> str | None:

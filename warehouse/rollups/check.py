@@ -6,6 +6,8 @@ a cell is multiplied by its measures.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 
 import duckdb
 
@@ -16,8 +18,9 @@ from warehouse.plural import counted
 from warehouse.query import engine
 from warehouse.rollups import catalog
 from warehouse.rollups.catalog import Part
+from warehouse.rollups.cubes import Beside, of_table
 from warehouse.rollups.ranked import Ranking
-from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE
+from warehouse.tables import BESIDE, EVENTS_TABLE, HITS_TABLE
 
 TRUTH = {
     "verification": "if(verification IS NULL AND traffic IN ('ai', 'bot'), 'not_checked', verification)",
@@ -90,39 +93,40 @@ SELECT project_id, 0 AS day, sum(({stored}) * if(day_of_month = 0, 1, -1)) AS nu
 
 
 def find_difference(
-    database: duckdb.DuckDBPyConnection, part: Part, files: Sequence[File], loads: Sequence[File]
+    database: duckdb.DuckDBPyConnection, part: Part, files: Sequence[File], beside: Beside
 ) -> str | None:
     """Return the first difference between the valid days of a rollup and `hits`, or None.
 
-    `files` of `hits` and `loads` of `asset_loads` are of one snapshot, for which `catalog.choose` returned the part.
-    The evidence of a day is compared if the rollup was written from these loads.
+    `files` of `hits` and those `beside` them are of one snapshot, for which `catalog.choose` returned the part. The
+    evidence and the bounces of a day are compared if the rollup was written from the files `beside`.
     """
-    stale = part.days & catalog.stale_days([part], loads)
+    stale = part.days & catalog.stale_days([part], chain(*beside.values()))
     with database.cursor() as cursor:
         for days, cells, hits in ((part.days - stale, "{cells}", _WITH_EVIDENCE), (stale, _FOLDED, _WITHOUT_EVIDENCE)):
             if not days:
                 continue
             names = {(day, name) for day in days for name in part.rollup.files[day]}
-            rows = engine.rows(
-                HITS_TABLE, [file for file in files if (file.partition, file.path.rpartition("/")[2]) in names]
-            )
-            loaded = [file for file in loads if file.partition in days]
-            of_loads = engine.rows(ASSET_LOADS_TABLE, loaded) if loaded else engine.no_rows(ASSET_LOADS_TABLE)
-            if hits is _WITH_EVIDENCE:
-                cursor.execute(_EVIDENCE.format(hits=rows, loads=of_loads))
-            for file, sql in _queries(part, days, hits.format(hits=rows), cells):
+            of_days = [file for file in files if (file.partition, file.path.rpartition("/")[2]) in names]
+            rows, is_fresh = engine.rows(HITS_TABLE, of_days), hits is _WITH_EVIDENCE
+            loads, events = (of_table(spec, of_days, beside) or engine.no_rows(spec) for spec in BESIDE)
+            if is_fresh:
+                cursor.execute(_EVIDENCE.format(hits=rows, loads=loads))
+            for file, sql in _queries(part, days, hits.format(hits=rows), cells, events if is_fresh else None):
                 ((times, first),) = cursor.execute(_DIFFERENCE.format(rows=sql)).fetchall()
                 if times:
                     return f"{part.rollup.folder / file} is wrong {counted(times, 'time')}, the first: {first}"
     return None
 
 
-def _queries(part: Part, days: Collection[str], hits: str, cells: str) -> Iterator[tuple[str, str]]:
-    """Yield the name of each file, and the queries whose sums of numbers are 0 if it is right."""
+def _queries(part: Part, days: Collection[str], hits: str, cells: str, events: str | None) -> Iterator[tuple[str, str]]:
+    """Yield the name of each file, and the queries whose sums of numbers are 0 if it is right. Without `events`,
+    bounces are left out."""
     for cube in CUBES:
         for sql in _of_cube(part, days, cube, hits, cells):
             yield cube.file, sql
-    for sql in _of_cube(part, days, VISITORS, f"({_visitors(hits)})", cells):
+    sure = tuple(each for each in VISITORS.measures if events or each.name != "bounces")
+    compared = replace(VISITORS, measures=sure)
+    for sql in _of_cube(part, days, compared, f"({_visitors(hits, events or engine.no_rows(EVENTS_TABLE))})", cells):
         yield VISITORS.file, sql
 
 
@@ -132,7 +136,7 @@ def _of_cube(part: Part, days: Collection[str], cube: Cube, hits: str, of: str) 
     valid = ", ".join(str(int(day[-2:])) for day in days)
     is_all = part.is_whole and len(days) == len(part.days)
     is_valid = "day_of_month > 0" if is_all else f"day_of_month IN ({valid})"  # what a reader counts
-    if cube is not VISITORS:
+    if cube.name != VISITORS.name:
         true = _number(
             [TRUTH.get(name, BY_NAME[name].sql) for name in cube.columns],
             {each.name: TRUTH.get(each.name, each.sql) for each in cube.measures},
@@ -169,8 +173,12 @@ _DIMENSIONS = f"""[
 ]"""
 _PAGES = "[{'name': 'entryPage', 'value': path}, {'name': 'exitPage', 'value': last}]"
 
+_BOUNCES = """if(views = 1 AND NOT EXISTS (
+    FROM {events} AS e WHERE e.interactive AND e.project_id = grouped.project_id AND e.date = grouped.date
+    AND e.visitor = grouped.visitor AND e.ts BETWEEN ended AND ended + INTERVAL 30 MINUTE), 1, 0)"""
 
-def _visitors(hits: str) -> str:
+
+def _visitors(hits: str, events: str) -> str:
     """Return the SELECT of a row for each visitor and visit, with the columns and measures of the cube VISITORS.
 
     Only the choice among several agents or devices of a visitor is that of `columns`: AGENT, DEVICE and TIE.
@@ -186,13 +194,15 @@ WITH seen AS (
 ), numbered AS (
     SELECT *, sum(is_new) OVER (PARTITION BY project_id, date, visitor, source ORDER BY ts, path, tie) AS number,
     FROM breaks
-), visits AS (
+), grouped AS (
     SELECT project_id, date, visitor, unnest(arg_min(
             {{'path': path, {", ".join(f"'{each}': {each}" for each in _VALUES.values())}, 'quarter': quarter,
                'agent_key': agent_key, 'device_key': device_key, 'set': set}}, (ts, path, tie))),
-        arg_max(path, (ts, path, tie)) AS last, count(*) AS views,
+        arg_max(path, (ts, path, tie)) AS last, count(*) AS views, max(ts) AS ended,
         (epoch_us(max(ts)) - epoch_us(min(ts))) // 1_000_000 AS seconds
     FROM numbered GROUP BY project_id, date, visitor, source, number
+), visits AS (
+    SELECT *, {_BOUNCES.format(events=events)} AS bounces FROM grouped
 ), seen_by_value AS (
     SELECT project_id, date, visitor, unnest({_DIMENSIONS}) AS of, quarter, agent_key, device_key, set FROM seen
     UNION ALL
@@ -202,7 +212,7 @@ WITH seen AS (
         bit_or(set) AS sources, 1 AS visitors, 0 AS visits, 0 AS bounces, 0 AS visit_seconds, 0 AS visit_views
     FROM seen_by_value GROUP BY project_id, date, visitor, of
     UNION ALL
-    SELECT project_id, date, of, quarter, agent_key, device_key, set, 0, 1, if(views = 1, 1, 0), seconds, views
+    SELECT project_id, date, of, quarter, agent_key, device_key, set, 0, 1, bounces, seconds, views
     FROM (SELECT *, unnest(({_DIMENSIONS}[:-2] || {_PAGES})) AS of FROM visits)
 ), agents AS (
     SELECT DISTINCT agent_key, agent, operator, purpose, {TRUTH["verification"]} AS verification FROM seen

@@ -6,7 +6,7 @@ A row of the day 0 has the sum of the days of its month. These rows come first. 
 days, the order is by the columns of the cube: readers before days, which takes a third less space than days first.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from warehouse.lake.delta_table import File
 from warehouse.lake.roots import Root
 from warehouse.query import engine
 from warehouse.rollups.catalog import Part
-from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE
+from warehouse.tables import ASSET_LOADS_TABLE, EVENTS_TABLE, HITS_TABLE, Spec
 
 BATCH_ROWS = 8_192
 """Number of rows that DuckDB converts at a time. The longest paths take 17 MB."""
@@ -29,17 +29,27 @@ VISITOR_ROWS = 100_000
 """Number of rows of `hits` whose visitors DuckDB counts at a time, or twice as many: 836,000 need more than 256 MB."""
 
 
-def find_evidence(files: Sequence[File], loads: Sequence[File]) -> Iterator[str]:
+Beside = Mapping[Spec, Sequence[File]]
+"""Files of the tables BESIDE."""
+NOTHING: Beside = {}
+
+
+def find_evidence(files: Sequence[File], beside: Beside) -> Iterator[str]:
     """Yield the SELECTs of the evidence of the visitors in files of whole days: see `evidence.of_visitors`."""
     for of_days in _by_days(files):
-        days = {file.partition for file in of_days}
-        of_loads = [file for file in loads if file.partition in days]
-        loaded = engine.rows(ASSET_LOADS_TABLE, of_loads) if of_loads else engine.no_rows(ASSET_LOADS_TABLE)
+        loaded = of_table(ASSET_LOADS_TABLE, of_days, beside) or engine.no_rows(ASSET_LOADS_TABLE)
         for share in _shares(of_days):
             yield evidence.of_visitors(engine.rows(HITS_TABLE, of_days), loaded, share)
 
 
-def count(cube: Cube, files: Sequence[File], found: Path) -> Iterator[str]:
+def of_table(spec: Spec, files: Sequence[File], beside: Beside) -> str | None:
+    """Return the relation of the rows of a table BESIDE on the days of files; None without any."""
+    days = {file.partition for file in files}
+    of_days = [file for file in beside.get(spec, ()) if file.partition in days]
+    return engine.rows(spec, of_days) if of_days else None
+
+
+def count(cube: Cube, files: Sequence[File], beside: Beside, found: Path) -> Iterator[str]:
     """Yield the SELECTs of the counts of files of whole days: each page view, or visitors and visits.
 
     The file `found` has the evidence of visitors.
@@ -49,8 +59,9 @@ def count(cube: Cube, files: Sequence[File], found: Path) -> Iterator[str]:
         hits = engine.rows(HITS_TABLE, of_days)
         of_visitors = f"FROM {parquet(found)} WHERE date BETWEEN '{first}' AND '{last}'"
         if cube is VISITORS:
+            events = of_table(EVENTS_TABLE, of_days, beside)
             for share in _shares(of_days):
-                yield visits.of_rollup(hits, share, evidence.joined(hits, f"({of_visitors} AND {share})"))
+                yield visits.of_rollup(hits, share, evidence.joined(hits, f"({of_visitors} AND {share})"), events)
         else:
             values = ", ".join(f"{BY_NAME[name].sql} AS {name}" for name in cube.columns)
             numbers, evident = each_measure("({sql})::UINTEGER AS {name}"), evidence.joined(hits, f"({of_visitors})")

@@ -6,6 +6,7 @@ from a rollup of the whole day, or from its rows.
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,33 +19,29 @@ from warehouse.query.snapshot import HOT_COLUMNS, Snapshot
 from warehouse.query.time_range import LAST, TimeRange
 from warehouse.rollups import catalog
 from warehouse.rollups.catalog import ChosenRollups, Part
-from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE
+from warehouse.tables import ASSET_LOADS_TABLE, BESIDE, EVENTS_TABLE, HITS_TABLE
 
 _DAY, _MICROSECOND = timedelta(days=1), timedelta(microseconds=1)
 _LOADS = "project_id, date, visitor, loads"
+_EVENTS = "project_id, ts, name, path, visitor, traffic, agent, source, props, interactive, NULL::VARCHAR AS format"
+NO_EVENTS = engine.no_rows(EVENTS_TABLE, "format")
 
 
 def whole(
-    snapshot: Snapshot,
-    rollups: ChosenRollups,
-    projects: str | Sequence[str],
-    time_range: TimeRange,
-    *,
-    by_evidence: bool = False,
+    snapshot: Snapshot, rollups: ChosenRollups, projects: str | Sequence[str], time_range: TimeRange
 ) -> frozenset[str]:
     """Return the days of rollups that a range has as a whole, and that have no other file and no waiting row.
 
-    `by_evidence`: `asset_loads` have neither other files of the day, nor waiting rows.
+    The tables BESIDE have neither other files of the day, nor waiting rows.
     """
     inner = inside(time_range)
     is_of_projects = pc.field("project_id").isin([projects] if isinstance(projects, str) else [*projects])
-    waiting = [snapshot.hot.filter(is_of_projects)["ts"].cast(pa.date32())]
+    beside = [snapshot.beside(spec) for spec in BESIDE]
     partial = {file.partition for file in rollups.uncovered}
-    if by_evidence:
-        loads = snapshot.asset_loads()
-        waiting.append(loads.hot.filter(is_of_projects)["date"])
-        partial |= catalog.stale_days(rollups.parts, files_of(loads.files, inner))
-    partial |= {day.isoformat() for days in waiting for day in days.unique().to_pylist()}
+    partial |= catalog.stale_days(rollups.parts, chain(*(files_of(each.files, inner) for each in beside)))
+    for each in (snapshot, *beside):
+        waiting = each.hot.filter(is_of_projects)["date" if "date" in each.hot.column_names else "ts"]
+        partial |= {day.isoformat() for day in waiting.cast(pa.date32()).unique().to_pylist()}
     return within(rollups.parts, inner) - partial
 
 
@@ -85,6 +82,19 @@ def rows(snapshot: Snapshot, time_range: TimeRange, files: Sequence[File]) -> st
     return f"({' UNION ALL '.join(read)})" if read else None
 
 
+def events(snapshot: Snapshot, time_range: TimeRange, covered: Collection[str] = ()) -> str | None:
+    """Return the relation of the events of the days of a range, without days that are `covered`; None without any.
+
+    The relation `hot_events` has the waiting ones.
+    """
+    beside = snapshot.beside(EVENTS_TABLE)
+    files = [file for file in files_of(beside.files, time_range) if file.partition not in covered]
+    read = [f"SELECT {_EVENTS}, date FROM {engine.rows(EVENTS_TABLE, files)}"] if files else []
+    if beside.hot.num_rows:
+        read.append(f"SELECT {_EVENTS}, ts::DATE AS date FROM hot_events")
+    return f"({' UNION ALL '.join(read)})" if read else None
+
+
 def evident(
     snapshot: Snapshot, time_range: TimeRange, condition: str, covered: Collection[str]
 ) -> tuple[str | None, list[File]]:
@@ -96,7 +106,7 @@ def evident(
     days = TimeRange(_midnight(time_range.start), _midnight(min(time_range.end, LAST - _DAY) + _DAY - _MICROSECOND))
     files, of_loads = (
         [file for file in files_of(each, days) if file.partition not in covered]
-        for each in (snapshot.files, snapshot.asset_loads().files)
+        for each in (snapshot.files, snapshot.beside(ASSET_LOADS_TABLE).files)
     )
     of_days = rows(snapshot, days, files)
     if of_days is None:

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
@@ -21,7 +22,7 @@ from warehouse.lake.delta_table import File
 from warehouse.lake.roots import Root
 from warehouse.rollups import catalog, cubes
 from warehouse.rollups.catalog import ChosenRollups, Part, Record, Rollup
-from warehouse.rollups.cubes import write_rows
+from warehouse.rollups.cubes import NOTHING, Beside, write_rows
 
 OnPoint = Callable[[str], None]
 """Function that is called with the name of each point (see POINTS) at which a crash would leave a different state."""
@@ -57,12 +58,12 @@ def prepare(
     files: Sequence[File],
     on_point: OnPoint = no_point,
     *,
-    loads: Sequence[File] = (),
+    beside: Beside = NOTHING,
     is_copied: bool = True,
 ) -> Prepared:
     """Write the Parquet files of a rollup of all `files` of a month (YYYY-MM) of `hits`, at least one, and return them.
 
-    `loads` are the files of `asset_loads`. If `is_copied`, the days that a rollup of readers has as a whole, with these
+    `beside` has the files of tables BESIDE. If `is_copied`, the days that a rollup of readers has whole, with these
     files, are copied, and the others are counted. Each call has a folder of its own: a repeated call does not meet the
     files of the first one.
     """
@@ -72,8 +73,8 @@ def prepare(
         with folder.new_folder() as work:
             on_point("before count")
             with database.cursor() as cursor:
-                _write_files(cursor, work, _Source.of(chosen, files, loads), on_point)
-            record = catalog.record_of(month, files, loads, work)
+                _write_files(cursor, work, _Source.of(chosen, files, beside), on_point)
+            record = catalog.record_of(month, files, chain(*beside.values()), work)
             on_point("before sync")  # else a power loss could leave coverage.json without a file that it needs
     except BaseException:
         _discard(folder)
@@ -102,23 +103,23 @@ def _discard(folder: Root) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What a rollup is written from: days of older rollups, and files of `hits` and `asset_loads` of all other days."""
+    """What a rollup is written from: days of older rollups, and files of `hits`, and BESIDE it, of all other days."""
 
     copied: tuple[tuple[Part, frozenset[str]], ...]
     files: Sequence[File]
-    loads: Sequence[File]
+    beside: Beside
 
     @classmethod
-    def of(cls, chosen: ChosenRollups, files: Sequence[File], loads: Sequence[File]) -> Self:
+    def of(cls, chosen: ChosenRollups, files: Sequence[File], beside: Beside) -> Self:
         """Return the source. Visitors, and their evidence, cannot be counted from a part of a day."""
-        days = {file.partition for file in chosen.uncovered} | catalog.stale_days(chosen.parts, loads)
+        days = {file.partition for file in chosen.uncovered} | catalog.stale_days(chosen.parts, chain(*beside.values()))
         copied = ((part, part.days - days) for part in chosen.parts)
         again = [file for file in files if file.partition in days]
-        return cls(tuple(each for each in copied if each[1]), again, loads)
+        return cls(tuple(each for each in copied if each[1]), again, beside)
 
     def cells(self, cube: Cube, found: Path) -> Iterator[str]:
         """Yield the SELECTs of the cells of a cube without a base. The file `found` has the evidence."""
-        yield from cubes.count(cube, self.files, found)
+        yield from cubes.count(cube, self.files, self.beside, found)
         for part, days in self.copied:
             yield cubes.copy(cube, part, days)
 
@@ -131,7 +132,7 @@ def _write_files(cursor: duckdb.DuckDBPyConnection, folder: Path, source: _Sourc
     with TemporaryDirectory(dir=folder) as name:
         scratch = Path(name)
         if source.files:
-            write_rows(cursor, [*cubes.find_evidence(source.files, source.loads)], scratch / "evidence")
+            write_rows(cursor, [*cubes.find_evidence(source.files, source.beside)], scratch / "evidence")
         for cube in WRITTEN:
             on_point(f"before {cube.name}")
             if cube.base is None:

@@ -38,7 +38,7 @@ def main() -> None:
             chosen = cells.select(snapshot, covered, SCOPE, [name])
             sql = f"SELECT sum(views)::BIGINT AS views, sum(markdown)::BIGINT AS markdown FROM {chosen.sql}"
             sums[name] = statements.fetch(snapshot, SCOPE, chosen, sql).to_pylist()
-        print(json.dumps([sums, [check.find_difference(site.database, part, files, []) for part in covered.parts]]))
+        print(json.dumps([sums, [check.find_difference(site.database, part, files, {}) for part in covered.parts]]))
 
 
 if __name__ == "__main__":

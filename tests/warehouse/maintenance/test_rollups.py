@@ -18,7 +18,7 @@ from tests.rounds import rounds
 from tests.warehouse.batch.tasks import DyingProcesses
 from tests.warehouse.rollups.counted import cells, stored
 from tests.warehouse.rollups.writing import write_rollup
-from tests.warehouse.site import DAY, NOON, Row, Site, die_at, loads, some_rows, view
+from tests.warehouse.site import DAY, NOON, Row, Site, die_at, event, loads, some_rows, view
 from warehouse.columns.filters import Filters
 from warehouse.errors import LakeBusy
 from warehouse.lake import delta_table
@@ -31,7 +31,7 @@ from warehouse.maintenance.rollups import Written
 from warehouse.report.results import Query
 from warehouse.rollups import catalog, ranked, writer
 from warehouse.rollups.catalog import ChosenRollups, Part, Rollup
-from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE
+from warehouse.tables import BESIDE, HITS_TABLE
 
 IN_MONTH, MONTH_LATER = date(2026, 9, 20), date(2026, 10, 1)
 NOTHING = Written(0, 0)
@@ -466,7 +466,7 @@ def test_damaged_file_of_today_does_not_prevent_the_rollup_of_the_month_so_far(
     assert counted.days == files.keys() - {day}
 
 
-def test_late_load_of_an_asset_makes_the_evidence_of_its_day_stale_until_the_next_rollup(site: Site) -> None:
+def test_late_load_of_an_asset_or_event_makes_its_day_stale_until_the_next_rollup(site: Site) -> None:
     query = Query("site", NOON - DAY, NOON + 2 * DAY, Filters(), NOON + 3 * DAY)
 
     def evidence() -> set[str]:
@@ -474,20 +474,30 @@ def test_late_load_of_an_asset_makes_the_evidence_of_its_day_stale_until_the_nex
             return {*reports.breakdown(reports.take(), query, "evidence", 0, 9).rows["value"].to_pylist()}
 
     def stale() -> set[str]:
-        return catalog.stale_days(chosen(site).parts, site.state(ASSET_LOADS_TABLE).files)
+        return catalog.stale_days(chosen(site).parts, [file for spec in BESIDE for file in site.state(spec).files])
 
-    add(site, view(visitor=1), view(ts=NOON + DAY, visitor=1))
-    assert write_due(site).rows == 2
-    assert evidence() == {"not_measured"}
+    def bounces() -> int:
+        with closing(site.reports()) as reports:
+            return int(reports.visitor_counts(reports.take(), query)["bounces"][0].as_py())
+
+    add(site, view(visitor=1), view(ts=NOON + DAY, visitor=1), view(visitor=2, source="beacon"))
+    assert write_due(site).rows == 3
+    assert evidence() == {"not_measured", "script"}
     site.post_loads(loads(1))
-    assert evidence() == {"not_measured", "assets"}  # it waits
+    assert evidence() == {"not_measured", "assets", "script"}  # it waits
     site.load()
     assert stale() == {"2026-09-15"}
-    assert evidence() == {"not_measured", "assets"}
+    assert evidence() == {"not_measured", "assets", "script"}
+    assert bounces() == 1
+    site.post_events(event(visitor=2))
+    assert bounces() == 0  # it waits
+    site.load()
+    assert bounces() == 0
     assert site.faults() == []
     assert write_due(site, settle_s=3600) == NOTHING
-    assert write_due(site).rows == 2
+    assert write_due(site).rows == 3
     assert stale() == set()
-    assert evidence() == {"not_measured", "assets"}
+    assert evidence() == {"not_measured", "assets", "script"}
+    assert bounces() == 0
     assert site.faults() == []
     assert write_due(site) == NOTHING

@@ -22,7 +22,7 @@ from warehouse.report import pages
 from warehouse.report.cells import Scope
 from warehouse.report.reports import Reports
 from warehouse.report.results import Counts, Listing, Query
-from warehouse.tables import HITS_TABLE, TABLES
+from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE, TABLES
 
 AI = {"traffic": "ai", "agent": "GPTBot"}
 LISTINGS = st.builds(
@@ -58,10 +58,10 @@ def test_pages_are_those_of_a_plain_sort(  # noqa: PLR0917  # what is drawn
     with temporary.folder() as name:
         lake = lake_in(Path(name))
         lake.add(rolled_up, "first")
-        lake.add_loads(loads[0], "first")
+        lake.add_beside(ASSET_LOADS_TABLE, loads[0], "first")
         lake.write_rollups()
         lake.add(later, "later")
-        lake.add_loads(loads[1], "later")
+        lake.add_beside(ASSET_LOADS_TABLE, loads[1], "later")
         if newer_rollups:
             lake.write_rollups(with_ranking=False)
         lake.waiting = reference.hot(waiting)

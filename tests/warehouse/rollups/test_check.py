@@ -73,7 +73,7 @@ def exchanged(rows: list[Row], row: int) -> list[Row]:
 
 
 def test_right_rollup_has_no_difference(site: Site) -> None:
-    assert check.find_difference(site.database, part(site), files(site), []) is None
+    assert check.find_difference(site.database, part(site), files(site), {}) is None
 
 
 def test_valid_days_of_an_older_rollup_and_new_files_have_no_difference(site: Site) -> None:
@@ -81,7 +81,7 @@ def test_valid_days_of_an_older_rollup_and_new_files_have_no_difference(site: Si
     site.load()
     site.table(HITS_TABLE).delete("date = '2026-09-01'")
     assert not part(site).is_whole
-    assert check.find_difference(site.database, part(site), files(site), []) is None
+    assert check.find_difference(site.database, part(site), files(site), {}) is None
 
 
 @pytest.mark.long
@@ -110,7 +110,7 @@ def test_wrong_missing_and_added_row_of_days_and_of_the_month_are_found(site: Si
         changed |= {f"{name} of the month": each(rows, 0) for name, each in of_month.items()}
     for name, wrong in changed.items():
         pq.write_table(pa.Table.from_pylist(wrong, table.schema), file)
-        message = check.find_difference(site.database, checked, files(site), [])
+        message = check.find_difference(site.database, checked, files(site), {})
         assert message is not None, name
         assert message.startswith(f"{file} is wrong "), name
 
@@ -121,5 +121,5 @@ def test_difference_names_the_project_and_the_day(site: Site) -> None:
     table = pq.read_table(file)
     rows = table.to_pylist()
     pq.write_table(pa.Table.from_pylist(of_row(views=9)(rows, 0), table.schema), file)
-    message = check.find_difference(site.database, checked, files(site), [])
+    message = check.find_difference(site.database, checked, files(site), {})
     assert message == f"{file} is wrong 1 time, the first: Site day {rows[0]['day_of_month']}"

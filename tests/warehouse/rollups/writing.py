@@ -8,6 +8,7 @@ from warehouse.lake.delta_table import File
 from warehouse.lake.roots import Root
 from warehouse.rollups import writer
 from warehouse.rollups.catalog import Rollup
+from warehouse.rollups.cubes import NOTHING, Beside
 from warehouse.rollups.writer import OnPoint
 
 
@@ -17,6 +18,6 @@ def write_rollup(
     month: str,
     files: Sequence[File],
     on_point: OnPoint = lambda point: None,
-    loads: Sequence[File] = (),
+    beside: Beside = NOTHING,
 ) -> Rollup:
-    return writer.commit(root, writer.prepare(root, database, month, files, on_point, loads=loads), on_point)
+    return writer.commit(root, writer.prepare(root, database, month, files, on_point, beside=beside), on_point)

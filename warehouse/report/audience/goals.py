@@ -18,7 +18,7 @@ from warehouse.columns.visits import OF_VISITOR
 from warehouse.control.goals import Goal
 from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot
-from warehouse.report.audience import events, visitors
+from warehouse.report.audience import visitors
 from warehouse.report.cells import Cells, Scope
 from warehouse.report.statements import Statements
 from warehouse.rollups import days
@@ -59,11 +59,10 @@ def _order(row: Conversion) -> tuple[bool, int, int, bool, str]:
 
 @dataclass(frozen=True, slots=True)
 class Conversions:
-    """Goals in a scope by a dimension, or by none. `events` are a snapshot of the same moment."""
+    """Goals in a scope by a dimension, or by none."""
 
     statements: Statements
     snapshot: Snapshot
-    events: Snapshot
     scope: Scope
     goals: Sequence[Goal]
     by: str = ""
@@ -117,16 +116,17 @@ class Conversions:
         if is_plain and all(goal.kind == "path" for goal in self.goals):
             sql, chosen = _PLAIN.format(done=done), Cells("", bound)
         else:
-            joined, by_evidence = self._joined(rows, done, "true" if is_plain else "is_counted")
-            sql, chosen = joined, Cells("", bound, sum(file.rows for file in files), by_evidence=by_evidence)
-        return self.statements.fetch(self.snapshot, scope, chosen, sql, {"hot_events": self.events.hot})
+            sql = self._joined(rows, done, "true" if is_plain else "is_counted")
+            chosen = Cells("", bound, sum(file.rows for file in files))
+        return self.statements.fetch(self.snapshot, scope, chosen, sql)
 
     def _each_reached(self, rows: str) -> Iterator[str]:
         """Yield the SELECT of the views or events that reach each goal."""
+        events = days.events(self.snapshot, self.scope.time_range) or days.NO_EVENTS
         for number, goal in enumerate(self.goals):
             if goal.kind == "event":
                 self.bound[f"event_{number}"] = goal.value
-                relation, matches = events.relation(self.events, self.scope.time_range), f"name = $event_{number}"
+                relation, matches = events, f"name = $event_{number}"
             else:
                 relation = rows
                 matches = " AND ".join(match_path(goal.value, self.bound, f"goal_{number}"))
@@ -135,8 +135,8 @@ class Conversions:
                 f" FROM {evidence.unknown(relation)} WHERE {_WITHIN} AND {matches}"
             )
 
-    def _joined(self, rows: str, done: str, within: str) -> tuple[str, bool]:
-        """Return the statement of the goals that visitors of the scope reached, and whether it reads evidence.
+    def _joined(self, rows: str, done: str, within: str) -> str:
+        """Return the statement of the goals that visitors of the scope reached.
 
         `within` is the condition on what `times` counts: without filters also what unknown visitors did.
         """
@@ -150,7 +150,7 @@ class Conversions:
         share = "project_id = $project AND visitor IN (SELECT visitor FROM done)"
         evident = days.evident(self.snapshot, time_range, share, ())[0] if by_evidence else None
         of_range = f"{share} AND ts >= $start AND ts < $end"
-        sql = _JOINED.format(
+        return _JOINED.format(
             done=done,
             value=f", {self.by}::VARCHAR AS value" if self.by else "",
             of_scope=visits.each_visitor(rows, of_range, names, filtered, condition, evident),
@@ -160,4 +160,3 @@ class Conversions:
             within=within,
             **{kind: filters.visitor_mask((kind,), bound) for kind in ("human", "ai")},
         )
-        return sql, by_evidence

@@ -138,7 +138,7 @@ def select(
     dimension = _dimension({*names, *filtered}, is_exact=is_exact)
     selects, covered = list[str](), frozenset[str]()
     if dimension is not None:
-        covered = days.whole(snapshot, rollups, scope.project, scope.time_range, by_evidence=by_evidence)
+        covered = days.whole(snapshot, rollups, scope.project, scope.time_range)
         cuts, by_day = scope.filters.policy_days, "day" in by or dimension == "quarter"
         for files, month, is_valid in days.of_cube(rollups, covered, VISITORS, cuts, by_day=by_day):
             selects.append(_of_files(files, dimension, names, month, f"{is_valid} AND {condition}"))
@@ -150,6 +150,7 @@ def select(
     relation = days.rows(snapshot, scope.time_range, read)
     if relation is None and not selects:
         relation = engine.no_rows(HITS_TABLE)
+    events = days.events(snapshot, scope.time_range, covered)
     bound |= {"start": scope.time_range.start, "end": scope.time_range.end}
     parts = 1 + rows // PART_ROWS
     for part in range(parts):
@@ -157,10 +158,8 @@ def select(
             share = f"project_id = $project AND visitor % {parts} IN ({part}, {-part})"
             evident = days.evident(snapshot, scope.time_range, share, covered)[0] if by_evidence else None
             within = f"{share} AND ts >= $start AND ts < $end"
-            selects.append(f"({visits.cells(relation, within, [*names], filtered, condition, evident)})")
-        yield Cells(
-            f"(FROM ({' UNION ALL '.join(selects)}) WHERE {matches})", dict(bound), rows, by_evidence=by_evidence
-        )
+            selects.append(f"({visits.cells(relation, within, [*names], filtered, condition, evident, events)})")
+        yield Cells(f"(FROM ({' UNION ALL '.join(selects)}) WHERE {matches})", dict(bound), rows)
         selects = []
 
 

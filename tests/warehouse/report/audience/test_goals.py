@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,8 +16,7 @@ from tests.warehouse.report.laws.test_visitors import LISTS, MINUTES, READERS, d
 from tests.warehouse.site import CACHE_BYTES, DAY, NOON, Row, Site, event, view
 from warehouse.columns.filters import Filters
 from warehouse.control.goals import Goal
-from warehouse.query.moment import Moment
-from warehouse.query.snapshot import Snapshot, SnapshotReader
+from warehouse.query.snapshot import SnapshotReader
 from warehouse.query.time_range import FIRST
 from warehouse.report.audience.goals import Conversion, Conversions
 from warehouse.report.cells import Scope
@@ -110,8 +108,8 @@ def test_conversions_are_those_of_plain_python(
         lake.add(stored, "first")
         lake.write_rollups(with_ranking=False)
         lake.waiting = reference.hot(waiting)
-        events = Snapshot(Moment(1, 1, 0, 0), (), pa.Table.from_pylist(some_events, EVENTS_TABLE.hot))
-        counted = Conversions(lake.use(), lake.snapshot, events, scope, goals, by)
+        lake.wait_beside(EVENTS_TABLE, some_events)
+        counted = Conversions(lake.use(), lake.snapshot, scope, goals, by)
         rows = [each for of_goal in counted.each_goal() for each in of_goal]
         assert len(rows) == len({*rows})
         assert {*rows} == expected(model.with_evidence([*stored, *waiting], []), some_events, scope, goals, by)

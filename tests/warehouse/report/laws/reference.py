@@ -27,8 +27,8 @@ from warehouse.report.results import Listing, Query
 from warehouse.report.statements import Statements
 from warehouse.rollups import catalog, ranked
 from warehouse.rollups.catalog import ChosenRollups
-from warehouse.schema import ASSET_LOADS, HITS, HOT
-from warehouse.tables import HITS_TABLE
+from warehouse.schema import HITS, HOT
+from warehouse.tables import BESIDE, HITS_TABLE, Spec
 
 MIDNIGHT = NOON - timedelta(hours=12)
 RANKS = (1, 2, 4)
@@ -123,13 +123,19 @@ class SmallLake:
     statements: Statements
     files: list[File] = field(default_factory=list)
     waiting: pa.Table = field(default_factory=lambda: hot([]))
-    loads: list[File] = field(default_factory=list)
-    waiting_loads: pa.Table = field(default_factory=ASSET_LOADS.empty_table)
+    beside: dict[Spec, list[File]] = field(default_factory=lambda: {spec: [] for spec in BESIDE})
+    waiting_beside: dict[Spec, pa.Table] = field(
+        default_factory=lambda: {spec: spec.hot.empty_table() for spec in BESIDE}
+    )
 
     @property
     def snapshot(self) -> Snapshot:
-        of_loads = Snapshot(Moment(1, 1, 0, 0), tuple(self.loads), self.waiting_loads)
-        return Snapshot(Moment(1, 1, 0, 0), tuple(self.files), self.waiting, lambda: of_loads)
+        moment = Moment(1, 1, 0, 0)
+
+        def beside(spec: Spec) -> Snapshot:
+            return Snapshot(moment, tuple(self.beside[spec]), self.waiting_beside[spec])
+
+        return Snapshot(moment, tuple(self.files), self.waiting, beside)
 
     @property
     def coverage(self) -> ChosenRollups:
@@ -139,8 +145,8 @@ class SmallLake:
         """Write one rollup for each month of the files, and the ranking of all rollups."""
         for month in sorted({file.partition[:7] for file in self.files}):
             of_month = [file for file in self.files if file.partition[:7] == month]
-            loads = [file for file in self.loads if file.partition[:7] == month]
-            write_rollup(self.root, self.database, month, of_month, loads=loads)
+            beside = {spec: [file for file in of if file.partition[:7] == month] for spec, of in self.beside.items()}
+            write_rollup(self.root, self.database, month, of_month, beside=beside)
         if with_ranking:
             ranked.write(self.root, self.database, self.coverage.parts, RANKS)
 
@@ -148,14 +154,18 @@ class SmallLake:
         """Write a file of `hits` for each day of the rows."""
         self.files = [*self.files, *write_hits(self.root / "hits", rows, name)]
 
-    def add_loads(self, rows: Sequence[Row], name: str) -> None:
-        """Write a file of `asset_loads` for each day of the rows."""
+    def add_beside(self, spec: Spec, rows: Sequence[Row], name: str) -> None:
+        """Write a file of another table for each day of the rows."""
         for day in {row["date"] for row in rows}:
-            path = Path(self.root / "asset_loads" / f"date={day}" / f"{name}.parquet")
+            path = Path(self.root / spec.name / f"date={day}" / f"{name}-{spec.name}.parquet")
             path.parent.mkdir(parents=True, exist_ok=True)
-            of_day = pa.Table.from_pylist([row for row in rows if row["date"] == day], ASSET_LOADS)
+            of_day = pa.Table.from_pylist([row for row in rows if row["date"] == day], spec.schema)
             pq.write_table(of_day.drop_columns("date"), path)
-            self.loads.append(File(str(path), str(day), path.stat().st_size, len(of_day)))
+            self.beside[spec].append(File(str(path), str(day), path.stat().st_size, len(of_day)))
+
+    def wait_beside(self, spec: Spec, rows: Sequence[Row]) -> None:
+        """Let rows of another table wait for the lake."""
+        self.waiting_beside[spec] = pa.Table.from_pylist([*rows], spec.hot)
 
     def empty_covered_files(self) -> None:
         """Take the rows out of the files that the rollups count, to recognise reports that read them."""

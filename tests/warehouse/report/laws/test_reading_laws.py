@@ -3,7 +3,7 @@
 import itertools
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -68,9 +68,9 @@ def answered(reports: Reports, snapshot: Snapshot, query: Query, form: Form) -> 
             return (totals.human, totals.ai, totals.bot), _counted(rows, "start"), False
 
 
-def expected(rows: list[Row], query: Query, form: Form) -> Answer | None:
+def expected(rows: list[Row], query: Query, form: Form, loads: Sequence[Row] = ()) -> Answer | None:
     """Return the answer of the model; None for too many buckets."""
-    rows = model.with_evidence(rows, [])
+    rows = model.with_evidence(rows, loads)
     selected = model.matching(rows, query)
     totals = model.totals(selected)
     match form:

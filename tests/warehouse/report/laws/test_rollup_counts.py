@@ -4,7 +4,6 @@ from itertools import chain, combinations
 from pathlib import Path
 from random import Random
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,7 +21,7 @@ from warehouse.columns.dimensions import BREAKDOWNS, FILTERS, PAGES
 from warehouse.columns.filters import Filters
 from warehouse.query.time_range import TimeRange
 from warehouse.report.cells import Scope
-from warehouse.schema import ASSET_LOADS
+from warehouse.tables import ASSET_LOADS_TABLE
 
 pytestmark = pytest.mark.long
 
@@ -65,14 +64,14 @@ def test_counts_are_those_of_plain_python(  # noqa: PLR0917  # what is drawn
     with temporary.folder() as folder:
         lake = lake_in(Path(folder))
         lake.add(rolled_up, "first")
-        lake.add_loads(loads[0], "first")
+        lake.add_beside(ASSET_LOADS_TABLE, loads[0], "first")
         lake.write_rollups(with_ranking=False)
         days = [file.partition for number, file in enumerate(lake.files) if number not in removed]
         lake.files = [file for file in lake.files if file.partition in days]
         lake.add(later, "later")
         lake.waiting = reference.hot(waiting)
-        lake.add_loads(loads[1], "later")
-        lake.waiting_loads = pa.Table.from_pylist(loads[2], ASSET_LOADS)
+        lake.add_beside(ASSET_LOADS_TABLE, loads[1], "later")
+        lake.wait_beside(ASSET_LOADS_TABLE, loads[2])
         stored = [*(row for row in rolled_up if row["ts"].date().isoformat() in days), *later, *waiting]
         rows = model.with_evidence(stored, [*chain(*loads)])
         counted = reference.counts(rows, scope, lambda row: tuple(reference.value(row, each) for each in by))

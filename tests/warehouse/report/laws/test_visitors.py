@@ -1,6 +1,7 @@
 """Visitors and visits of any lake are those of plain Python, whatever happened to the files since."""
 
 from datetime import date, datetime, timedelta
+from functools import partial
 from itertools import chain, combinations
 from pathlib import Path
 
@@ -11,17 +12,33 @@ from hypothesis import strategies as st
 
 from tests import temporary
 from tests.rounds import rounds, seeded
+from tests.warehouse.maintenance.reclassification.rules import RULES, reclassified
 from tests.warehouse.report.laws import generated, model, reference, visited
-from tests.warehouse.report.laws.reference import AGENTS, EVERYTHING, LOADS, MIDNIGHT, SCOPES, LakeIn, SmallLake
-from tests.warehouse.site import DAY, NOON, Row, view
+from tests.warehouse.report.laws.generated import Breakdown
+from tests.warehouse.report.laws.reference import (
+    AGENTS,
+    EVERYTHING,
+    LOADS,
+    MIDNIGHT,
+    POLICIES,
+    SCOPES,
+    LakeIn,
+    SmallLake,
+)
+from tests.warehouse.report.laws.test_reading_laws import answered, expected
+from tests.warehouse.site import DAY, NOON, Row, Site, event, view
+from tests.warehouse.site import loads as loads_of
 from warehouse.columns.dimensions import FILTERS
 from warehouse.columns.filters import Filters
-from warehouse.control.policy import Period, Policy
-from warehouse.query.time_range import TimeRange
+from warehouse.control.policy import Period, Periods, Policy
+from warehouse.maintenance import rollups
+from warehouse.maintenance.reclassification import reclassify
+from warehouse.query.time_range import FIRST, LAST, TimeRange
 from warehouse.report.audience import visitors
 from warehouse.report.cells import Scope
+from warehouse.report.results import Query
 from warehouse.rollups import check
-from warehouse.schema import ASSET_LOADS
+from warehouse.tables import ASSET_LOADS_TABLE, EVENTS_TABLE
 
 HALF_HOUR, MICROSECOND = timedelta(minutes=30), timedelta(microseconds=1)
 MIXED = [{**AGENTS[0], "visitor": -7}, {**AGENTS[2], "visitor": -7}]
@@ -48,6 +65,20 @@ VIEWS = st.builds(
     format=st.sampled_from([None, "markdown"]),
     status=st.sampled_from([None, 200]),
 )
+EVENTS = st.lists(
+    st.builds(
+        lambda day, minute, **columns: {
+            **event(ts=(at := MIDNIGHT + timedelta(days=day, minutes=minute, microseconds=50)), **columns),
+            "date": at.date(),
+        },
+        st.sampled_from([-16, -15, 0, 0]),
+        st.sampled_from(MINUTES),
+        visitor=st.sampled_from([None, *(each["visitor"] for each in READERS[:4])]),
+        project_id=st.sampled_from(["site", "site", "another"]),
+        interactive=st.sampled_from([True, True, False]),
+    ),
+    max_size=6,
+)
 LISTS = st.lists(VIEWS, max_size=14)
 BY: list[tuple[str, ...]] = [
     (), ("day",), ("day", "quarter"), ("second",), ("agent",), ("purpose", "os"), ("browser",), ("path",), ("source",),
@@ -65,7 +96,11 @@ def distinct_times(*lists: list[Row]) -> list[list[Row]]:
 
 
 def counted(lake: SmallLake, scope: Scope, by: tuple[str, ...], *, is_covered: bool = True) -> visited.Counts:
-    rows = visitors.counts(lake.use(is_covered=is_covered), lake.snapshot, scope, *by).to_pylist()
+    return of_table(visitors.counts(lake.use(is_covered=is_covered), lake.snapshot, scope, *by), by)
+
+
+def of_table(table: pa.Table, by: tuple[str, ...]) -> visited.Counts:
+    rows = table.to_pylist()
     result = {tuple(row[name] for name in by): {name: row[name] for name in visited.COLUMNS} for row in rows}
     assert len(result) == len(rows)
     return result
@@ -73,13 +108,23 @@ def counted(lake: SmallLake, scope: Scope, by: tuple[str, ...], *, is_covered: b
 
 @pytest.mark.long
 @settings(max_examples=rounds(60))
-@given(LISTS, LISTS, LISTS, st.tuples(LOADS, LOADS, LOADS), st.sets(st.integers(0, 8)), SCOPES, st.sampled_from(BY))
+@given(
+    LISTS,
+    LISTS,
+    LISTS,
+    st.tuples(LOADS, LOADS, LOADS),
+    st.tuples(EVENTS, EVENTS, EVENTS),
+    st.sets(st.integers(0, 8)),
+    SCOPES,
+    st.sampled_from(BY),
+)
 def test_visitors_are_those_of_plain_python(  # noqa: PLR0917  # what is drawn
     lake_in: LakeIn,
     rolled_up: list[Row],
     later: list[Row],
     waiting: list[Row],
     loads: tuple[list[Row], ...],
+    events: tuple[list[Row], ...],
     removed: set[int],
     scope: Scope,
     by: tuple[str, ...],
@@ -89,20 +134,23 @@ def test_visitors_are_those_of_plain_python(  # noqa: PLR0917  # what is drawn
     with temporary.folder() as folder:
         lake = lake_in(Path(folder))
         lake.add(rolled_up, "first")
-        lake.add_loads(loads[0], "first")
+        beside = {ASSET_LOADS_TABLE: loads, EVENTS_TABLE: events}
+        for spec, (first, _, _) in beside.items():
+            lake.add_beside(spec, first, "first")
         lake.write_rollups(with_ranking=False)
         days = [file.partition for number, file in enumerate(lake.files) if number not in removed]
         lake.files = [file for file in lake.files if file.partition in days]
         lake.add(later, "later")
         lake.waiting = reference.hot(waiting)
-        lake.add_loads(loads[1], "later")
-        lake.waiting_loads = pa.Table.from_pylist(loads[2], ASSET_LOADS)
+        for spec, (_, second, third) in beside.items():
+            lake.add_beside(spec, second, "later")
+            lake.wait_beside(spec, third)
         differences = [
-            check.find_difference(lake.database, part, lake.files, lake.loads) for part in lake.coverage.parts
+            check.find_difference(lake.database, part, lake.files, lake.beside) for part in lake.coverage.parts
         ]
         stored = [*(row for row in rolled_up if row["ts"].date().isoformat() in days), *later, *waiting]
         rows = model.with_evidence(stored, [*chain(*loads)])
-        expected = visited.counts(rows, scope, by)
+        expected = visited.counts(rows, scope, by, [*chain(*events)])
         assert counted(lake, scope, by) == expected
         assert counted(lake, scope, by, is_covered=False) == expected
         lake.write_rollups(with_ranking=False)  # copies days that have no later file
@@ -112,7 +160,7 @@ def test_visitors_are_those_of_plain_python(  # noqa: PLR0917  # what is drawn
             assert totals == {name: sum(row[name] for row in days_of) for name in visited.COLUMNS}
             assert max(totals["human"], totals["ai"]) <= totals["total"] <= totals["human"] + totals["ai"]
         differences += [
-            check.find_difference(lake.database, part, lake.files, lake.loads) for part in lake.coverage.parts
+            check.find_difference(lake.database, part, lake.files, lake.beside) for part in lake.coverage.parts
         ]
         assert differences == [None] * len(differences)
 
@@ -134,6 +182,53 @@ def test_visitors_with_any_two_filters_are_those_of_plain_python(small_lake: Sma
         scope = Scope(row["project_id"], TimeRange(), filters)
         for by in ((), BY[number % len(BY)]):
             assert counted(small_lake, scope, by) == visited.counts(rows, scope, by), (names, by)
+
+
+@pytest.mark.long
+def test_visits_and_evidence_are_those_of_plain_python_after_each_change_of_the_files(tmp_path: Path) -> None:
+    """Load, count in rollups, compact and reclassify, with loads of assets and events that come late."""
+    site, chance, today, policies = Site(tmp_path / "data"), seeded(3), generated.NOW.date(), dict[str, Periods]()
+    rows, loads, events, days = list[Row](), list[Row](), list[Row](), generated.DAYS[-2:]
+    reports = site.reports(lambda project: policies.get(project, ()))
+
+    def stage(count: int) -> None:
+        more = [generated.row(chance, days=days) for _ in range(count)]
+        new = [{**row, "ts": row["ts"] + timedelta(microseconds=7 * len(rows) + 7 * i)} for i, row in enumerate(more)]
+        site.stage(new, *late())
+        rows.extend(new)
+
+    def late() -> tuple[list[Row], list[Row], list[Row]]:
+        seen = chance.sample(rows, 9) if rows else []
+        read = [loads_of(row["visitor"], row["ts"].date(), project=row["project_id"]) for row in seen]
+        done = [event(ts=row["ts"], visitor=row["visitor"], project_id=row["project_id"]) for row in seen[:5]]
+        loads.extend(read)
+        events.extend(done)
+        return read, [], done
+
+    def reclassify_all() -> None:
+        reclassify.reclassify(site.hot, site.root, site.share, RULES, 0)
+        rows[:] = map(reclassified, rows)
+
+    def roll_up() -> None:
+        rollups.write_due(site.hot, site.root, site.share, today + DAY, 0, settle_s=0)
+
+    for change in (
+        *(partial(stage, 80), site.load, roll_up, lambda: site.stage([], *late()), partial(stage, 30), site.load),
+        *(roll_up, lambda: site.stage([], *late()), site.load, roll_up, site.compact, reclassify_all, roll_up),
+    ):
+        change()
+        snapshot, known = reports.take(), model.with_evidence(rows, loads)
+        for filters in (Filters(), Filters(evidence="assets"), Filters(exitPage="/a*"), Filters(POLICIES[0])):
+            policies["site"] = filters.policy
+            query = Query("site", FIRST, LAST, filters, generated.NOW)
+            for by in ((), ("evidence",), ("entryPage",), ("source", "day")):
+                scope = Scope("site", TimeRange(), filters)
+                answer = of_table(reports.visitor_counts(snapshot, query, *by), by)
+                assert answer == visited.counts(known, scope, by, events), (change, filters, by)
+            form = Breakdown("evidence", 0, 9)
+            assert answered(reports, snapshot, query, form) == expected(rows, query, form, loads)
+    reports.close()
+    site.close()
 
 
 @pytest.mark.long

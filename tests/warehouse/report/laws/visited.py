@@ -16,7 +16,7 @@ COLUMNS = ("human", "ai", "bot", "total", "visits", "bounces", "visit_seconds", 
 Counts = dict[tuple[Any, ...], dict[str, int]]
 
 
-def counts(rows: Iterable[Row], scope: Scope, by: Sequence[str]) -> Counts:
+def counts(rows: Iterable[Row], scope: Scope, by: Sequence[str], events: Sequence[Row] = ()) -> Counts:
     """Return what `visitors.counts` returns, without rows of zeros."""
     everything = replace(scope, filters=Filters())
     known = model.with_pages(row for row in reference.matching(rows, everything) if row["visitor"] is not None)
@@ -48,9 +48,16 @@ def counts(rows: Iterable[Row], scope: Scope, by: Sequence[str]) -> Counts:
             row["visit_views"] += first["views"]
             if first["source"] == "beacon":
                 row["timed"] += 1
-                row["bounces"] += first["views"] == 1
+                row["bounces"] += first["views"] == 1 and not any(_follows(each, first, scope) for each in events)
                 row["visit_seconds"] += first["seconds"]
     return {tuple(each[0] if each else None for each in key): row for key, row in counted.items() if any(row.values())}
+
+
+def _follows(event: Row, view: Row, scope: Scope) -> bool:
+    """Return whether the reader of a view did something within its visit, in the range of a scope."""
+    is_in_range = scope.time_range.start <= event["ts"] < scope.time_range.end
+    is_of_reader = event["interactive"] and model.of_visitor(event) == model.of_visitor(view)
+    return is_in_range and is_of_reader and view["ts"] <= event["ts"] <= view["ts"] + model.TIMEOUT
 
 
 def _by_visitor(rows: Iterable[Row], by: Sequence[str]) -> Iterable[list[Row]]:
