@@ -36,7 +36,10 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ] = msgspec.UNSET
     bounce_rate: Annotated[
         float | msgspec.UnsetType | None,
-        Meta(description="Visits of one view, in percent of the visits that the script saw; null without any."),
+        Meta(
+            description="Visits of one view without an event, in percent of the visits that the script saw; null"
+            " without any."
+        ),
     ] = msgspec.UNSET
     visit_duration: Annotated[
         int | msgspec.UnsetType | None,
