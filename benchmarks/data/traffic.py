@@ -32,8 +32,6 @@ DAY_US = 86_400_000_000
 _TIME_BITS = 37
 """Number of bits of a time of day in microseconds."""
 
-_NEVER = ("event_id", "verification", "verified_by", "hints", "utm_term", "utm_content", "click", "engaged_ms")
-"""Columns that no generated hit has a value of."""
 _SECTIONS = ("api", "blog", "changelog", "docs", "guides", "help", "pricing", "reference", "tutorials")
 _TOPICS = ("install", "upgrade", "deploy", "export", "import", "monitor", "secure", "automate", "query", "visualise")
 _DESKTOP = ("Windows NT 10.0; Win64; x64", "Macintosh; Intel Mac OS X 10_15_7", "X11; Linux x86_64")
@@ -142,7 +140,7 @@ def day_rows(traffic: Traffic, rng: np.random.Generator, day: date, hits: int) -
         "project_id": pa.DictionaryArray.from_arrays(traffic.pages.project[page], traffic.pages.projects),
         "ts": pa.array(time_us + start_us, TIMESTAMP),
         "path": traffic.pages.paths.take(pa.array(traffic.pages.path[page])),
-        **{name: pa.nulls(hits, HOT.field(name).type) for name in _NEVER},
+        **{field.name: pa.nulls(hits, field.type) for field in HOT if field.nullable},
     }
     of_hits = [choice.draw(rng, traffic.user_agents_traffic[user_agent]) for choice in traffic.choices]
     kinds = traffic.user_agents_traffic[user_agents]
