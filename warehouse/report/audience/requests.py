@@ -19,6 +19,8 @@ from warehouse.tables import REQUESTS_TABLE
 
 BY = ("agent", "operator", "kind", "status", "source", "date")
 """Columns by which requests are counted."""
+READERS = BY[:2]
+"""Those of them whose values are readers, which may come back after a refusal."""
 REFUSED = (401, 402, 403, 429, 451, 503)
 """HTTP statuses by which a site refuses a reader."""
 FIRST_DAY, LAST_DAY = date(1, 1, 1), date(9999, 12, 31)
@@ -46,8 +48,8 @@ _ROWS = """, asked AS (FROM stored WHERE requests > 0), chosen AS (
         coalesce(sum(requests) FILTER (cache IS NOT NULL), 0)::BIGINT AS cached,
         coalesce(sum(requests) FILTER (cache = 'hit'), 0)::BIGINT AS cache_hits,
         coalesce(sum(requests) FILTER (status IN {refused}), 0)::BIGINT AS refused,
-        if(count(first_refusal) > 0, coalesce(sum(requests) FILTER (date > first_refusal), 0), NULL)::BIGINT
-            AS after_refusal,
+        if({returns} AND count(first_refusal) > 0, coalesce(sum(requests) FILTER (date > first_refusal), 0),
+            NULL)::BIGINT AS after_refusal,
         max(last_seen) FILTER (kind = 'robots') AS robots_read, max(last_seen) AS last_seen
     FROM chosen GROUP BY {by}
 )
@@ -84,13 +86,13 @@ def rows(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, query: Request
     """Return the requests by one of BY: most first, unknown values after their equals.
 
     Columns: value, requests, bytes of the `sized` ones, p50_ms and p95_ms of the `timed` ones as upper bounds,
-    `cache_hits` among the `cached` ones, `refused`, `after_refusal` (requests on later days than the first refusal),
-    robots_read and last_seen. `snapshot` is of the table `requests`.
+    `cache_hits` among the `cached` ones, `refused`, `after_refusal` (requests of one of READERS on later days than the
+    first refusal), robots_read and last_seen. `snapshot` is of the table `requests`.
     """
     filters = "".join(f" AND {name} = ${name}" for name in query.filters)
     sources = "true" if "source" in query.filters else _ONE_SOURCE
     order = "counted.value DESC," if by == "date" else "requests DESC,"
-    sql = _ROWS.format(by=by, refused=REFUSED, sources=sources, filters=filters, order=order)
+    sql = _ROWS.format(by=by, returns=by in READERS, refused=REFUSED, sources=sources, filters=filters, order=order)
     return counted(database, snapshot, query, sql, query.filters)
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.warehouse.site import DAY, NOON, Site, asked, view
 from warehouse.query.snapshot import SnapshotReader
 from warehouse.report.audience import requests
-from warehouse.report.audience.requests import RequestQuery
+from warehouse.report.audience.requests import BY, RequestQuery
 from warehouse.tables import REQUESTS_TABLE
 
 
@@ -49,6 +49,7 @@ def test_requests_on_days_after_the_first_refusal_are_counted(site: Site) -> Non
     site.post_requests(asked(agent="Welcome"))
     back = {row["value"]: (row["requests"], row["refused"], row["after_refusal"]) for row in cost(site)}
     assert back == {"GPTBot": (14, 1, 4), "Gone": (1, 1, 0), "Welcome": (1, 0, None)}
+    assert all(row["after_refusal"] is None for by in BY[2:] for row in cost(site, by))
 
 
 def test_what_no_request_has_is_null(site: Site) -> None:

@@ -15,7 +15,7 @@ from api.http.operation import CSV
 from api.reports import parameters
 from api.reports.records import COST
 from warehouse.columns.dimensions import FILTERS
-from warehouse.report.audience.requests import BY
+from warehouse.report.audience.requests import BY, READERS
 
 ROWS_MAX = 50
 """Maximum number of rows. The file has all of them."""
@@ -42,7 +42,7 @@ def cost(visit: ProjectVisit) -> Response:
         total=total,
         ai=_ai(view, by, total),
         of_sources=_rows(view, "source"),
-        has_refusals=by in {"agent", "operator"} and total["refused"],
+        has_refusals=by in READERS and total["refused"],
         size=lambda count: locale.size(count, visit.locale),
         price=(per_gb := visit.state.settings.price_per_gb)
         and (lambda count: locale.price(count, per_gb, visit.locale)),
