@@ -4,7 +4,8 @@ from datetime import date, datetime
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta
+from msgspec import UnsetType as Unset
 
 from api.http.operation import HasMore
 from warehouse.columns.sources import SOURCES
@@ -30,27 +31,25 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ai: Annotated[int | None, Meta(description=f"Views by AI agents; {UNKNOWN}")]
     bot: Annotated[int | None, Meta(description=f"Views by other bots, which are not in `total`; {UNKNOWN}")]
     total: Annotated[int | None, Meta(description="`human` plus `ai`; null if both are unknown.")]
-    visitors: VisitorCounts | msgspec.UnsetType = msgspec.UNSET
-    visits: Annotated[
-        int | msgspec.UnsetType | None, Meta(description="Visits of people; null if no visitor was known.")
-    ] = msgspec.UNSET
+    visitors: VisitorCounts | Unset = UNSET
+    visits: Annotated[int | Unset | None, Meta(description="Visits of people; null if no visitor was known.")] = UNSET
     bounce_rate: Annotated[
-        float | msgspec.UnsetType | None,
-        Meta(
-            description="Visits of one view without an event, in percent of the visits that the script saw; null"
-            " without any."
-        ),
-    ] = msgspec.UNSET
+        float | Unset | None,
+        Meta(description="Visits of one view without an event, in percent of visits the script saw; null without."),
+    ] = UNSET
     visit_duration: Annotated[
-        int | msgspec.UnsetType | None,
-        Meta(
-            description="Mean time from the first to the last view of the visits that the script saw, in seconds; null"
-            " without any."
-        ),
-    ] = msgspec.UNSET
+        int | Unset | None,
+        Meta(description="Mean seconds from the first to the last view of visits that the script saw; null without."),
+    ] = UNSET
     views_per_visit: Annotated[
-        float | msgspec.UnsetType | None, Meta(description="Mean number of views of a visit; null without any.")
-    ] = msgspec.UNSET
+        float | Unset | None, Meta(description="Mean number of views of a visit; null without any.")
+    ] = UNSET
+    bytes: Annotated[int | Unset | None, Meta(description="Bytes of all requests of known size; null without any.")] = (
+        UNSET
+    )
+    bytes_known: Annotated[
+        float | Unset | None, Meta(description="Requests of known size, in percent of all; null without any.")
+    ] = UNSET
 
 
 class Measured(msgspec.Struct, frozen=True):
@@ -165,9 +164,9 @@ class Errors(msgspec.Struct, frozen=True, rename="camel"):
     errors: Annotated[list[ErrorRow], Meta(description="One page of the errors, most requests first.")]
     has_more: HasMore
     paths: Annotated[
-        list[PathErrors] | msgspec.UnsetType,
+        list[PathErrors] | Unset,
         Meta(description="With `by=path`, one page of the paths; `errors` is then empty."),
-    ] = msgspec.UNSET
+    ] = UNSET
 
 
 class Requests(msgspec.Struct, frozen=True, rename="camel"):
@@ -184,7 +183,8 @@ class Requests(msgspec.Struct, frozen=True, rename="camel"):
     cache_hits: Annotated[int, Meta(description="Number of requests that this cache answered.")]
     refused: Annotated[int, Meta(description="Number of requests answered with 401, 402, 403, 429, 451 or 503.")]
     after_refusal: Annotated[
-        int | None, Meta(description="Requests on UTC days after the first refusal of the range; null without one.")
+        int | None,
+        Meta(description="Requests of an agent or operator on UTC days after its first refusal; otherwise null."),
     ]
     robots_read: Annotated[datetime | None, Meta(description="Time of the last request for `/robots.txt`.")]
     last_seen: Annotated[datetime, Meta(description="Time of the last request.")]

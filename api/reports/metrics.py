@@ -1,6 +1,7 @@
-"""Visitors and visits beside the views of a report: columns of its table, and fields of its JSON."""
+"""What a report has beside views: visitors, visits and bytes, as columns of its table and fields of its JSON."""
 
-from collections.abc import Collection, Mapping
+from bisect import bisect
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -19,9 +20,19 @@ METRICS: Mapping[str, tuple[pa.Field, ...]] = {
     "bounceRate": (pa.field("bounceRate", _RATIO),),
     "visitDuration": (pa.field("visitDuration", _COUNT),),
     "viewsPerVisit": (pa.field("viewsPerVisit", _RATIO),),
+    "bytes": (pa.field("bytes", _COUNT), pa.field("bytesKnown", _RATIO)),
 }
 """Columns of each metric in a table, beside the views."""
-_FIELDS = {"bounceRate": "bounce_rate", "visitDuration": "visit_duration", "viewsPerVisit": "views_per_visit"}
+BYTES = "bytes"
+"""The metric of all requests. The other ones are of visitors and visits."""
+SIZES = ("requests", "bytes", "sized")
+"""Columns of requests of which the metric `bytes` is computed."""
+_FIELDS = {
+    "bounceRate": "bounce_rate",
+    "visitDuration": "visit_duration",
+    "viewsPerVisit": "views_per_visit",
+    "bytesKnown": "bytes_known",
+}
 
 
 def schema(columns: pa.Schema, metrics: Collection[str]) -> pa.Schema:
@@ -29,18 +40,32 @@ def schema(columns: pa.Schema, metrics: Collection[str]) -> pa.Schema:
     return pa.schema([*columns, *(field for name, fields in METRICS.items() if name in metrics for field in fields)])
 
 
-def beside(rows: pa.Table, by: str, counts: pa.Table, unmeasured: Hidden) -> pa.Table:
-    """Return rows of a breakdown with the columns of METRICS. `counts` are visitors and visits by the dimension."""
+def of_values(rows: pa.Table, by: str, counts: pa.Table, names: Sequence[str] = COLUMNS) -> pa.Table:
+    """Return the counts of the value of each row of a breakdown. `by` is the column of `counts` with the value."""
     values = rows["value"].combine_chunks()
     some = counts.filter(pc.is_in(counts[by], value_set=values))
-    return append(rows, taken(some, pc.index_in(values, value_set=some[by].combine_chunks())), unmeasured)
+    return taken(some, pc.index_in(values, value_set=some[by].combine_chunks()), names)
 
 
-def append(rows: pa.Table, counts: pa.Table, unmeasured: Hidden) -> pa.Table:
-    """Return rows with the columns of METRICS, by the visitors and visits of each row."""
-    shown = columns(counts, unmeasured)
-    for name in shown.column_names:
-        rows = rows.append_column(name, shown[name])
+def of_intervals(rows: pa.Table, days: pa.Table) -> pa.Table:
+    """Return the requests of each row of a series by days, weeks or months, by the requests of each day."""
+    starts = rows["start"].to_pylist()
+    intervals = pa.array([bisect(starts, day) - 1 for day in days["value"].to_pylist()], pa.int64())
+    sums = days.append_column("interval", intervals).group_by("interval").aggregate([(name, "sum") for name in SIZES])
+    indices = pc.index_in(pa.array(range(len(starts)), pa.int64()), value_set=sums["interval"].combine_chunks())
+    return taken(sums.rename_columns({f"{name}_sum": name for name in SIZES}), indices, SIZES)
+
+
+def sizes(counts: pa.Table) -> pa.Table:
+    """Return the columns of the metric `bytes`, by the requests of each row."""
+    known = pc.round(_ratio(pc.multiply(counts["sized"], 100), counts["requests"]), 1)
+    return pa.table({"bytes": pc.if_else(pc.equal(counts["sized"], 0), None, counts["bytes"]), "bytesKnown": known})
+
+
+def append(rows: pa.Table, *tables: pa.Table) -> pa.Table:
+    """Return rows with the columns of other tables of as many rows."""
+    for name, column in ((name, each[name]) for each in tables for name in each.column_names):
+        rows = rows.append_column(name, column)
     return rows
 
 
@@ -50,7 +75,7 @@ def whole(counts: pa.Table) -> pa.Table:
 
 
 def columns(counts: pa.Table, unmeasured: Hidden) -> pa.Table:
-    """Return the columns of METRICS, by the visitors and visits of each row.
+    """Return the columns of the metrics of visitors and visits, by the counts of each row.
 
     A count of 0 that was not measured becomes null, and so does a ratio without a visit.
     """
@@ -69,14 +94,15 @@ def columns(counts: pa.Table, unmeasured: Hidden) -> pa.Table:
 
 def fields(row: dict[str, Any], metrics: Collection[str]) -> dict[str, Any]:
     """Return the fields of `documents.Counts` of a row."""
-    visitors = {name: row[column] for name, column in _VISITORS.items()}
-    named = {name: VisitorCounts(**visitors) if name == "visitors" else row[name] for name in metrics}
+    named = {field.name: row[field.name] for name in metrics if name != "visitors" for field in METRICS[name]}
+    if "visitors" in metrics:
+        named["visitors"] = VisitorCounts(**{name: row[column] for name, column in _VISITORS.items()})
     return {_FIELDS.get(name, name): value for name, value in named.items()}
 
 
-def taken(counts: pa.Table, indices: pa.Array) -> pa.Table:
-    """Return COLUMNS of some rows, with zeros for an unknown index."""
-    return pa.table({name: pc.fill_null(counts[name].take(indices), 0) for name in COLUMNS})
+def taken(counts: pa.Table, indices: pa.Array, names: Sequence[str] = COLUMNS) -> pa.Table:
+    """Return columns of some rows, with zeros for an unknown index."""
+    return pa.table({name: pc.fill_null(counts[name].take(indices), 0) for name in names})
 
 
 def _ratio(number: Any, of: Any) -> Any:

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from api.http.cors import AS_OF
 from api.http.operation import IF_NONE_MATCH, LIMIT_DEFAULT, Json, Parameter, paging
 from api.http.parameters import Values, shown
-from api.reports.metrics import METRICS
+from api.reports.metrics import BYTES, METRICS
 from ingest.classification import agents
 from ingest.errors import InvalidField
 from ingest.hits.url import PATH_CHARACTERS_MAX, UNSTORABLE, normalize_filter
@@ -72,7 +72,7 @@ BY_OPTIONAL = replace(DIMENSION, description="Count by this dimension.", example
 METRICS_PARAMETER = Parameter(
     "metrics",
     f"What a row has, separated by commas: {', '.join(f'`{each}`' for each in METRICS)}. Views are always in it. The"
-    " default is `views`; for entry and exit pages it is every metric.",
+    " default is `views`; for entry and exit pages it is every metric but `bytes`.",
     {"pattern": f"^({'|'.join(METRICS)})(,({'|'.join(METRICS)}))*$"},
     example="views,visitors,visits",
 )
@@ -152,8 +152,12 @@ class Selection:
     @property
     def shown(self) -> tuple[str, ...]:
         """Return the metrics beside the views."""
-        chosen = (tuple(METRICS) if self.by in OF_VISITS else ()) if self.metrics is None else self.metrics
-        return tuple(each for each in chosen if METRICS[each])
+        of_visits = METRICS.keys() - {BYTES} if self.by in OF_VISITS else ()
+        return tuple(each for each in METRICS if each in (self.metrics or of_visits) and METRICS[each])
+
+    @property
+    def has_visitors(self) -> bool:
+        return any(each != BYTES for each in self.shown)
 
     @property
     def requests(self) -> RequestQuery:
@@ -182,9 +186,27 @@ def select(request: Request, project: str, parameters: Sequence[Parameter]) -> S
     if start and end and start > end:
         values.add_fault("dateFrom", "is after dateTo")
     chosen = {name: parsed.pop(name) for name in FILTERS if name in parsed}
+    if BYTES in (parsed.get("metrics") or ()):
+        _require_of_requests(values, start, end)
     values.require_valid()
     fields = {_FIELDS.get(name, name): value for name, value in parsed.items()}
     return Selection(project, start or FIRST, end, Filters(**chosen), **fields)
+
+
+def _require_of_requests(values: Values, *times: datetime | None) -> None:
+    """Add a fault for each parameter with which bytes cannot be counted: requests have few columns, and UTC days."""
+    limits = {"by": [each for each in BREAKDOWNS if each in BY], "interval": INTERVALS[1:], "timezone": ["UTC"]}
+    for name, text in values.texts.items():
+        if name in FILTERS and name not in _ASKED_BY:
+            values.add_fault(
+                "metrics", f"has bytes, with which only the filters {', '.join(_ASKED_BY)} work, not {name}"
+            )
+        elif text not in limits.get(name, [text]):
+            values.add_fault(
+                "metrics", f"has bytes, with which {name} can be {', '.join(limits[name])}, not {shown(text)}"
+            )
+    if any(each and each.time() != time() for each in times):
+        values.add_fault("metrics", "has bytes, which are counted by UTC day: dateFrom and dateTo must be dates")
 
 
 def filters(values: Values) -> Filters:

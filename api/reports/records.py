@@ -29,6 +29,7 @@ from api.reports.documents import (
 )
 from api.reports.events import EVENTS
 from api.reports.goals import GOALS
+from api.reports.metrics import BYTES
 from api.reports.report import Report, Run
 from warehouse.report.results import Counts, ReportPage
 
@@ -92,7 +93,7 @@ VISITORS = Report(
 
 def _series(run: Run) -> Series:
     totals, rows = _intervals(run)
-    counts = measured.totals(totals, measured.hidden(run.measured, run.query), **_totals(run))
+    counts = measured.totals(totals, measured.hidden(run.measured, run.query), **_fields(run, run.totals))
     return Series(_items(run, SERIES.columns, rows, IntervalViews), counts, measured.of(run.measured, run.query))
 
 
@@ -100,9 +101,12 @@ def _intervals(run: Run) -> tuple[Counts, pa.Table]:
     zone = run.selection.zone
     totals, rows = run.reports.series(run.snapshot, run.query, run.selection.interval, zone)
     shown = measured.hide(rows, measured.hidden_intervals(rows, run.measured, run.query, zone))
-    if run.selection.shown:
+    if run.selection.has_visitors:
         counts = run.reports.visitor_series(run.snapshot, run.query, run.selection.interval, zone)
-        shown = metrics.append(shown, counts, measured.hidden_intervals(rows, run.visitors_known, run.query, zone))
+        hidden = measured.hidden_intervals(rows, run.visitors_known, run.query, zone)
+        shown = metrics.append(shown, metrics.columns(counts, hidden))
+    if BYTES in run.selection.shown:
+        shown = metrics.append(shown, metrics.sizes(metrics.of_intervals(rows, run.requests("date"))))
     return totals, shown
 
 
@@ -122,7 +126,7 @@ def _breakdown(run: Run) -> Breakdown:
     hidden = measured.hidden(run.measured, run.query)
     page = run.reports.breakdown(run.snapshot, run.query, selection.by, selection.offset, selection.limit)
     rows = _items(run, BREAKDOWN.columns, _beside(run)(measured.hide(page.rows, hidden)), ValueViews)
-    totals = measured.totals(page.totals, hidden, **_totals(run))
+    totals = measured.totals(page.totals, hidden, **_fields(run, run.totals))
     return Breakdown(totals, rows, page.has_more, measured.of(run.measured, run.query))
 
 
@@ -138,23 +142,23 @@ def _values(run: Run) -> Batches:
 
 
 def _beside(run: Run) -> Callable[[pa.Table], pa.Table]:
-    if not run.selection.shown:
-        return lambda rows: rows
-    by, hidden = run.selection.by, measured.hidden(run.visitors_known, run.query)
-    counts = run.reports.visitor_counts(run.snapshot, run.query, by)
-    return lambda rows: metrics.beside(rows, by, counts, hidden)
+    by, added = run.selection.by, list[Callable[[pa.Table], pa.Table]]()
+    if run.selection.has_visitors:
+        hidden = measured.hidden(run.visitors_known, run.query)
+        counts = run.reports.visitor_counts(run.snapshot, run.query, by)
+        added.append(lambda rows: metrics.columns(metrics.of_values(rows, by, counts), hidden))
+    if BYTES in run.selection.shown:
+        requests = run.requests(by)
+        added.append(lambda rows: metrics.sizes(metrics.of_values(rows, "value", requests, metrics.SIZES)))
+    return lambda rows: metrics.append(rows, *(each(rows) for each in added))
 
 
-def _totals(run: Run) -> dict[str, Any]:
-    return metrics.fields(run.visitors, run.selection.shown) if run.selection.shown else {}
+def _fields(run: Run, row: dict[str, Any]) -> dict[str, Any]:
+    return metrics.fields(row, run.selection.shown)
 
 
 def _items(run: Run, columns: pa.Schema, rows: pa.Table, item: type[Item]) -> list[Item]:
-    chosen = run.selection.shown
-    return [
-        item(**{name: row[name] for name in columns.names}, **(metrics.fields(row, chosen) if chosen else {}))
-        for row in rows.to_pylist()
-    ]
+    return [item(**{name: row[name] for name in columns.names}, **_fields(run, row)) for row in rows.to_pylist()]
 
 
 BREAKDOWN = Report(
@@ -220,9 +224,7 @@ def _cost(run: Run) -> Cost:
 
 
 def _requests(run: Run) -> pa.Table:
-    selection = run.selection
-    rows = run.reports.requests(selection.requests, run.snapshot.moment, selection.by)
-    return rows.rename_columns(COST.columns.names).cast(COST.columns)
+    return run.requests(run.selection.by).rename_columns(COST.columns.names).cast(COST.columns)
 
 
 COST = Report(

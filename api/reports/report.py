@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -19,6 +20,7 @@ from api.http.negotiation import accepted
 from api.http.operation import CSV, JSON, NDJSON, PARQUET, Operation, Parameter, Success
 from api.reports import measured, metrics, parameters, threads
 from api.reports.formats import FORMATS, file_stem_of, rebatched
+from api.reports.metrics import BYTES, SIZES
 from api.reports.parameters import Selection
 from api.state import state_of
 from warehouse.query.moment import Moment
@@ -53,11 +55,23 @@ class Run:
     def visitors_known(self) -> Measured:
         return self.reports.visitors_known(self.snapshot, self.query)
 
+    def requests(self, by: str) -> pa.Table:
+        return self.reports.requests(self.selection.requests, self.snapshot.moment, by)
+
     @cached_property
     def visitors(self) -> dict[str, Any]:
-        """Return the columns of METRICS of the whole range."""
+        """Return the columns of visitors and visits of the whole range."""
         counts = metrics.whole(self.reports.visitor_counts(self.snapshot, self.query))
         row: dict[str, Any] = metrics.columns(counts, measured.hidden(self.visitors_known, self.query)).to_pylist()[0]
+        return row
+
+    @property
+    def totals(self) -> dict[str, Any]:
+        """Return the columns of the chosen metrics of the whole range."""
+        row = self.visitors.copy() if self.selection.has_visitors else {}
+        if BYTES in self.selection.shown:
+            sums = {name: [pc.sum(self.requests("date")[name])] for name in SIZES}
+            row |= metrics.sizes(pa.table(sums)).to_pylist()[0]
         return row
 
 
