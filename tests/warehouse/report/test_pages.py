@@ -34,7 +34,8 @@ LISTINGS = st.builds(
 NEW_PATHS = SEEN.flatmap(lambda row: st.builds(lambda path: {**row, "path": path}, st.sampled_from(["/new", "/0"])))
 
 
-@settings(max_examples=rounds(100))
+@pytest.mark.long
+@settings(max_examples=rounds(60))
 @given(
     rolled_up=st.lists(SEEN, max_size=25),
     later=st.lists(SEEN | NEW_PATHS, max_size=10),

@@ -64,6 +64,7 @@ def test_list_without_a_project_is_empty(site: Site) -> None:
     reports.close()
 
 
+@pytest.mark.long
 @settings(max_examples=rounds(50))
 @given(chance=generated.chances)
 def test_activity_is_that_of_a_plain_count(lake: Lake, chance: Random) -> None:

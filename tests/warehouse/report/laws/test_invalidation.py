@@ -63,12 +63,14 @@ def test_load_and_new_rollup_are_in_the_next_answers(site: Site, reports: Report
         assert months == [2, 1 + number]
 
 
+@pytest.mark.long
 def test_rollup_that_was_written_for_no_new_hits_changes_no_answer(site: Site, reports: Reports) -> None:
     before = answers(reports)
     write_rollups(site, ["2026-08"])
     assert answers(reports) == before
 
 
+@pytest.mark.long
 def test_damaged_rollup_is_an_error_and_not_a_wrong_answer(site: Site) -> None:
     """Overwrite the files of a rollup. Their sizes stay: a reader does not know before it reads them."""
     for rollup in catalog.list_rollups(site.root, "2026-08"):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import temporary
-from tests.rounds import rounds, seeded
+from tests.rounds import rounds, seeded, some
 from tests.warehouse.report.lake import Lake
 from tests.warehouse.report.laws import generated, model, reference
 from tests.warehouse.report.laws.generated import Breakdown, Series, Views
@@ -40,7 +40,7 @@ SINGLE = [
 """Filters by which each rollup counts."""
 
 
-@settings(max_examples=rounds(100))
+@settings(max_examples=rounds(60))
 @given(
     rolled_up=st.lists(SEEN, max_size=12),
     later=st.lists(SEEN, max_size=6),
@@ -119,7 +119,7 @@ def test_reports_with_any_two_filters_are_those_of_plain_python(lake: Lake, seed
     forms = [*(Breakdown(by, 0, ALL) for by in BREAKDOWNS), Views(0, 3)]
     forms += [Series(interval, zone) for interval in ("day", "month") for zone in ("UTC", "Europe/Berlin")]
     snapshot = lake.reports.take()
-    for number, names in enumerate(combinations(FILTERS, 2)):
+    for number, names in enumerate(some(chance, combinations(FILTERS, 2))):
         row = chance.choice(lake.rows)
         filters = Filters(**{name: filter_value(chance, row, name) for name in names})
         period = chance.choice([TimeRange(), TimeRange(row["ts"], row["ts"] + 40 * DAY)])

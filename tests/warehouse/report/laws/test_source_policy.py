@@ -121,6 +121,7 @@ def coverage_of(reports: Reports) -> tuple[str, int, int, bool]:
     return coverage.policy, coverage.overlap_days, coverage.unbeaconed, is_twice
 
 
+@pytest.mark.long
 def test_coverage_shows_the_policy_the_overlap_and_what_it_leaves_out(stored: Site) -> None:
     rows = [row for row in week() if row["traffic"] == "human"]
     days = [

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import temporary
-from tests.rounds import rounds, seeded
+from tests.rounds import rounds, seeded, some
 from tests.warehouse.maintenance.reclassification.rules import RULES, reclassified
 from tests.warehouse.report.laws import generated, model, reference, visited
 from tests.warehouse.report.laws.generated import Breakdown
@@ -176,7 +176,7 @@ def test_visitors_with_any_two_filters_are_those_of_plain_python(small_lake: Sma
     small_lake.waiting = reference.hot(waiting)
     rows = model.with_evidence([*in_rollups, *later, *waiting], [])
     people = [row for row in model.with_pages(rows) if row["entryPage"]]
-    for number, names in enumerate(combinations(FILTERS, 2)):
+    for number, names in enumerate(some(chance, combinations(FILTERS, 2))):
         row = chance.choice(people)
         filters = Filters(**{name: model.value_of(row, name) or "none" for name in names})
         scope = Scope(row["project_id"], TimeRange(), filters)
@@ -271,21 +271,21 @@ def test_person_with_an_invalid_signature_is_one_visitor_beside_another_one(smal
 def test_parts_of_the_visitors_add_up(small_lake: SmallLake, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = seeded(2)
 
-    def some(first: datetime) -> list[Row]:
+    def from_day(first: datetime) -> list[Row]:
         return [
             view(ts=first + chance.randrange(3000) * timedelta(minutes=1, microseconds=1), source=source,
                  path=chance.choice(["/", "/a"]), **{**chance.choice([*READERS, *MIXED]), "visitor": number})
             for source in ("beacon", "log") for number in [*range(-9, 9), -(2**63), 2**63 - 1] for _ in range(3)
         ]  # fmt: skip
 
-    small_lake.add(some(NOON - 9 * DAY), "one")
+    small_lake.add(from_day(NOON - 9 * DAY), "one")
     small_lake.write_rollups()
-    small_lake.add(some(NOON), "two")
-    small_lake.waiting = reference.hot(some(NOON))
-    whole = [counted(small_lake, EVERYTHING, by) for by in BY]
+    small_lake.add(from_day(NOON), "two")
+    small_lake.waiting = reference.hot(from_day(NOON))
+    whole = [counted(small_lake, EVERYTHING, by) for by in BY[::4]]
     monkeypatch.setattr(visitors, "PART_ROWS", 20)
     assert all(whole)
-    assert [counted(small_lake, EVERYTHING, by) for by in BY] == whole
+    assert [counted(small_lake, EVERYTHING, by) for by in BY[::4]] == whole
 
 
 IS_COUNTED = {
@@ -300,11 +300,11 @@ IS_COUNTED = {
 @pytest.mark.parametrize("policy", IS_COUNTED)
 def test_visitors_of_each_policy_and_source_are_the_distinct_ones(small_lake: SmallLake, policy: Policy) -> None:
     chance = seeded(1)
-    some = [
+    rows = [
         view(ts=NOON + chance.randrange(40) * DAY, source=source, format=form, **chance.choice([*READERS, *MIXED]))
         for source in ("beacon", "server", "log") for form in (None, "markdown") for _ in range(60)
     ]  # fmt: skip
-    small_lake.add(some, "one")
+    small_lake.add(rows, "one")
     small_lake.write_rollups()
     hits = f"read_parquet('{small_lake.root}/hits/*/*.parquet', hive_partitioning = true)"
     for source in (None, "beacon", "server", "log"):
