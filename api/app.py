@@ -1,5 +1,6 @@
 """The ASGI app: its routes and its lifespan."""
 
+import asyncio
 import hmac
 import logging
 from collections.abc import AsyncIterator, Callable
@@ -32,7 +33,7 @@ from api.http.negotiation import Compression
 from api.http.operation import Operation
 from api.http.rate_limit import WINDOW_US, RateLimit
 from api.reference.reference import Reference
-from api.reports import records
+from api.reports import records, threads
 from api.routes import beacon, classify, goals, health, hits, job_history, jobs, prompts, script
 from api.settings import Settings
 from api.state import Background, Intake, State, state_of
@@ -189,7 +190,8 @@ async def _open(stack: ExitStack, settings: Settings) -> State:
     """Open the parts of the app and start their threads; the stack closes them in reverse order."""
     control = database.connect(settings.database_url, busy_timeout_s=LOCK_WAIT_S)
     stack.callback(control.close)
-    limits_key, reports = _limits_key(settings, control), _open_reports(stack, settings, control)
+    limits_key, loop = _limits_key(settings, control), asyncio.get_running_loop()
+    reports = await loop.run_in_executor(threads.THREADS, _open_reports, stack, settings, control)
     # Opens the snapshot and loads the thread pool, which would take 40 ms of the first request.
     if (fault := await run_in_threadpool(reports.fault)) is not None:
         LOG.error("no report can be computed: %s", fault)

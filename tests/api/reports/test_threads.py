@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import os
+import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import closing
@@ -226,3 +228,18 @@ def test_few_slow_exports_of_share_links_are_open_at_once() -> None:
         copy_context().run(begin)
 
     asyncio.run(use())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, all threads of a process have one priority")
+def test_reports_and_the_queries_of_their_databases_have_a_lower_priority_than_posts(tmp_path: Path) -> None:
+    def priorities() -> list[int]:
+        before = set(Path("/proc/self/task").iterdir())
+        with closing(engine.connect(tmp_path, threads=3)):
+            opened = set(Path("/proc/self/task").iterdir()) - before
+            return [os.getpriority(os.PRIO_PROCESS, int(each)) for each in (0, *(each.name for each in opened))]
+
+    of_posts = os.getpriority(os.PRIO_PROCESS, 0)
+    of_reports = asyncio.run(threads.run(threads.REPORTS, stay, priorities))
+    assert len(of_reports) > 1
+    assert set(of_reports) == {min(19, of_posts + threads.NICE)}
+    assert os.getpriority(os.PRIO_PROCESS, 0) == of_posts
