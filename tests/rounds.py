@@ -26,7 +26,7 @@ def seeded(seed: int) -> Random:
     return Random(seed + SEED)
 
 
-def some(chance: Random, cases: Iterable[Case]) -> list[Case]:
-    """Return as many random cases as this run has rounds of all of them."""
+def some(chance: Random, cases: Iterable[Case], least: int = 1) -> list[Case]:
+    """Return as many random cases as this run has rounds of all of them, or `least`."""
     every = list(cases)
-    return chance.sample(every, rounds(len(every)))
+    return chance.sample(every, min(len(every), max(least, rounds(len(every)))))

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -210,9 +211,9 @@ def test_snippet_runs_without_the_packages_that_only_tests_install(data: Path, s
     assert done.returncode == 0, done.stderr
 
 
-def test_each_way_of_reading_returns_the_rows_that_the_page_claims(tmp_path: Path) -> None:
+def test_each_way_of_reading_returns_the_rows_that_the_page_claims(data: Path, tmp_path: Path) -> None:
     """Compact two imports, so that each day has two replaced files, then post a hit that waits in the hot log."""
-    folder = _imported(tmp_path / "data", "demo", "other")
+    folder = _imported(Path(shutil.copytree(data, tmp_path / "data")), "other")
     _run(folder, "compact")
     with closing(batches.connect(folder / "hot.sqlite")) as hot:
         batches.append(hot, pa.RecordBatch.from_pylist([view()], HOT), NOON.timestamp())

@@ -35,11 +35,12 @@ def run(node: Running, *arguments: str) -> int:
 
 def test_hit_counts_once_and_is_in_the_next_export_of_each_node(nodes: list[Running]) -> None:
     first, second = nodes
-    for number, (writer, reader) in enumerate([(first, second), (second, first)], start=1):
+    rounds = (first, second, "flush"), (second, first, "compact")
+    for number, (writer, reader, command) in enumerate(rounds, start=1):
         hits = [{"path": f"/{number}", "userAgent": HUMAN}, {"path": "/event", "userAgent": HUMAN, "eventId": "e"}]
         assert writer.post(hits).json()["accepted"] == (2 if writer is first else 1)
         expected = {"/event": 1, **{f"/{each}": 1 for each in range(1, number + 1)}}
-        for command in ("flush", "compact"):
+        for _ in range(2):
             for node in (reader, writer):
                 assert {each["path"]: each["total"] for each in node.get()["views"]} == expected
             assert run(writer, command) == 0

@@ -23,10 +23,10 @@ from tests.processes.running import PROJECT, Running
 from tests.processes.waiting import each_alone, processes_of, started_processes, until
 from tests.rounds import seeded
 
-HITS_PER_S, POST_HITS = 2_000, 100
+HITS_PER_S, POST_HITS = 1_000, 100
 LIMIT, ERRORS_MAX = 40, 250
 """Rows of a page, and of one that has all errors: those of two agents and 30 paths, and one without a path."""
-MOMENTS_MIN, VERSIONS_MIN, COMPACTIONS_MIN = 5, 4, 1
+MOMENTS_MIN, VERSIONS_MIN, COMPACTIONS_MIN = 3, 3, 1
 """Moments that are read under load, versions of `hits` among them, and compactions that rewrite files meanwhile."""
 EXPIRES_S = 600
 """Time for which a moment can be read, in seconds."""

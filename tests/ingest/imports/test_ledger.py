@@ -31,7 +31,7 @@ from ingest.imports.log_stream import ReadFailed
 from ingest.imports.prepared import preparation
 from tests import temporary
 from tests.ingest.formats.test_clf import line
-from tests.rounds import rounds
+from tests.rounds import rounds, seeded, some
 from tests.warehouse.site import DAY, NOON, SECRET, Site
 from warehouse.hotlog import batches
 from warehouse.tables import HITS_TABLE
@@ -123,7 +123,8 @@ def test_log_imported_in_the_middle_of_a_line_adds_the_line_once(site: Site, tmp
     log = tmp_path / "log"
     before, extra = log_lines(0, 5), log_line(5)[:-1] + b' "192.0.2.9" 0.003\r\n'
     whole = before + extra + log_lines(6, 9)
-    for cut in range(len(before), len(before + extra) + 1, 7 if len(extra) > 70 else 1):
+    end_of_line = len(before + extra)
+    for cut in [*some(seeded(1), range(len(before), end_of_line - 1)), end_of_line - 1, end_of_line]:
         with closing(Site(tmp_path / f"data{cut}")) as cut_site:
             for end in (cut, cut, len(before + extra), len(whole)):
                 log.write_bytes(whole[:end])
@@ -273,16 +274,16 @@ def test_known_log_behind_another_counts_again_if_it_is_too_short_to_be_recognis
 @pytest.mark.parametrize(
     ("first", "added"),
     [
-        (log_lines(0, 1), 500 * log_lines(0, 1)),
-        (500 * log_lines(0, 1), 3 * log_lines(0, 1)),
+        (log_lines(0, 1), 100 * log_lines(0, 1)),
+        (100 * log_lines(0, 1), 3 * log_lines(0, 1)),
         (log_lines(0, 3), log_lines(0, 2) + log_lines(3, 4)),
         (log_lines(0, JOINED_LINES - 1), log_lines(0, JOINED_LINES - 1)),
         (log_lines(0, 2 * JOINED_LINES), log_lines(0, JOINED_LINES - 1)),
         (log_lines(0, 2 * JOINED_LINES), log_lines(0, JOINED_LINES - 1)[:-1]),
     ],
     ids=[
-        "its only line, 500 times",
-        "its line, of which it has 500",
+        "its only line, 100 times",
+        "its line, of which it has 100",
         "some of its lines and a new one",
         "all its lines, too few to be recognised",
         "some of its lines",

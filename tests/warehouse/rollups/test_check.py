@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.rounds import seeded, some
 from tests.warehouse.rollups.counted import CUBES, VISITORS, WITHOUT_MONTHS
 from tests.warehouse.rollups.test_writer import files, varied, write
 from tests.warehouse.site import Row, Site
@@ -108,7 +109,7 @@ def test_wrong_missing_and_added_row_of_days_and_of_the_month_are_found(site: Si
     if cube not in WITHOUT_MONTHS:
         of_month = {name: each for name, each in changes.items() if not name.startswith("another ")}
         changed |= {f"{name} of the month": each(rows, 0) for name, each in of_month.items()}
-    for name, wrong in changed.items():
+    for name, wrong in some(seeded(len(changed)), changed.items(), 4):
         pq.write_table(pa.Table.from_pylist(wrong, table.schema), file)
         message = check.find_difference(site.database, checked, files(site), {})
         assert message is not None, name

@@ -20,6 +20,7 @@ from tests.api.dashboard.pages.reading.overview.overview_page import (
 )
 from tests.api.dashboard.site import Dashboard, opened
 from tests.processes.running import PROJECT, new_key
+from tests.rounds import seeded, some
 from warehouse.control import projects
 
 ATTACK = "<script>alert(1)</script>"
@@ -334,7 +335,7 @@ def test_texts_of_strangers_are_escaped(dashboard: Dashboard, viewer: TestClient
 def test_every_link_to_the_overview_opens_it(viewer: TestClient) -> None:
     links = {link for link in page_of(viewer).links() if link.startswith(f"/projects/{PROJECT}?")}
     assert len(links) > 20
-    for link in links:
+    for link in some(seeded(1), sorted(links), 12):
         assert viewer.get(link).status_code == 200, link
 
 
