@@ -39,7 +39,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ] = UNSET
     visit_duration: Annotated[
         int | Unset | None,
-        Meta(description="Mean seconds from the first to the last view of visits that the script saw; null without."),
+        Meta(description="Mean seconds of visits that the script saw, until the last page was left; null without."),
     ] = UNSET
     views_per_visit: Annotated[
         float | Unset | None, Meta(description="Mean number of views of a visit; null without any.")

@@ -51,21 +51,30 @@
   const send = (kind, fields, page = counted) => {
     try {
       counted = withoutHash(new URL(page, url).href);
-      const eventId = crypto.randomUUID // not on plain http
-        ? crypto.randomUUID()
-        : crypto.getRandomValues(new Uint32Array(4)).join('-');
+      const eventId = crypto.getRandomValues(new Uint32Array(3)).join('-'); // randomUUID is not on plain http
       const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
       const body = JSON.stringify({ url: counted, eventId, timeZone, ...fields });
       const to = new URL(`v1/analytics/${encodeURIComponent(project)}/${kind}`, script.src).href;
-      if ('keepalive' in Request.prototype)
-        fetch(to, { method: 'POST', body, keepalive: true, credentials: 'omit' }).then(explain).catch(warn);
-      else navigator.sendBeacon(to, body); // gives no response
+      fetch(to, { method: 'POST', body, keepalive: true, credentials: 'omit' }).then(explain).catch(warn);
     } catch (error) {
       warn(error); // not to the page
     }
   };
 
-  const count = (page, referrer) => send('hits', { referrer: referrer || undefined }, page);
+  // Send how long the page of the last view was visible, each time that it is hidden: also before it is left.
+  let visible, since;
+  const watchTime = () => {
+    const now = Date.now();
+    if (since) visible += now - since;
+    if (since && document.hidden) event('engagement', { props: { ms: visible }, interactive: false });
+    since = !document.hidden && now;
+  };
+
+  const count = (page, referrer) => {
+    send('hits', { referrer: referrer || undefined }, page);
+    visible = since = 0;
+    watchTime();
+  };
 
   const moved = (end = '#') => {
     const before = url;
@@ -89,6 +98,7 @@
     flush = () => waiting.splice(0).forEach(each => send('events', each));
     flush();
     addEventListener('popstate', () => moved());
+    addEventListener('visibilitychange', watchTime);
     addEventListener('pageshow', event => event.persisted && count(current(), document.referrer));
     watch('pushState');
     watch('replaceState', '?'); // not for a filter or a scroll position

@@ -9,6 +9,7 @@ import msgspec
 from ingest.errors import InvalidField
 from ingest.hits.evidence import NO_EVIDENCE, Evidence
 from ingest.hits.hit import BeaconHit, Event, Hit, ServerHit, beacon_hit, server_hit, storable
+from warehouse.columns.visits import ENGAGEMENT
 
 NAME_CHARACTERS_MAX, KEY_CHARACTERS_MAX, VALUE_CHARACTERS_MAX, PROPS_MAX = 120, 300, 2_000, 30
 """Limits of Plausible: lengths of the name, of a property's name and of its value, and the number of properties."""
@@ -58,7 +59,9 @@ def beacon_event(sent: BeaconEvent, user_agent: str, now: datetime, evidence: Ev
     event = _event(sent)
     if len(event.props or "") > BEACON_PROPS_CHARACTERS_MAX:
         raise InvalidField("props", f"has more than {BEACON_PROPS_CHARACTERS_MAX} characters of JSON")
-    return beacon_hit(sent, user_agent, now, evidence)._replace(event=event)
+    hit = beacon_hit(sent, user_agent, now, evidence)._replace(event=event)
+    # Repeated times on a page change no number, and a random id takes as much space as the rest of the row.
+    return hit._replace(event_id=None) if event.name == ENGAGEMENT else hit
 
 
 def server_event(sent: ServerEvent, now_us: int) -> Hit:

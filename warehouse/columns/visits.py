@@ -2,8 +2,8 @@
 
 A visitor counts once on each UTC day, at the first view of the day; by referrer, page or another value, once for each
 value. A visit counts at its first view. It has the views of one visitor, source and UTC day, up to TIMEOUT_S apart.
-Only people have visits. An event of the visitor that the reader caused, up to TIMEOUT_S after the only view of a visit,
-makes it active: it is no bounce.
+Only people have visits. What the visitor did up to TIMEOUT_S after the last view belongs to the visit: an event that
+the reader caused makes it active, and no bounce, and ENGAGEMENT adds the time for which the last page was visible.
 
 The set of a visitor (`sources`) has the bits of all views: see `columns.sources`. Any choice of sources and readers is
 one mask, also the union of people and AI. A visitor has one agent and one device a day: of several, that of an AI agent
@@ -26,6 +26,8 @@ from warehouse.columns.sources import BITS
 
 TIMEOUT_S = 1_800
 """Maximum time between two views of a visit, in seconds."""
+ENGAGEMENT = "engagement"
+"""Name of the script's events with the time for which a page was visible (`ms`). Reports of events leave them out."""
 DEVICE_KEY = ("browser", "os", "device")
 OF_VISITOR = (*AGENT_KEY, *DEVICE_KEY)
 """Dimensions of which a visitor has one value a day."""
@@ -55,20 +57,30 @@ _ENDS = f"""
     WINDOW visitor_views AS (PARTITION BY project_id, {{day}}, visitor, source ORDER BY ts, path, {{tie}})
 """
 _VISITS = f"""
-SELECT visits.*, {{is_active}} AS is_active FROM (
+SELECT * FROM (
     SELECT *, path AS entryPage, if(is_last, path, lead(path) OVER ends) AS exitPage,
         if(is_last, 1, lead(number) OVER ends - number + 1) AS views,
-        if(is_last, 0, (epoch_us(lead(ts) OVER ends) - epoch_us(ts)) // 1_000_000) AS seconds
+        epoch_us(if(is_last, ts, lead(ts) OVER ends)) AS ended_us
     FROM ({_ENDS.format(rows="{views}", within="", day="day", tie="tie")}) WHERE is_first OR is_last
     WINDOW ends AS (PARTITION BY project_id, day, visitor, source ORDER BY number)
-) AS visits {{events}} WHERE is_first
+) WHERE is_first
 """
-_EVENTS = """
-ASOF LEFT JOIN (SELECT * FROM {events} WHERE interactive AND visitor IS NOT NULL AND {within}) AS events
-ON visits.project_id = events.project_id AND visits.day = events.date AND visits.visitor = events.visitor
-    AND visits.ts <= events.ts
+_WITHOUT_EVENTS = "SELECT *, false AS is_active, (ended_us - epoch_us(ts)) // 1_000_000 AS seconds FROM viewed"
+_VISIT = "project_id, day, visitor, source, number"
+_WITH_EVENTS = f"""
+SELECT viewed.*, coalesce(is_active, false) AS is_active,
+    (ended_us - epoch_us(ts) + coalesce(visible_us, 0)) // 1_000_000 AS seconds
+FROM viewed LEFT JOIN (
+    SELECT {_VISIT}, bool_or(interactive) AS is_active,
+        max(least(ms * 1_000, at_us - ended_us)) FILTER (ms > 0 AND sender = source) AS visible_us
+    FROM viewed JOIN (
+        SELECT project_id, date AS day, visitor, source AS sender, epoch_us(ts) AS at_us, interactive,
+            if(name = '{ENGAGEMENT}', TRY_CAST(props ->> 'ms' AS INTEGER), NULL)::BIGINT AS ms
+        FROM {{events}} WHERE visitor IS NOT NULL AND {{within}}
+    ) USING (project_id, day, visitor)
+    WHERE at_us BETWEEN ended_us AND ended_us + {TIMEOUT_S}_000_000 GROUP BY ALL
+) USING ({_VISIT})
 """
-_IS_ACTIVE = f"coalesce(epoch_us(events.ts) - epoch_us(visits.ts) <= {TIMEOUT_S}_000_000, false)"
 _PAGED = f"""(
 SELECT * EXCLUDE (number, is_first, is_last),
     last_value(if(is_first, path, NULL) IGNORE NULLS) OVER (of_visitor ROWS UNBOUNDED PRECEDING) AS entryPage,
@@ -152,7 +164,7 @@ def of_views(rows: str, within: str) -> str:
 
 
 def _with(rows: str, within: str, columns: Sequence[str], evident: str | None, events: str | None = None) -> str:
-    """Return the common table expressions: views, visits, and the agents and devices of visitors."""
+    """Return the common table expressions: views, visits, also without what followed, and the agents and devices."""
     named = "".join(f", {BY_NAME[name].sql} AS {name}" for name in columns)
     keys = (
         f"{name}s AS ({_KEYS.format(key=key, name=name, columns=_named(of_key), rows=rows, within=within)})"
@@ -162,12 +174,11 @@ def _with(rows: str, within: str, columns: Sequence[str], evident: str | None, e
     if paged := [name for name in columns if name in OF_VISITS]:
         relation, unpaged = of_views(relation, within), f"(SELECT * EXCLUDE ({', '.join(paged)}) FROM views)"
     views = _VIEWS.format(columns=named, rows=relation, within=within)
-    found = _VISITS.format(
-        views=unpaged,
-        is_active=_IS_ACTIVE if events else "false",
-        events=_EVENTS.format(events=events, within=within) if events else "",
+    followed = _WITH_EVENTS.format(events=events, within=within) if events else _WITHOUT_EVENTS
+    return (
+        f"views AS MATERIALIZED ({views}), viewed AS MATERIALIZED ({_VISITS.format(views=unpaged)}),"
+        f" visits AS MATERIALIZED ({followed}), {', '.join(keys)}"
     )
-    return f"views AS MATERIALIZED ({views}), visits AS MATERIALIZED ({found}), {', '.join(keys)}"
 
 
 def _named(names: Sequence[str]) -> str:

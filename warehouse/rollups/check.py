@@ -98,7 +98,7 @@ def find_difference(
     """Return the first difference between the valid days of a rollup and `hits`, or None.
 
     `files` of `hits` and those `beside` them are of one snapshot, for which `catalog.choose` returned the part. The
-    evidence and the bounces of a day are compared if the rollup was written from the files `beside`.
+    evidence, bounces and durations of a day are compared if the rollup was written from the files `beside`.
     """
     stale = part.days & catalog.stale_days([part], chain(*beside.values()))
     with database.cursor() as cursor:
@@ -120,11 +120,11 @@ def find_difference(
 
 def _queries(part: Part, days: Collection[str], hits: str, cells: str, events: str | None) -> Iterator[tuple[str, str]]:
     """Yield the name of each file, and the queries whose sums of numbers are 0 if it is right. Without `events`,
-    bounces are left out."""
+    bounces and durations are left out."""
     for cube in CUBES:
         for sql in _of_cube(part, days, cube, hits, cells):
             yield cube.file, sql
-    sure = tuple(each for each in VISITORS.measures if events or each.name != "bounces")
+    sure = tuple(each for each in VISITORS.measures if events or each.name not in {"bounces", "visit_seconds"})
     compared = replace(VISITORS, measures=sure)
     for sql in _of_cube(part, days, compared, f"({_visitors(hits, events or engine.no_rows(EVENTS_TABLE))})", cells):
         yield VISITORS.file, sql
@@ -173,9 +173,19 @@ _DIMENSIONS = f"""[
 ]"""
 _PAGES = "[{'name': 'entryPage', 'value': path}, {'name': 'exitPage', 'value': last}]"
 
-_BOUNCES = """if(views = 1 AND NOT EXISTS (
-    FROM {events} AS e WHERE e.interactive AND e.project_id = grouped.project_id AND e.date = grouped.date
-    AND e.visitor = grouped.visitor AND e.ts BETWEEN ended AND ended + INTERVAL 30 MINUTE), 1, 0)"""
+_FOLLOWED = """
+FROM {events} AS e WHERE e.project_id = grouped.project_id AND e.date = grouped.date AND e.visitor = grouped.visitor
+    AND e.ts BETWEEN ended AND ended + INTERVAL 30 MINUTE AND
+"""
+_DONE = f"""
+if(views = 1 AND NOT EXISTS ({_FOLLOWED} e.interactive), 1, 0) AS bounces,
+(epoch_us(ended) - epoch_us(began) + coalesce((
+    SELECT max(greatest(0, if(number > micros // 1_000, micros, number * 1_000))) FROM (
+        SELECT TRY_CAST(props ->> 'ms' AS INTEGER)::BIGINT AS number, epoch_us(e.ts) - epoch_us(ended) AS micros
+        {_FOLLOWED} e.name = 'engagement' AND e.source = grouped.source
+    )
+), 0)) // 1_000_000 AS seconds
+"""
 
 
 def _visitors(hits: str, events: str) -> str:
@@ -198,11 +208,10 @@ WITH seen AS (
     SELECT project_id, date, visitor, unnest(arg_min(
             {{'path': path, {", ".join(f"'{each}': {each}" for each in _VALUES.values())}, 'quarter': quarter,
                'agent_key': agent_key, 'device_key': device_key, 'set': set}}, (ts, path, tie))),
-        arg_max(path, (ts, path, tie)) AS last, count(*) AS views, max(ts) AS ended,
-        (epoch_us(max(ts)) - epoch_us(min(ts))) // 1_000_000 AS seconds
+        arg_max(path, (ts, path, tie)) AS last, count(*) AS views, min(ts) AS began, max(ts) AS ended, source
     FROM numbered GROUP BY project_id, date, visitor, source, number
 ), visits AS (
-    SELECT *, {_BOUNCES.format(events=events)} AS bounces FROM grouped
+    SELECT *, {_DONE.format(events=events)} FROM grouped
 ), seen_by_value AS (
     SELECT project_id, date, visitor, unnest({_DIMENSIONS}) AS of, quarter, agent_key, device_key, set FROM seen
     UNION ALL

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from queue import Queue
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
@@ -27,13 +28,9 @@ ACTIVATE = """() => {
     Object.defineProperty(document, 'prerendering', {value: false});
     document.dispatchEvent(new Event('prerenderingchange'));
 }"""
-NO_KEEPALIVE = "delete Request.prototype.keepalive"
-RECORD_BEACONS = """
-    window.beacons = 0;
-    const sendBeacon = navigator.sendBeacon.bind(navigator);
-    navigator.sendBeacon = (...sent) => ++beacons && sendBeacon(...sent);
-"""
-NO_RANDOM_UUID = "Object.defineProperty(crypto, 'randomUUID', {value: undefined})"
+HIDE = "Object.defineProperty(document, 'hidden', {value: true, configurable: true})"
+SHOW = "delete document.hidden"
+CHANGED = "document.dispatchEvent(new Event('visibilitychange', {bubbles: true}))"
 RECORD_FETCH = """
     const fetched = window.fetched = [];
     const original = window.fetch;
@@ -56,14 +53,14 @@ class Hit:
 
 
 class Service:
-    """A server of beacon.js below any path, with a queue of the received hits.
+    """A server of beacon.js below any path, with a queue of the received hits, and one of the times on pages.
 
     Two concurrent hits may arrive in either order: wait for one before causing the next.
     """
 
-    def __init__(self, origin: str, hits: Queue[Hit]) -> None:
+    def __init__(self, origin: str, hits: Queue[Hit], times: Queue[Hit]) -> None:
         self.origin = origin
-        self._hits = hits
+        self._hits, self._times = hits, times
 
     def next_hit(self) -> Hit:
         """Return the next hit.
@@ -72,6 +69,12 @@ class Service:
             queue.Empty: no hit arrived in time.
         """
         return self._hits.get(timeout=HIT_TIMEOUT_S)
+
+    def next_time(self) -> tuple[str, int]:
+        """Return the URL of the next page that was hidden, and for how many seconds it was visible."""
+        sent = self._times.get(timeout=HIT_TIMEOUT_S)
+        assert (sent.path, sent.body["interactive"]) == ("/v1/analytics/docs/events", False)
+        return sent.url, sent.body["props"]["ms"] // 1_000
 
     def urls_until(self, last: str) -> list[str]:
         """Return the URLs of the hits up to and including the URL `last`."""
@@ -126,7 +129,7 @@ def _serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
 
 @pytest.fixture
 def service() -> Iterator[Service]:
-    hits: Queue[Hit] = Queue()
+    hits, times = Queue[Hit](), Queue[Hit]()
 
     class Handler(_Quiet):
         def do_GET(self) -> None:
@@ -134,11 +137,12 @@ def service() -> Iterator[Service]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            hits.put(Hit(self.path, self.headers["Content-Type"], body))
+            queue = times if body.get("name") == "engagement" else hits
+            queue.put(Hit(self.path, self.headers["Content-Type"], body))
             _respond(self, "application/json", b"{}")
 
     with _serving(Handler) as origin:
-        yield Service(origin, hits)
+        yield Service(origin, hits, times)
 
 
 @pytest.fixture
@@ -306,16 +310,28 @@ def test_hit_is_sent_by_a_fetch_with_keepalive(page: Page, site: Site, service: 
     assert page.evaluate("fetched") == [{"keepalive": True, "credentials": "omit"}]
 
 
-def test_hit_is_sent_by_send_beacon_if_fetch_has_no_keepalive(page: Page, site: Site, service: Service) -> None:
-    page.add_init_script(NO_KEEPALIVE)
-    page.add_init_script(RECORD_BEACONS)
-
+def test_time_for_which_a_page_was_visible_is_sent_when_it_is_hidden_and_when_it_is_left(
+    page: Page, site: Site, service: Service, push: Callable[[str], None]
+) -> None:
+    page.clock.install()
     page.goto(f"{site.origin}/one")
-
-    hit = service.next_hit()
-    assert hit.url == f"{site.origin}/one"
-    assert hit.content_type.startswith("text/plain")
-    assert page.evaluate("beacons") == 1
+    page.clock.fast_forward(40_000)
+    push("/two")  # sends no time: the next view shows how long the visit was
+    page.clock.fast_forward(70_000)
+    page.evaluate(f"{HIDE}; {CHANGED}")
+    assert service.next_time() == (f"{site.origin}/two", 70)
+    page.clock.fast_forward(600_000)
+    page.evaluate(f"{SHOW}; {CHANGED}")
+    page.clock.fast_forward(15_000)
+    page.add_init_script(f"{HIDE}")
+    page.goto(f"{site.origin}/background")
+    assert service.next_time() == (f"{site.origin}/two", 85)
+    page.clock.fast_forward(600_000)
+    page.evaluate(CHANGED)  # was hidden, and still is
+    page.evaluate(f"{SHOW}; {CHANGED}")
+    page.clock.fast_forward(5_000)
+    page.goto("about:blank")
+    assert service.next_time() == (f"{site.origin}/background", 5)
 
 
 def test_reason_of_a_failed_beacon_is_in_the_console_and_in_the_log(
@@ -344,20 +360,6 @@ def test_unreachable_service_is_reported_in_the_console(page: Page, site: Site) 
     page.route("**/hits", lambda route: route.abort())
     with page.expect_console_message(lambda message: message.text.startswith("Readership: TypeError")):
         page.goto(site.origin)
-
-
-def test_event_ids_differ_without_random_uuid(
-    page: Page, site: Site, service: Service, push: Callable[[str], None]
-) -> None:
-    page.add_init_script(NO_RANDOM_UUID)
-    page.goto(site.origin)
-    push("/two")
-
-    first, second = service.next_hit().body["eventId"], service.next_hit().body["eventId"]
-
-    assert first != second
-    assert len(first.split("-")) == 4
-    assert first.replace("-", "").isdigit()
 
 
 def test_automated_browser_sends_nothing(playwright: Playwright, site: Site, service: Service) -> None:
@@ -604,7 +606,7 @@ def test_events_are_stored_although_the_click_leaves_the_page(
 
     def are_stored() -> bool:
         rows[:] = json.loads(running.run("sql", "--format", "json", sql).stdout)
-        return len(rows) == 3
+        return len(rows) == 4
 
     until(are_stored)
     url = site.origin.replace("127.0.0.1", "other.test") + "/shop"
@@ -613,6 +615,7 @@ def test_events_are_stored_although_the_click_leaves_the_page(
         ("404", "/gone", {"path": "/gone"}, False),
         ("Outbound Link: Click", "/gone", {"url": url}, True),
         ("Signup", "/gone", {"plan": "pro"}, True),
+        ("engagement", "/gone", {"ms": ANY}, False),
     ]
     assert all(row["source"] == "beacon" and row["known"] for row in rows)
 

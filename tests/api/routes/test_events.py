@@ -128,10 +128,15 @@ def test_event_of_a_page_follows_the_rules_of_beacons(service: Running) -> None:
         problem(page.post("events", json={**sent, "url": "https://other.example/"}), 403)
         problem(page.post("events", json={**sent, "userAgent": "x"}), 400)
         problem(page.post("events", json={**sent, "props": {str(each): "x" * 1_999 for each in range(5)}}), 400)
+        time = {"name": "engagement", "url": f"{ORIGIN}/a", "props": {"ms": 9}, "interactive": False, "eventId": "1"}
+        assert [page.post("events", json=time).json()["duplicates"] for _ in range(2)] == [0, 0]
+        of_time = ["engagement", "/a", "human", None, "beacon", False, '{"ms": "9"}']
         assert stored(service, site) == [
-            ["Signup", "/" + "x" * 511, "human", None, "beacon", True, '{"plan": "pro"}'],
-        ]
-        assert [row != [None] for row in stored(service, site, "visitor")] == [True]
+            ["Signup", "/" + "x" * 511, "human", None, "beacon", True, '{"plan": "pro"}'], of_time, of_time,
+        ]  # fmt: skip
+        assert (
+            stored(service, site, "visitor IS NULL, event_id IS NULL AND name <> 'Signup'")[1:] == [[False, True]] * 2
+        )
         metrics = httpx.get(f"{service.url}/metrics", headers=service.auth).text
         assert 'readership_events_total{outcome="accepted",source="beacon"}' in metrics
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 from warehouse.columns import evidence
 from warehouse.columns.filters import Filters
 from warehouse.columns.sources import BITS
+from warehouse.columns.visits import ENGAGEMENT
 from warehouse.query.snapshot import Snapshot
 from warehouse.report.cells import Cells, Scope
 from warehouse.report.statements import Statements
@@ -17,14 +18,14 @@ COLUMNS = ("path", "agent", "source")
 """Columns by which events are counted. Any other name is that of a property, also with `props.` before it."""
 ROWS_MAX = 10_000
 """Maximum number of rows: strangers choose the values of properties."""
-_COUNTED = """
-SELECT name, {value}::VARCHAR AS value, traffic, count(*)::BIGINT AS events,
+_COUNTED = f"""
+SELECT name, {{value}}::VARCHAR AS value, traffic, count(*)::BIGINT AS events,
     nullif(count(DISTINCT if(visitor IS NULL, NULL, (day, visitor))), 0)::BIGINT AS visitors,
     coalesce(list_sort(list(DISTINCT agent) FILTER (agent IS NOT NULL)), []) AS agents
-FROM (SELECT *, date AS day, {bits} AS sources FROM {rows})
-WHERE project_id = $project AND ts >= $start AND ts < $end AND name = coalesce($name, name)
-    AND ($agents::VARCHAR[] IS NULL OR list_contains($agents, agent)) AND {conditions}
-GROUP BY ALL ORDER BY events DESC, name, value NULLS LAST, traffic LIMIT {limit}
+FROM (SELECT *, date AS day, {BITS} AS sources FROM {{rows}})
+WHERE name <> '{ENGAGEMENT}' AND project_id = $project AND ts >= $start AND ts < $end AND name = coalesce($name, name)
+    AND ($agents::VARCHAR[] IS NULL OR list_contains($agents, agent)) AND {{conditions}}
+GROUP BY ALL ORDER BY events DESC, name, value NULLS LAST, traffic LIMIT {ROWS_MAX}
 """
 
 
@@ -50,8 +51,6 @@ def counts(statements: Statements, snapshot: Snapshot, scope: Scope, chosen: Cho
         bound["property"] = "/" + by.removeprefix("props.").replace("~", "~0").replace("/", "~1")
     sql = _COUNTED.format(
         value=by if by in COLUMNS else "json_extract_string(props, $property)" if by else "NULL",
-        bits=BITS,
-        limit=ROWS_MAX,
         rows=evidence.unknown(days.events(snapshot, scope.time_range) or days.NO_EVENTS),
         conditions=" AND ".join(conditions if filters["traffic"] else [*conditions, "traffic <> 'bot'"]),
     )

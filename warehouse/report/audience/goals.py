@@ -126,7 +126,7 @@ class Conversions:
         for number, goal in enumerate(self.goals):
             if goal.kind == "event":
                 self.bound[f"event_{number}"] = goal.value
-                relation, matches = events, f"name = $event_{number}"
+                relation, matches = events, f"name = $event_{number} AND name <> '{visits.ENGAGEMENT}'"
             else:
                 relation = rows
                 matches = " AND ".join(match_path(goal.value, self.bound, f"goal_{number}"))

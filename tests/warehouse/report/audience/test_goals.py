@@ -28,6 +28,7 @@ GOALS = [
     Goal(name, name, kind, value, 0)  # type: ignore[arg-type]
     for name, kind, value in (
         ("exact", "path", "/a"), ("part", "path", "*b*"), ("prefix", "path", "/a*"), ("sign up", "event", "Signup"),
+        ("time", "event", "engagement"),
     )
 ]  # fmt: skip
 EVENTS = st.lists(
@@ -38,7 +39,7 @@ EVENTS = st.lists(
         st.sampled_from([{name: each.get(name) for name in ("traffic", "agent", "visitor")} for each in READERS]),
         st.sampled_from([-16, -1, 0, 1]),
         st.sampled_from(MINUTES),
-        name=st.sampled_from(["Signup", "Signup", "Other"]),
+        name=st.sampled_from(["Signup", "Signup", "engagement"]),
         project_id=st.sampled_from(["site", "site", "another"]),
         source=st.sampled_from(["beacon", "server", "log"]),
     ),
@@ -67,7 +68,9 @@ def expected(  # noqa: C901
             reached = [row for row in rows if model.matches(row, Filters(path=goal.value))]
         else:
             reached = [
-                {**row, "format": None, "evidence": "not_measured"} for row in events if row["name"] == goal.value
+                {**row, "format": None, "evidence": "not_measured"}
+                for row in events
+                if row["name"] == goal.value != "engagement"
             ]
         of_goal = reference.matching(reached, Scope(scope.project, scope.time_range, own))
         of_visitor = defaultdict(list)

@@ -44,7 +44,7 @@ def matching(rows: Iterable[Row], query: Query) -> list[Row]:
 
 
 def with_pages(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows with the entry and exit pages of their visits, and the first row with views and seconds, too."""
+    """Return the rows with the entry and exit pages of their visits; the first row also has views and the last time."""
     result = list[Row]()
 
     def key(row: Row) -> tuple[Any, ...]:
@@ -61,8 +61,7 @@ def with_pages(rows: Iterable[Row]) -> list[Row]:
             of_reader.append([row])
     for visit in chain(*visits.values()):
         pages = {"entryPage": visit[0]["path"], "exitPage": visit[-1]["path"]}
-        seconds = (visit[-1]["ts"] - visit[0]["ts"]) // timedelta(seconds=1)
-        result.append({**visit[0], **pages, "views": len(visit), "seconds": seconds})
+        result.append({**visit[0], **pages, "views": len(visit), "ended": visit[-1]["ts"]})
         result += [{**row, **pages} for row in visit[1:]]
     return result
 

@@ -1,5 +1,6 @@
 """Visitors and visits of any lake are those of plain Python, whatever happened to the files since."""
 
+import json
 from datetime import date, datetime, timedelta
 from functools import partial
 from itertools import chain, combinations
@@ -75,9 +76,14 @@ EVENTS = st.lists(
         st.sampled_from(MINUTES),
         visitor=st.sampled_from([None, *(each["visitor"] for each in READERS[:4])]),
         project_id=st.sampled_from(["site", "site", "another"]),
-        interactive=st.sampled_from([True, True, False]),
+        interactive=st.sampled_from([True, False]),
+        source=st.sampled_from(["server", "beacon", "beacon"]),
+        name=st.sampled_from(["Signup", "engagement", "engagement"]),
+        props=st.sampled_from([1, 999, 59_001, 10**7, 10**12, -9, "x", None]).map(
+            lambda ms: json.dumps({"ms": str(ms)})
+        ),
     ),
-    max_size=6,
+    max_size=9,
 )
 LISTS = st.lists(VIEWS, max_size=14)
 BY: list[tuple[str, ...]] = [
@@ -200,7 +206,16 @@ def test_visits_and_evidence_are_those_of_plain_python_after_each_change_of_the_
     def late() -> tuple[list[Row], list[Row], list[Row]]:
         seen = chance.sample(rows, 9) if rows else []
         read = [loads_of(row["visitor"], row["ts"].date(), project=row["project_id"]) for row in seen]
-        done = [event(ts=row["ts"], visitor=row["visitor"], project_id=row["project_id"]) for row in seen[:5]]
+        done = [
+            event(
+                name,
+                ts=row["ts"] + DAY / 1_000,
+                **{each: row[each] for each in ("visitor", "project_id", "source")},
+                interactive=name == "Signup",
+                props='{"ms": "70000"}',
+            )
+            for row, name in zip(seen, ["Signup", "engagement"] * 3, strict=False)
+        ]
         loads.extend(read)
         events.extend(done)
         return read, [], done

@@ -1,8 +1,10 @@
 """Model of visitors and visits: loops over a list of rows in plain Python."""
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from tests.warehouse.report.laws import model, reference
@@ -48,16 +50,26 @@ def counts(rows: Iterable[Row], scope: Scope, by: Sequence[str], events: Sequenc
             row["visit_views"] += first["views"]
             if first["source"] == "beacon":
                 row["timed"] += 1
-                row["bounces"] += first["views"] == 1 and not any(_follows(each, first, scope) for each in events)
-                row["visit_seconds"] += first["seconds"]
+                followed = [each for each in events if _follows(each, first, scope)]
+                row["bounces"] += first["views"] == 1 and not any(each["interactive"] for each in followed)
+                visible = max((_visible(each, first) for each in followed), default=timedelta(0))
+                row["visit_seconds"] += (first["ended"] - first["ts"] + visible) // timedelta(seconds=1)
     return {tuple(each[0] if each else None for each in key): row for key, row in counted.items() if any(row.values())}
 
 
-def _follows(event: Row, view: Row, scope: Scope) -> bool:
-    """Return whether the reader of a view did something within its visit, in the range of a scope."""
+def _follows(event: Row, visit: Row, scope: Scope) -> bool:
+    """Return whether an event of the visitor is after the last view of a visit, in the range of a scope."""
     is_in_range = scope.time_range.start <= event["ts"] < scope.time_range.end
-    is_of_reader = event["interactive"] and model.of_visitor(event) == model.of_visitor(view)
-    return is_in_range and is_of_reader and view["ts"] <= event["ts"] <= view["ts"] + model.TIMEOUT
+    is_of_reader = model.of_visitor(event) == model.of_visitor(visit)
+    return is_in_range and is_of_reader and visit["ended"] <= event["ts"] <= visit["ended"] + model.TIMEOUT
+
+
+def _visible(event: Row, visit: Row) -> timedelta:
+    """Return for how long the last page of a visit was visible, by an event of the script."""
+    number = json.loads(event["props"] or "{}").get("ms", "")
+    if event["name"] != "engagement" or event["source"] != visit["source"] or not number.isdecimal():
+        return timedelta(0)
+    return min(timedelta(milliseconds=int(number) if len(number) < 10 else 0), event["ts"] - visit["ended"])
 
 
 def _by_visitor(rows: Iterable[Row], by: Sequence[str]) -> Iterable[list[Row]]:
