@@ -177,7 +177,7 @@ def test_commands_print_what_they_print_without_ray(ray: Mapping[str, str], tmp_
     def run(*arguments: str, is_local: bool = False) -> dict[str, Any]:
         environ = {**os.environ, **({} if is_local else ray)}
         done = subprocess.run([*command, *arguments], env=environ, capture_output=True, text=True, check=True)
-        assert done.stderr == ""
+        assert all("address lists" in line for line in done.stderr.splitlines())
         result: dict[str, Any] = json.loads(done.stdout)
         return result
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from ingest.imports import files
 from ingest.imports.chunk import Summary
 from ingest.imports.importer import Import, Options, import_logs
 from ingest.imports.tail import follow
+from ingest.verification import address_lists
 from ingest.verification import verifier as verifiers
 from ingest.visitors.salts import Salts, open_salts
 from warehouse.batch.driver import OpenExecutor
@@ -79,8 +81,8 @@ def run(reading: Reading) -> None:
         progress.show(summary, seconds, options.is_dry_run)
     else:
         click.echo(msgspec.json.encode(_summary_json(summary, seconds, options.is_dry_run)))
-    if summary.human and not (options.is_dry_run or options.is_growing):
-        for text in warnings(settings, project_id):
+    if not (options.is_dry_run or options.is_growing):
+        for text in warnings(settings, project_id, summary):
             click.echo(f"Warning: {text}", err=True)
 
 
@@ -132,10 +134,10 @@ def _follow(reading: Reading, check: Check) -> Summary:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: stop_signals.append(received))
     files.require_readable([file for file in files.expand(names) if Path(file).exists()])
-    check_people = FollowedCheck(settings, reading.project_id)
+    check_views = FollowedCheck(settings, reading.project_id)
 
     def wait(seconds: float) -> bool:
-        for text in check_people.warnings(following.summary.human, time.monotonic()):
+        for text in check_views.warnings(following.summary, time.monotonic()):
             LOG.warning("%s", text)
         return _wait(stop_signals, seconds)
 
@@ -177,28 +179,31 @@ CHECK_S = 24 * 3600
 """Minimum time between two checks of a followed log, in seconds."""
 
 
-def warnings(settings: Settings, project_id: str) -> list[str]:
-    """Return the warnings of a project whose policy counts people from its log and from its pages."""
-    if not double_counting.has_beacons(settings.lake, project_id):
-        return []
+def warnings(settings: Settings, project_id: str, summary: Summary) -> list[str]:
+    """Return the warnings about an import: old address lists, and a policy that counts people from log and pages."""
+    old = address_lists.age_warning(address_lists.current(settings.ranges), datetime.now(UTC)) if summary.ai else None
+    texts = [f"{old.text()}; run {settings.command} ranges refresh"] if old else []
+    if not summary.human or not double_counting.has_beacons(settings.lake, project_id):
+        return texts
     with closing(database.connect(settings.database_url)) as control:
         policies = {project_id: source_policies.periods(control, project_id)}
     by_project = double_counting.find(settings.hot_log, settings.lake, settings.run / "spill", policies)
-    return [double_counting.advice(project_id, text) for text in by_project.get(project_id, ())]
+    return texts + [double_counting.advice(project_id, text) for text in by_project.get(project_id, ())]
 
 
 class FollowedCheck:
-    """Check of a followed log: at its first views by people, and then at most once a day."""
+    """Check of a followed log: at its first views by people or AI, and then at most once a day."""
 
     def __init__(self, settings: Settings, project_id: str) -> None:
         self._settings = settings
         self._project_id = project_id
-        self._people = 0
+        self._views = 0, 0
         self._due_s = 0.0
 
-    def warnings(self, people: int, now_s: float) -> list[str]:
-        """Return the warnings if a check is due. `people` is the number of views by people that were stored so far."""
-        if people == self._people or now_s < self._due_s:
+    def warnings(self, summary: Summary, now_s: float) -> list[str]:
+        """Return the warnings if a check is due. `summary` counts the views that were stored so far."""
+        views = summary.human, summary.ai
+        if views == self._views or now_s < self._due_s:
             return []
-        self._people, self._due_s = people, now_s + CHECK_S
-        return warnings(self._settings, self._project_id)
+        self._views, self._due_s = views, now_s + CHECK_S
+        return warnings(self._settings, self._project_id, summary)

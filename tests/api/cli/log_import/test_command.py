@@ -36,7 +36,7 @@ def test_imported_sample_log_is_the_expected_export(imported: Imported, tmp_path
     assert (summary["dry_run"], summary["known"]) == (False, 0)
     assert summary["formats"] == {str(SAMPLE / "access.log"): "combined"}
     assert summary["lines_per_s"] == pytest.approx(summary["lines"] / summary["seconds"], rel=0.1)
-    assert imported.output.err == ""
+    assert all("address lists" in line for line in imported.output.err.splitlines())
 
     service = Running(imported.copy(tmp_path), key=imported.key).start()
     with httpx.Client(headers=service.auth) as client:

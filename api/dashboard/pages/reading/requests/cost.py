@@ -5,6 +5,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from api.dashboard.pages.reading import measured
 from api.dashboard.pages.reading.export import table_file
 from api.dashboard.pages.reading.requests.days import run_of_days
 from api.dashboard.web import locale, render
@@ -40,6 +41,7 @@ def cost(visit: ProjectVisit) -> Response:
         rows=rows[:ROWS_MAX],
         left_out=max(len(rows) - ROWS_MAX, 0),
         total=total,
+        measured=measured.measured_in(view, has_policy=False),
         ai=_ai(view, by, total),
         of_sources=_rows(view, "source"),
         has_refusals=by in READERS and total["refused"],

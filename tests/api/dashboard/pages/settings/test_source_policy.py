@@ -1,7 +1,7 @@
 """The source policy on the page Set up: what it counts, what was measured, and its change by an owner."""
 
 from collections.abc import Iterator
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from html import unescape
 
 import pytest
@@ -89,6 +89,20 @@ def test_policy_without_a_day_begins_with_the_source_that_it_prefers(twice: Dash
     assert "Begins with Sep 14, 2026, unless you choose a day." in page_of(owner).text
     assert post(owner, f"{PATH}/policy", policy="all").status_code == 303
     assert source_policies.periods(twice.engine, PROJECT) == ()
+
+
+@pytest.mark.parametrize(
+    ("first", "views", "sentence"),
+    [(NOON, 2, "The script counted fewer views of people"), (NOON - DAY, 3, "The script counted most of these views.")],
+)
+def test_views_that_a_policy_leaves_out_are_compared_with_the_script(
+    owner: TestClient, first: datetime, views: int, sentence: str
+) -> None:
+    day = str(first.date())
+    assert post(owner, f"{PATH}/policy", policy="beacon_people_log_machines", **{"from": day}).status_code == 303
+    left_out = f"{views} views of your server and access logs look like people and are not counted"
+    until(lambda: left_out in page_of(owner).text)  # the page uses the policy of an earlier test for up to 2 s
+    assert sentence in page_of(owner).text
 
 
 def test_policy_of_a_later_day_is_listed_and_not_todays(twice: Dashboard, owner: TestClient) -> None:

@@ -201,6 +201,10 @@ def test_source_that_fell_silent_is_never_zero(silent: TestClient) -> None:
         ("/ai", ["AI readers were not counted in this period. “Your server” sent no view after"]),
         ("/pages?show=not-ai", ["It is unknown which pages AI never read.", "AI readers were not counted"]),
         ("/errors", ["Errors were not counted in this period. “Your server” sent no view after"]),
+        (
+            "/cost",
+            ["Requests are unknown", "Requests were not counted in this period. “Your server” sent no view after"],
+        ),
         ("/page?path=/a", ["AI readers were not counted in this period."]),
     ],
 )
@@ -211,6 +215,7 @@ def test_page_of_a_period_in_which_a_source_was_silent_names_it(
     assert all(sentence in text for sentence in sentences), text
     assert "No reads by AI" not in text
     assert "No errors in this period" not in text
+    assert "No requests in this period" not in text
 
 
 def test_ai_is_counted_until_its_source_fell_silent(silent: TestClient) -> None:
