@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from warehouse.control import projects
 from warehouse.control.database import statements
 from warehouse.database.pool import Pool
+from warehouse.database.statements import Connection
 
 BYTES_MAX = 512 * 1024
 """Maximum size of a text in UTF-8. Crawlers read at least 500 KiB: https://www.rfc-editor.org/rfc/rfc9309#section-2.5"""
@@ -27,21 +28,33 @@ class RobotsText:
         return datetime.fromtimestamp(self.since_s, UTC)
 
 
-def save(control: Pool, project: str, content: str, since_s: int) -> None:
-    """Store a text of a project, in place of one that is in force from the same second.
+def save(control: Pool, project: str, content: str, since_s: int) -> bool:
+    """Store a text of a project, unless the same one is in force, and return False if it has VERSIONS_MAX texts.
+
+    A text that is in force from the same second is replaced.
 
     Raises:
         ProjectNotFound
     """
     with control.transaction() as connection:
         projects.lock(connection, project)
+        stored = _versions(connection, project)
+        if [text.content for text in stored if text.since_s <= since_s][-1:] == [content]:
+            return True
+        if len(stored) >= VERSIONS_MAX and since_s not in {text.since_s for text in stored}:
+            return False
         STATEMENTS.run(connection, "SAVE", {"project": project, "content": content, "since_s": since_s})
+        return True
 
 
 def versions(control: Pool, project: str) -> list[RobotsText]:
     """Return the texts of a project, the oldest first. The last one is in force."""
     with control.connect() as connection:
-        return [RobotsText(*row) for row in STATEMENTS.run(connection, "VERSIONS", {"project": project}).fetchall()]
+        return _versions(connection, project)
+
+
+def _versions(connection: Connection, project: str) -> list[RobotsText]:
+    return [RobotsText(*row) for row in STATEMENTS.run(connection, "VERSIONS", {"project": project}).fetchall()]
 
 
 def remove(control: Pool, project: str, since_s: int) -> None:

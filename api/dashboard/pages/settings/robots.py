@@ -40,17 +40,13 @@ def show(visit: ProjectVisit) -> Response:
 
 def save(visit: ProjectVisit) -> Response:
     """Respond to POST /projects/{project}/ai/robots."""
-    content, found = visit.form.values.get(FIELD, ""), texts.versions(visit.state.control, visit.project.id)
-    since_s = _since_s(visit)
+    content, since_s = visit.form.values.get(FIELD, ""), _since_s(visit)
     if fault := _fault(content):
         visit.form.fault(FIELD, fault)
-    elif len(found) >= texts.VERSIONS_MAX and since_s not in {text.since_s for text in found}:
+    if not visit.form.faults and not texts.save(visit.state.control, visit.project.id, content, since_s):
         visit.form.fault(FIELD, f"The project has {texts.VERSIONS_MAX} texts, which is the maximum: remove one.")
     if visit.form.faults:
         return _page(visit, status=422)
-    in_force = [text.content for text in found if text.since_s <= since_s]
-    if in_force[-1:] != [content]:
-        texts.save(visit.state.control, visit.project.id, content, since_s)
     return render.redirect(visit, f"/projects/{visit.project.id}/ai/robots", notice="saved")
 
 

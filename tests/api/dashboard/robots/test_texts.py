@@ -34,10 +34,10 @@ def test_texts_of_a_project_are_in_the_order_of_their_times(engine: Pool) -> Non
 
 def test_removed_text_is_not_found_and_may_be_removed_again(engine: Pool) -> None:
     for since_s in (10, 20):
-        texts.save(engine, "site", "User-agent: *", since_s)
+        texts.save(engine, "site", f"User-agent: {since_s}", since_s)
     for _ in range(2):
         texts.remove(engine, "site", 10)
-    assert texts.versions(engine, "site") == [RobotsText("User-agent: *", 20)]
+    assert texts.versions(engine, "site") == [RobotsText("User-agent: 20", 20)]
 
 
 def test_texts_are_deleted_with_their_project(engine: Pool) -> None:
@@ -50,6 +50,22 @@ def test_texts_are_deleted_with_their_project(engine: Pool) -> None:
 def test_unknown_project_has_no_text(engine: Pool) -> None:
     with pytest.raises(ProjectNotFound):
         texts.save(engine, "nowhere", "User-agent: *", 10)
+
+
+def test_last_text_of_a_project_is_one_of_those_that_are_saved_at_once(postgresql: str) -> None:
+    engine = database.connect(new_database(postgresql))
+    projects.create(engine, "site", (), 1)
+    for since_s in range(1, texts.VERSIONS_MAX):
+        assert texts.save(engine, "site", f"User-agent: {since_s}", since_s)
+    at_once(
+        engine,
+        "INSERT INTO robots_versions",
+        *(partial(texts.save, engine, "site", f"User-agent: {n}", n) for n in (100, 200)),
+    )
+    assert len(texts.versions(engine, "site")) == texts.VERSIONS_MAX
+    assert texts.save(engine, "site", "User-agent: 1\nAllow: /", 1)
+    assert not texts.save(engine, "site", "User-agent: *", 300)
+    engine.close()
 
 
 def test_texts_of_one_time_that_are_saved_at_once_are_one_text(postgresql: str) -> None:
