@@ -25,16 +25,20 @@ SELECT name, {{value}}::VARCHAR AS value, traffic, count(*)::BIGINT AS events,
 FROM (SELECT *, date AS day, {BITS} AS sources FROM {{rows}})
 WHERE name <> '{ENGAGEMENT}' AND project_id = $project AND ts >= $start AND ts < $end AND name = coalesce($name, name)
     AND ($agents::VARCHAR[] IS NULL OR list_contains($agents, agent)) AND {{conditions}}
-GROUP BY ALL ORDER BY events DESC, name, value NULLS LAST, traffic LIMIT {ROWS_MAX}
+GROUP BY ALL ORDER BY events DESC, name, value NULLS LAST, traffic LIMIT {{limit}}
 """
 
 
 class ChosenEvents(NamedTuple):
-    """Events of one name, or of all, by one of COLUMNS, a property, or nothing. `agents` are those of an operator."""
+    """The first `rows` events of one name, or of all, by one of COLUMNS, a property, or nothing.
+
+    `agents` are those of an operator.
+    """
 
     name: str | None = None
     by: str = ""
     agents: tuple[str, ...] | None = None
+    rows: int = ROWS_MAX
 
 
 def counts(statements: Statements, snapshot: Snapshot, scope: Scope, chosen: ChosenEvents) -> pa.Table:
@@ -51,6 +55,7 @@ def counts(statements: Statements, snapshot: Snapshot, scope: Scope, chosen: Cho
         bound["property"] = "/" + by.removeprefix("props.").replace("~", "~0").replace("/", "~1")
     sql = _COUNTED.format(
         value=by if by in COLUMNS else "json_extract_string(props, $property)" if by else "NULL",
+        limit=chosen.rows,
         rows=evidence.unknown(days.events(snapshot, scope.time_range) or days.NO_EVENTS),
         conditions=" AND ".join(conditions if filters["traffic"] else [*conditions, "traffic <> 'bot'"]),
     )

@@ -37,6 +37,6 @@ def downloads(view: View) -> EventTable | None:
 def _table(view: View, traffic: str, name: str | None, by: str) -> EventTable | None:
     if view.filters.fields.keys() - FILTERS:
         return None
-    chosen = ChosenEvents(name, by, agents_of(view.filters["operator"], None))
+    chosen = ChosenEvents(name, by, agents_of(view.filters["operator"], None), ROWS + 1)
     rows = view.reports.events(view.snapshot, view.query(traffic=traffic), chosen)
     return EventTable(name, by, rows.slice(0, ROWS).to_pylist(), len(rows) > ROWS)
