@@ -79,7 +79,7 @@ def _numbers(view: View, measurement: Measured) -> dict[str, Any]:
         "totals": _groups(view, measurement, shown, visits, of_visitors),
         "about_visitors": about,
         "people": visitors.people(view, counts),
-        "goals": [] if view.visit.is_shared else visitors.goals(view),
+        "goals": visitors.GoalTable(None, []) if view.visit.is_shared else visitors.goals(view),
         "events": events.events(view),
         "shown": shown,
         "visits": visits or {},

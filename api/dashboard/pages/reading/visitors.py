@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 from api.dashboard.pages.reading import tables
 from api.dashboard.pages.reading.measured import NOT_COUNTED, Measured
@@ -108,14 +109,27 @@ def people(view: View, counts: Counts) -> People | None:
     return found if found.without_evidence else None
 
 
-def goals(view: View) -> list[Conversion] | None:
-    """Return how many people reached each goal, or AI agents with a filter; None if there are too many rows."""
+class GoalTable(NamedTuple):
+    """Conversions by goal, or those of the goal `name` by channel."""
+
+    name: str | None
+    rows: list[Conversion]
+
+
+def goals(view: View) -> GoalTable | None:
+    """Return how many people reached each goal, or AI agents with a filter; None if there are too many rows.
+
+    With the parameter `goal`, the rows are the channels of this goal: only people have channels.
+    """
     query, kind = view.query(), view.filters["traffic"] or "human"
+    name = view.values.get("goal") if kind == "human" else None
     first, last = str(query.start.date()), str((query.end or query.now).date())
     if sum(file.rows for file in view.snapshot.files if first <= file.partition <= last) <= GOALS_ROWS_MAX:
         with suppress(TooManyViews):
-            return [each for of in view.reports.goals(view.snapshot, query) for each in of if each.traffic == kind]
-    return None if of_project(view.visit.state.control, view.project.id) else []
+            every = chain.from_iterable(view.reports.goals(view.snapshot, query, "channel" if name else ""))
+            rows = [each for each in every if each.traffic == kind and (not name or (each.goal == name and each.value))]
+            return GoalTable(name, rows)
+    return None if of_project(view.visit.state.control, view.project.id) else GoalTable(None, [])
 
 
 def live(view: View) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def test_goal_of_an_owner_is_counted_on_the_overview_until_it_is_removed(
             hit = {"path": path, "userAgent": FIREFOX, "address": address}
             dashboard.post_hits({**hit, "timestamp": (now - timedelta(days=2)).isoformat()})
         unknown = {"path": "/x", "userAgent": FIREFOX, "timestamp": (now - timedelta(days=2)).isoformat()}
-        dashboard.post_hits(unknown)
+        dashboard.post_hits(unknown, {**unknown, "address": "203.0.113.1", "referrer": "https://www.google.com/"})
         owner, viewer = dashboard.visitor("owner"), dashboard.visitor("viewer")
         overview = f"/projects/{PROJECT}?period=7d"
         assert "Goals" not in re.findall("<h2>(.*)</h2>", viewer.get(overview).text)
@@ -57,8 +57,14 @@ def test_goal_of_an_owner_is_counted_on_the_overview_until_it_is_removed(
         assert Html(viewer.get(overview).text).rows("Goals") == [
             ["<b>Order", "2", "1", "50%"],
             ["Nothing", "0", "0", "0%"],
-            ["Unknown", "1", *["\u2013"] * 2],
+            ["Unknown", "2", "1", "50%"],
         ]
+        of_goal = viewer.get(f"{overview}&goal=%3Cb%3EOrder").text
+        assert Html(of_goal).rows("<b>Order") == [["Direct", "2", "1", "50%"], ["Search", "2", "1", "100%"]]
+        [search] = re.findall('href="([^"]*)" title="Show Search only"', of_goal[of_goal.index('id="goals"') :])
+        assert Html(viewer.get(search.replace("&amp;", "&")).text).rows("Goals")[0] == ["<b>Order", "2", "1", "100%"]
+        assert "There is no such goal" in viewer.get(f"{overview}&goal=None").text
+        assert "There is no such goal" not in viewer.get(f"{overview}&goal=None&traffic=ai").text
         with monkeypatch.context() as patched:
             patched.setattr(visitors, "GOALS_ROWS_MAX", -1)  # the hits wait, and no file has them
             assert "Goals are counted for shorter periods only." in viewer.get(overview).text
