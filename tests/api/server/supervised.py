@@ -51,6 +51,16 @@ def ends_at_once(number: int, folder: Path) -> None:
     threading.Event().wait()
 
 
+def second_fails_first(number: int, folder: Path) -> None:
+    """Fail at the first start of the process 1, and end the supervisor at its second start."""
+    record(folder, number)
+    if number == 1:
+        if sum(line.startswith("1 ") for line in started(folder)) == 1:
+            os._exit(STARTUP_FAILURE)
+        end_supervisor()
+    threading.Event().wait()
+
+
 def stops_itself(number: int, folder: Path) -> None:
     record(folder, number)
     if len(started(folder)) == 1:

@@ -20,7 +20,14 @@ from uvicorn.config import STARTUP_FAILURE
 
 from api.server.supervisor import Supervisor, Timeouts
 from tests.agent.tools import require_sandbox
-from tests.api.server.supervised import cannot_start, ends_at_once, never_ends, started, stops_itself
+from tests.api.server.supervised import (
+    cannot_start,
+    ends_at_once,
+    never_ends,
+    second_fails_first,
+    started,
+    stops_itself,
+)
 from tests.processes.running import COMMAND, Running, new_key
 from tests.processes.state import children
 from tests.processes.waiting import server_processes, until
@@ -208,3 +215,20 @@ def test_server_process_without_a_heartbeat_is_replaced(tmp_path: Path, caplog: 
     assert Supervisor(stops_itself, (tmp_path,), 1, Timeouts(silent_s=5)).run() == 0
     assert caplog.messages[0] == "server process 0 is killed: no heartbeat for 5 s"
     assert len({line.split()[1] for line in started(tmp_path)}) >= 2
+
+
+@pytest.mark.long
+def test_process_whose_heartbeats_waited_for_a_paused_supervisor_is_not_killed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    timeouts = Timeouts(silent_s=5)
+
+    def pause() -> bool:
+        """Return only when the heartbeat of the process 0 is overdue, although the process sends it."""
+        until(lambda: any(line.startswith("0 ") for line in started(tmp_path)))
+        threading.Event().wait(1.1 * timeouts.silent_s)
+        return True
+
+    assert Supervisor(second_fails_first, (tmp_path,), 2, timeouts, pause).run() == 0
+    assert [text for text in caplog.messages if "is killed" in text] == []
+    assert sorted(line.split()[0] for line in started(tmp_path)) == ["0", "1", "1"]
