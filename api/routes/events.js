@@ -11,7 +11,9 @@ export const watch = (chosen, send) => {
   const clicked = click => {
     const link = click.composedPath().find(each => each.href && each.hostname); // not mailto:
     const name = link && click.button < 2 && nameOf(link);
-    if (name) send(name, { props: { url: (link.origin + link.pathname).slice(0, 2000) } });
+    if (!name) return;
+    const site = link.host === location.host ? '' : link.origin; // a file of the site has a path, as in access logs
+    send(name, { props: { url: (site + link.pathname).slice(0, 2000) } });
   };
   addEventListener('click', clicked, true);
   addEventListener('auxclick', clicked, true);
