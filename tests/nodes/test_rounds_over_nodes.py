@@ -16,7 +16,7 @@ from tests.rounds import SEED
 
 pytestmark = pytest.mark.long
 
-ROUND = rounds.Options(clients=6, seed=20261123 + SEED, faults_s=2)
+ROUND = rounds.Options(clients=3, seed=20261123 + SEED, faults_s=1)
 OUTAGE_S, OUTAGE_CLIENTS = 1, 4
 
 

@@ -72,7 +72,7 @@ def recovers(disk: SmallDisk, service: Running) -> None:
     assert service.stop() == 0
 
 
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.night)])
 def test_full_disk_refuses_posts_and_answers_the_export(small_disk: SmallDisk, service: Running) -> None:
     for _ in each_alone(service) if service.processes > 1 else [None]:
         until(lambda: is_known_full(small_disk, service))

@@ -245,7 +245,10 @@ def takes_requests(service: Running) -> bool:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("processes", "number"), [(1, signal.SIGTERM), (2, signal.SIGTERM), (1, signal.SIGINT)])
+@pytest.mark.parametrize(
+    ("processes", "number"),
+    [pytest.param(1, signal.SIGTERM, marks=pytest.mark.night), (2, signal.SIGTERM), (1, signal.SIGINT)],
+)
 def test_signal_ends_the_service_after_the_response_to_the_request_in_flight(
     start: Callable[..., Running], processes: int, number: signal.Signals
 ) -> None:

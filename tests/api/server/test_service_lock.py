@@ -34,7 +34,7 @@ def refused(data: Path, run: Path) -> str:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.night)])
 def test_second_service_is_refused_and_the_first_one_keeps_its_counts(
     start: Callable[..., Running], processes: int
 ) -> None:

@@ -77,7 +77,7 @@ def test_full_cache_is_replaced_and_freed_without_the_garbage_collector(monkeypa
         gc.enable()
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_cache_with_too_many_characters_is_full() -> None:
     cache = RequestCache(DEFAULT_PAGES)
     parse(cache, f"GET /{'a' * 8_000} HTTP/1.1")

@@ -115,7 +115,7 @@ def test_vacuum_evicts_files_that_another_machine_deleted(remote: Site) -> None:
         deleted.read_immutable()
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_local_lake_is_moved_by_copying_its_files(local: Site, bucket: str) -> None:
     local.post(*some_rows(0, 10))
     local.load()

@@ -121,7 +121,7 @@ def young(tmp_path: Path) -> Iterator[Site]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["source", "young"])
+@pytest.mark.parametrize("name", [pytest.param("source", marks=pytest.mark.night), "young"])
 def test_no_table_can_be_read_before_it_is_complete(
     name: str, target: ObjectPath, request: pytest.FixtureRequest
 ) -> None:

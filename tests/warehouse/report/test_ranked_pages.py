@@ -75,7 +75,7 @@ def random_scope(chance: Random) -> Scope:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", [0, 3])
+@pytest.mark.parametrize("number", [pytest.param(0, marks=pytest.mark.night), 3])
 def test_page_from_the_ranking_is_that_of_all_paths(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:

@@ -103,7 +103,7 @@ def test_slow_reports_are_those_of_fast_ones(site: Site, policy: str, monkeypatc
     assert [*everything(site, POLICIES[policy])] == fast
 
 
-@pytest.mark.long
+@pytest.mark.night
 @pytest.mark.parametrize("shared", [pytest.param(statements.SHARED_ROWS_MAX, marks=pytest.mark.night), 0])
 def test_names_of_relations_and_values_in_the_name_of_a_folder_change_no_report(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: int

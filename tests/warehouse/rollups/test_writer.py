@@ -245,7 +245,7 @@ def test_key_changes_with_each_rollup(site: Site) -> None:
     assert len(set(keys)) == 4
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_writer_spills_what_exceeds_the_memory_limit(site: Site, tmp_path: Path) -> None:
     rows = 60_000
     site.stage([view(f"/{number}/{'x' * 1_000}") for number in range(rows)])

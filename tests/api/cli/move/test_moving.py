@@ -216,7 +216,7 @@ def test_value_that_postgresql_refuses_ends_the_move_before_the_lake_is_copied(
     assert read_moved(folder.data) is None
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_lake_is_moved_and_the_databases_later(folder: Folder, postgresql: str, bucket: str) -> None:
     lake = {"READERSHIP_LAKE": f"{bucket}/lake"}
     die_at(folder, "before record", 0, [lake["READERSHIP_LAKE"]])
