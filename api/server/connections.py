@@ -12,6 +12,7 @@ import resource
 import sys
 import termios
 from contextlib import suppress
+from itertools import chain
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
@@ -105,7 +106,8 @@ class Connection(HttpToolsProtocol):
     """An HTTP connection with limits on the head of each request, and with timeouts for its client.
 
     Above the maximum number, a new connection replaces another: the connection that has waited longest for a request or
-    a reader, or else for the rest of a body. If no connection waits for its client, the new request is answered 503.
+    a reader, else for the rest of a body, else one with pipelined requests, which browsers do not send. If there is
+    none, the new request is answered 503.
     """
 
     client_s: ClassVar[float] = CLIENT_S
@@ -140,11 +142,12 @@ class Connection(HttpToolsProtocol):
         if self.client:  # the lists of trusted proxies, and the limits per client, have IPv4 addresses in this form
             self.client = (unmapped(self.client[0]), self.client[1])
         if len(self.connections) > self.maximum():
-            longest = next(iter(self._clients.waiting), None) or next(iter(self._clients.sending), None)
-            if longest is None:
+            pipelining = (each for each in self.connections if isinstance(each, Connection) and each.pipeline)
+            replaced = next(chain(self._clients.waiting, self._clients.sending, pipelining), None)
+            if replaced is None:
                 self.app = self.full
             else:
-                longest.end()
+                replaced.end()
         self._wait()
         self._timer = self.loop.call_later(self.client_s, self._check)
 

@@ -257,6 +257,30 @@ async def test_body_after_a_response_that_was_read_late_ends_for_a_connection_pa
         assert await other.readline() == b"HTTP/1.1 200 OK\r\n"
 
 
+async def test_connection_past_the_maximum_ends_one_with_pipelined_requests_before_busy_ones() -> None:
+    begun, go_on = asyncio.Semaphore(0), asyncio.Event()
+
+    async def busy(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] == "/busy":
+            begun.release()
+            await go_on.wait()
+        await hello(scope, receive, send)
+
+    async with served(Narrow, busy) as connect:
+        get_busy, readers = GET.replace(b"/ ", b"/busy ", 1), []
+        for sent in (get_busy, get_busy * 2):
+            reader, writer = await connect()
+            writer.write(sent)
+            await begun.acquire()
+            readers.append(reader)
+        new, writer = await connect()
+        writer.write(GET)
+        assert await new.readline() == b"HTTP/1.1 200 OK\r\n"
+        assert await rest(readers[1]) == b""
+        go_on.set()
+        assert await readers[0].readline() == b"HTTP/1.1 200 OK\r\n"
+
+
 @pytest.mark.parametrize("base_url", ["", "https://example.com/stats"])
 async def test_connection_is_answered_503_while_all_others_are_busy(base_url: str) -> None:
     narrow = type("Narrow", (connections.with_base_url(base_url),), {"maximum": staticmethod(Narrow.maximum)})
