@@ -206,11 +206,7 @@ def variable(name: str) -> str:
 
 
 def parsed(name: str, text: str, parse: Callable[[str], Value]) -> Value:
-    """Return the value of a variable or an option, `name`.
-
-    Raises:
-        InvalidSetting: the value is not valid; the message names the variable.
-    """
+    """Return the value of a variable or an option. Raises InvalidSetting with the name of the variable."""
     try:
         return parse(text)
     except (InvalidSetting, InvalidRoot) as error:

@@ -40,11 +40,7 @@ def sqlite_url(path: Path) -> str:
 
 
 def read_moved(data: Path) -> Moved | None:
-    """Return the record of a data folder; None if its stores were not moved.
-
-    Raises:
-        DataIncomplete: the record is damaged.
-    """
+    """Return the record of a data folder; None if its stores were not moved. Raises DataIncomplete if it is damaged."""
     file = data / MOVED
     try:
         return msgspec.json.decode(file.read_bytes(), type=Moved)

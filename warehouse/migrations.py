@@ -39,11 +39,7 @@ def newest(migrations: Sequence[Migration[Target]]) -> int:
 
 
 def pending(store: str, version: int, migrations: Sequence[Migration[Target]]) -> Sequence[Migration[Target]]:
-    """Return the migrations that a store at `version` still needs. `store` is its name in the error.
-
-    Raises:
-        StoreTooNew: a newer release wrote the store.
-    """
+    """Return the migrations that the store needs; `store` is its name in the error. Raises StoreTooNew."""
     newest_version = newest(migrations)
     if version > newest_version:
         raise StoreTooNew(

@@ -56,11 +56,7 @@ def refuse_large(git: Git, tree: Path) -> None:
 
 
 def refuse_ci(git: Git, tree: Path, new: str) -> None:
-    """Check the changes from HEAD to the git tree `new`, whose files are in the folder `tree` and in the index.
-
-    Raises:
-        TurnFailed: a file that configures CI was added, changed, moved or deleted.
-    """
+    """Raise TurnFailed if a change from HEAD to the git tree `new`, whose files are in `tree`, configures CI."""
     root, targets = tree.resolve(), set[str]()
 
     def add_link(entry: bytes) -> None:

@@ -133,11 +133,7 @@ class Git:
     on_line: OnLine
 
     def run_local(self, *arguments: str, stdin: str | None = None, **environ: str) -> str:
-        """Run a command on the work tree. Return its standard output without the last newline.
-
-        Raises:
-            TurnFailed: the command failed; the message has the reason.
-        """
+        """Run a command on the work tree. Return its standard output without the last newline. Raises TurnFailed."""
         return self.run_program("git", *self._options(), *arguments, stdin=stdin, environ=environ)
 
     def stream_names(self, on_name: Callable[[bytes], None], *arguments: str) -> None:
@@ -174,11 +170,7 @@ class Git:
     def run_program(
         self, *argv: str, environ: dict[str, str], stdin: str | None = None, on_chunk: OnChunk | None = None
     ) -> str:
-        """Run a program in the job's folder. Return its standard output; log its standard error without the token.
-
-        Raises:
-            TurnFailed: the program failed; the message has the reason.
-        """
+        """Run a program in the job's folder. Return its output; log its errors without the token. Raises TurnFailed."""
         output = _Output(self._name(argv), on_chunk)
         try:
             status = process.run(

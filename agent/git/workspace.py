@@ -143,11 +143,7 @@ def push(workspace: Workspace, remote: Remote, branch: str, commit_id: str, cont
 
 
 def is_pushed(workspace: Workspace, remote: Remote, branch: str, commit_id: str, control: StepControl) -> bool:
-    """Return whether the forge's branch is at the commit. The work tree is not needed.
-
-    Raises:
-        TurnFailed: the refs of the forge could not be read; the message has the reason.
-    """
+    """Return whether the forge's branch is at the commit. Needs no work tree. Raises TurnFailed without an answer."""
     _make_folders(workspace)
     git = _git(workspace, remote, control)
     return _remote_refs(git, remote, branch).get(f"refs/heads/{branch}") == commit_id

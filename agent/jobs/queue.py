@@ -116,11 +116,7 @@ def renew(control: Pool, lease: Lease, now_us: int, lease_us: int, output: str |
 
 
 def finish_step(control: Pool, lease: Lease, step: Step, text: str, now_us: int) -> Lease:
-    """Store a finished step, log `text`, and return the new lease. A repeated call changes nothing.
-
-    Raises:
-        LeaseLost: the turn has ended, or another worker has claimed it.
-    """
+    """Store a finished step, log `text`, and return the new lease. Repeated calls change nothing. Raises LeaseLost."""
     lease = replace(lease, steps=lease.steps.adding(step))
     with control.transaction() as connection:
         _lock_job(connection, lease)

@@ -156,11 +156,7 @@ async def _post(url: str, body: str, headers: Mapping[str, str]) -> int:
 
 
 def signature_headers(key: str, id: str, now_s: int, body: str) -> dict[str, str]:
-    """Return the headers with the id, the time and the signature of a message.
-
-    Raises:
-        ValueError: the key begins with BASE64_PREFIX and the rest is not base64.
-    """
+    """Return the headers with the id, the time and the signature of a message. Raises ValueError for a bad key."""
     binary = base64.b64decode(key.removeprefix(BASE64_PREFIX)) if key.startswith(BASE64_PREFIX) else key.encode()
     signature = hmac.digest(binary, f"{id}.{now_s}.{body}".encode(), "sha256")
     return {

@@ -155,11 +155,7 @@ def _available_bytes() -> int:
 
 
 def sizes(folder: Path) -> Iterator[int]:
-    """Yield the size of each file and folder below `folder`, without following links.
-
-    Raises:
-        OSError: a folder cannot be listed.
-    """
+    """Yield the size of each file and folder below `folder`, without following links. Raises OSError."""
     pending = [str(folder)]
     while pending:
         try:

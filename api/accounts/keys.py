@@ -213,11 +213,7 @@ class Keyring:
         return key
 
     def look_up(self, token: str) -> BearerKey:
-        """Return the valid key of a token from the database.
-
-        Raises:
-            KeyNotFound: the token is unknown, or its key is revoked or expired.
-        """
+        """Return the valid key of a token from the database. Raises KeyNotFound."""
         with self._control.connect() as connection:
             row = STATEMENTS.run(connection, "BY_TOKEN", {"sha256": tokens.sha256(token)}).fetchone()
         if row is None or not (key := BearerKey(*row)).is_valid(self._now_s()):

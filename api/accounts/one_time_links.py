@@ -39,11 +39,7 @@ def create_for_first_owner(control: Pool, now_s: int) -> str | None:
 
 
 def create(control: Pool, purpose: Literal["password", "sign_in"], user_id: str, now_s: int) -> str:
-    """Create a link for a user and return its token, which is not stored.
-
-    Raises:
-        UserNotFound: the user was removed.
-    """
+    """Create a link for a user and return its token, which is not stored. Raises UserNotFound."""
     with control.transaction() as connection:
         return _insert(connection, purpose, user_id, users.locked_epoch(connection, user_id), now_s)
 

@@ -60,11 +60,7 @@ def find(control: Pool, token: str) -> ShareLink | None:
 
 
 def revoke(control: Pool, id: str, now_s: int, by: str | None = None) -> None:
-    """Revoke a share link: its next request is refused. A second revocation does not change the time of the first.
-
-    Raises:
-        ShareLinkNotFound
-    """
+    """Revoke a share link, once: its next request is refused. Raises ShareLinkNotFound."""
     with control.transaction() as connection:
         row = STATEMENTS.run(connection, "LOCK", {"id": id}).fetchone()
         if row is None:

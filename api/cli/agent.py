@@ -79,11 +79,7 @@ def agent_(settings: Settings, /, id: str, **options: object) -> None:
 
 
 def new_configuration(repository: str | None, ref: str | None) -> Configuration | None:
-    """Return the configuration of a new project; None if neither option is set.
-
-    Raises:
-        InvalidConfiguration: an option is not valid.
-    """
+    """Return the configuration of a new project; None if neither option is set. Raises InvalidConfiguration."""
     changes = _changes({"repository": repository, "ref": ref})
     return changed(Configuration(repository=""), changes) if changes else None
 

@@ -85,11 +85,7 @@ def _log_first_owner_link(settings: Settings, url: str) -> None:
 
 
 def lock_data_folder(settings: Settings) -> ServiceLock:
-    """Take the lock of the service and prepare the data folder, with the known values of beacons.
-
-    Raises:
-        FolderInUse: another service runs on the data folder.
-    """
+    """Lock the data folder for the service, and prepare it with the known values of beacons. Raises FolderInUse."""
     data_folder.make(settings)
     lock = service_lock.acquire(settings.data, settings.run, LOG.warning)
     click.get_current_context().call_on_close(lock.release)

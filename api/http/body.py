@@ -36,11 +36,7 @@ class Budget:
         self.left = bytes_max
 
     def take(self, bytes: int) -> None:
-        """Take `bytes` until the task of the current request ends.
-
-        Raises:
-            Overloaded: the bodies of other requests need them.
-        """
+        """Take `bytes` until the task of the current request ends. Raises Overloaded if other requests need them."""
         if bytes > self.left:
             raise Overloaded("the bodies of other requests fill the memory for bodies", RETRY_AFTER_S)
         task = asyncio.current_task()
@@ -58,11 +54,7 @@ KEYED, ANONYMOUS = Budget(64 * 1024 * 1024), Budget(16 * 1024 * 1024)
 
 
 def media_type(request: Request, accepted: tuple[str, ...]) -> str:
-    """Return the media type of the body, without parameters.
-
-    Raises:
-        Problem: `unsupported-media-type`, for another type or a charset other than UTF-8.
-    """
+    """Return the media type of the body, which is UTF-8. Raises Problem `unsupported-media-type`."""
     content_type = header(request, b"content-type") or ""
     if content_type in accepted:
         return content_type

@@ -32,11 +32,7 @@ def accepts_gzip(request: Request) -> bool:
 
 
 def idempotency_key(request: Request) -> str | None:
-    """Return the Idempotency-Key, if the request has one.
-
-    Raises:
-        Problem: `invalid-header`, for a key that is empty or too long.
-    """
+    """Return the Idempotency-Key, if any. Raises Problem `invalid-header` if it is empty or too long."""
     key = header(request, b"idempotency-key")
     if key is not None and not 1 <= len(key) <= IDEMPOTENCY_KEY_CHARACTERS_MAX:
         detail = f"the Idempotency-Key has {len(key)} characters; it must have 1 to {IDEMPOTENCY_KEY_CHARACTERS_MAX}"

@@ -22,11 +22,7 @@ _QUALITY = re.compile(r"[01](\.\d{0,3})?")
 
 
 def accepted(request: Request, media_types: Sequence[str], resource: str) -> str:
-    """Return the media type with the highest quality in the Accept header; of several, the first in `media_types`.
-
-    Raises:
-        Problem: `not-acceptable`, with all media types of the resource.
-    """
+    """Return the best media type for the Accept header; of equal ones the first. Raises Problem `not-acceptable`."""
     header = ", ".join(request.headers.getlist("accept")) or "*/*"
     best, best_quality = "", 0.0
     for media_type in media_types:

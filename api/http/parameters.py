@@ -114,11 +114,7 @@ def single(request: Request, known: Sequence[str]) -> dict[str, str]:
 
 
 def parsed(request: Request, known: Sequence[Parameter]) -> list[Any]:
-    """Return the values of the parameters, each parsed by its schema: see `Values.parsed`.
-
-    Raises:
-        Problem: `invalid-parameter`.
-    """
+    """Return the parsed values of the parameters. Raises Problem `invalid-parameter`: see `Values.parsed`."""
     values = Values(request, [each.name for each in known])
     result = [values.parsed(each) for each in known]
     values.require_valid()

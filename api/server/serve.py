@@ -111,11 +111,7 @@ def join_counters(folder: Path, number: int) -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens at host and port; port 0 is any free port.
-
-    Raises:
-        AddressInUse: the address cannot be bound.
-    """
+    """Return a socket that listens at host and port; port 0 is any free port. Raises AddressInUse."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -31,11 +31,7 @@ class Parser:
             self._columns = _columns(header)
 
     def __call__(self, line: bytes) -> Request | None:
-        """Parse one line; return None for a header.
-
-        Raises:
-            InvalidLine: the line does not match the columns, or no header names a required column.
-        """
+        """Parse one line; return None for a header. Raises InvalidLine if no header names the line's columns."""
         if line.startswith(FIELDS):
             self._columns = _columns(line)
         if line.startswith(b"#"):

@@ -61,11 +61,7 @@ def storable(text: str) -> str:
 
 @lru_cache(4_096)
 def clf_us(written: str) -> int:
-    """Return the microseconds from 1970 to a time of the form 31/Dec/2026:23:59:59 +0000.
-
-    Raises:
-        InvalidLine: the text is not of that form, or names a time that does not exist.
-    """
+    """Return the microseconds from 1970 to a time of the form 31/Dec/2026:23:59:59 +0000. Raises InvalidLine."""
     fields = _CLF.fullmatch(written)
     if fields is None or fields[2] not in _MONTHS:
         raise InvalidLine(f"its time is not like 31/Dec/2026:23:59:59 +0000: {written}")

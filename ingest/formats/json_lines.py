@@ -31,11 +31,7 @@ class JsonParser:
         self._request_ids: OrderedDict[str, None] = OrderedDict()  # cachetools.FIFOCache takes ten times as long
 
     def __call__(self, line: bytes) -> Request | None:
-        """Parse one line; return None if it records no request, or repeats one.
-
-        Raises:
-            InvalidLine: the line is not of the product's log, or lacks a required field.
-        """
+        """Parse one line; return None if it records no request, or repeats one. Raises InvalidLine."""
         fields = self.fields(line)
         return None if fields is None or self.is_repeated(fields) else self._request(fields)
 
@@ -48,11 +44,7 @@ class JsonParser:
         return None if fields is None else self._request(fields)
 
     def fields(self, line: bytes) -> Any | None:
-        """Return the decoded fields of a line; None if it records no request.
-
-        Raises:
-            InvalidLine: the line is not of the product's log, or lacks a required field.
-        """
+        """Return the decoded fields of a line; None if it records no request. Raises InvalidLine."""
         product, text = self.product, decode(line)
         if not product.is_request(product.kind(_decode(product.line, text))):
             return None

@@ -122,11 +122,7 @@ def kind_of(request: Request) -> str:
 
 
 def path_of(target: str) -> str:
-    """Return the normalised path of a target.
-
-    Raises:
-        InvalidLine: the target is longer than `url.URL_CHARACTERS_MAX`.
-    """
+    """Return the normalised path of a target. Raises InvalidLine beyond `url.URL_CHARACTERS_MAX`."""
     try:
         is_url = target.lower().startswith(("http://", "https://"))
         return url.path_of_url(target) if is_url else url.normalize_path(target)

@@ -88,11 +88,7 @@ class BeaconShares:
         self._mutex = threading.Lock()
 
     def take(self, client: bytes, now_us: int) -> Share:
-        """Take a share for a client at a time in microseconds since 1970.
-
-        Raises:
-            ServerError: the server does not answer.
-        """
+        """Take a share for a client at a time in microseconds since 1970. Raises ServerError without an answer."""
         values = {**self._values, "client": client, "now_us": now_us}
         with self._mutex:
             beacons, first_us = self._connection.execute_alone(TAKE, values).fetchone()

@@ -167,11 +167,7 @@ def record(ledger: Ledger, position: Position, chunk: Fingerprint, ends_mid_line
 
 
 def extend(ledger: Ledger, position: Position, data: bytes, ends_mid_line: bool, now_s: float) -> Position:
-    """Add data to the chunk at a position if the chunk stays within EXTENDED_BYTES_MAX, else add a chunk.
-
-    Raises:
-        LogReadElsewhere: see `record`.
-    """
+    """Add data to the chunk at a position, or beyond EXTENDED_BYTES_MAX a chunk. Raises LogReadElsewhere."""
     if position.id == 0 or position.fingerprint.bytes + len(data) > EXTENDED_BYTES_MAX:
         return record(ledger, position, fingerprint(data), ends_mid_line, now_s)
     extended = position.fingerprint.copy()

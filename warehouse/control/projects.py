@@ -129,11 +129,7 @@ def allow_origin(control: Pool, id: str, origin: str, by: str | None = None) -> 
 
 
 def internal_id_of(control: Pool, id: str) -> str:
-    """Return the internal id of the project with an id, also if the project is being deleted.
-
-    Raises:
-        ProjectNotFound: no project has the id.
-    """
+    """Return the internal id of a project, also if it is being deleted. Raises ProjectNotFound."""
     with control.connect() as connection:
         row = STATEMENTS.run(connection, "INTERNAL_ID", {"id": id}).fetchone()
     if row is None:
@@ -215,11 +211,7 @@ def normalized_origin(text: str) -> str:
 
 
 def origin_of(address: str) -> str:
-    """Return the origin of the page at an address, which people type: `https` is the default scheme.
-
-    Raises:
-        InvalidProject: the address has no origin.
-    """
+    """Return the origin of an address that people type: `https` is the default scheme. Raises InvalidProject."""
     try:
         parts = urlsplit(address if "://" in address else f"https://{address}")
     except ValueError:  # such as an invalid IPv6 address

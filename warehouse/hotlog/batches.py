@@ -163,21 +163,13 @@ def append_staged(connection: HotConnection, staged: Staged, now_s: float) -> No
 
 
 def above(connection: HotConnection, offset: int, last_id: int = ID_MAX) -> Iterator[Batch]:
-    """Yield the batches with an id above `offset` and up to `last_id`, in order.
-
-    Raises:
-        BatchDamaged: the content of a batch does not match its checksum.
-    """
+    """Yield the batches with an id above `offset` and up to `last_id`, in order. Raises BatchDamaged."""
     for row in STATEMENTS.stream(connection, "BETWEEN", {"offset": offset, "last_id": last_id}):
         yield _checked(connection, *row)
 
 
 def waiting(connection: HotConnection, offset: int = 0) -> Iterator[Batch]:
-    """Yield the batches above `offset` that wait to be loaded, in order. Reads in one statement.
-
-    Raises:
-        BatchDamaged: see `above`.
-    """
+    """Yield the batches above `offset` that wait to be loaded, in order, from one statement. Raises BatchDamaged."""
     rows = STATEMENTS.stream(connection, "WAITING", {"offset": offset})
     return (_checked(connection, *row) for row in rows)
 

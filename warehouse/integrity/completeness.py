@@ -47,11 +47,7 @@ class HotLogIdentity:
 
 
 def read_identity(hot_log: HotLogPlace) -> HotLogIdentity:
-    """Return the identity of the hot log. Creates nothing, not even the tables of an empty file.
-
-    Raises:
-        DataIncomplete: the file is damaged.
-    """
+    """Return the identity of the hot log. Creates nothing, not even tables. Raises DataIncomplete if it is damaged."""
     if isinstance(hot_log, Server):
         with closing(postgresql.connect(hot_log, create=False)) as connection:
             return _identity(connection)

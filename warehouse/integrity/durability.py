@@ -75,11 +75,7 @@ def create_tables(hot: HotConnection, root: Root, *, is_locked: bool = False) ->
 
 
 def require_commits(hot: HotConnection, root: Root) -> None:
-    """Check that each table's log has all commits up to the recorded version. Opens no table.
-
-    Raises:
-        TableIncomplete: a commit is missing or empty.
-    """
+    """Raise TableIncomplete if a log lacks a commit up to the recorded version of its table. Opens no table."""
     recorded = loads.synced(hot)  # before the logs, whose versions only rise
     names = [spec.name for spec in TABLES if spec.name in recorded]
     _require_commits(recorded, {name: delta_log.read(root / name) for name in names})

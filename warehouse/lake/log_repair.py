@@ -56,11 +56,7 @@ def set_aside_commits(table: Root, versions: Iterable[int], fault: str) -> None:
 
 
 def set_aside_broken(table: Root) -> None:
-    """Set aside the first unusable commit and all later ones, so that the table opens at the version before.
-
-    Raises:
-        TableIncomplete: no version of the log can be opened.
-    """
+    """Set aside the first unusable commit and all later ones. Raises TableIncomplete if no version can be opened."""
     set_aside_checkpoints(table)
     log, usable = delta_log.read(table), _usable(table)
     versions = range(usable.checkpoint + 1, log.newest + 1)

@@ -43,11 +43,7 @@ def _has_beacon(file: str, project: str) -> bool:
 def find(
     hot: HotLogPlace, root: Root, spill: Path, policies: Mapping[str, Periods]
 ) -> dict[str, tuple[SourceWarning, ...]]:
-    """Return the warnings of each project that has one, in the order of `policies`, which has each project's policy.
-
-    Raises:
-        DataIncomplete: see `SnapshotReader.take`.
-    """
+    """Return the warnings of each project that has one, in the order of `policies`. Raises DataIncomplete."""
     from warehouse.query.snapshot import SnapshotReader  # noqa: PLC0415  # see `has_beacons`
     from warehouse.report.reports import Reports  # noqa: PLC0415  # the same
 

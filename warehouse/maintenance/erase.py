@@ -79,11 +79,7 @@ class DayCounts(NamedTuple):
 
 
 def count(hot: HotConnection, root: Root, share: Share, chosen: Chosen, wait_s: float) -> list[DayCounts]:
-    """Return the numbers of the rows that `erase_hits` would delete. Hits in the hot log are loaded first.
-
-    Raises:
-        LakeBusy: see `load.load`.
-    """
+    """Return the numbers of rows that `erase_hits` would delete. Loads the hot log first. Raises LakeBusy."""
     load(hot, root, wait_s)
     hits, errors = _counts(root, share, chosen)
     return [DayCounts(*key, hits.get(key, 0), errors.get(key, 0)) for key in sorted({*hits, *errors})]
@@ -127,11 +123,7 @@ def erase_before(
     wait_s: float,
     on_point: OnPoint = lambda point: None,
 ) -> int:
-    """Delete the days that ended more than `days` days before `today`, and return the number of their hits.
-
-    Raises:
-        LakeBusy: see `durability.durable_writes` and `rewriting.retry_commit`.
-    """
+    """Delete the days that ended more than `days` days before `today`; return their number of hits. Raises LakeBusy."""
     first_retained = (today - timedelta(days=days)).isoformat()
     load(hot, root, wait_s)
     old = {day for spec in TABLES for day in _days(root, spec, first_retained)}

@@ -201,11 +201,7 @@ class Scheduler:
         steps.run_all(((name, partial(self._attempt, name, now)) for name in self._tasks), steps.is_outage)
 
     def run(self, name: str, now: datetime) -> bool:
-        """Run a task if it is due. Return whether all of its work is done.
-
-        Raises:
-            LakeBusy: another process does the work, or has the lock of the lake.
-        """
+        """Run a task if it is due. Return whether all of its work is done. Raises LakeBusy."""
         task, now_s = self._tasks[name], now.timestamp()
         if task.is_done(now):
             return True

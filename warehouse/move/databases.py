@@ -62,11 +62,7 @@ def has_hot_log(server: Server, node: str) -> bool:
 
 
 def rehearse(server: Server, sources: Sources, schema: str) -> None:
-    """Create all tables, and roll back: a missing right is found before the lake is copied.
-
-    Raises:
-        MoveRefused: see `copy`.
-    """
+    """Create all tables, and roll back, so that a missing right is found before the copy. Raises MoveRefused."""
     with _connected(server) as target, suppress(_Rehearsed), _creating(target, sources, schema):
         raise _Rehearsed
 

@@ -39,11 +39,7 @@ class Moment:
 
     @classmethod
     def parse(cls, text: str) -> "Moment":
-        """Return the moment of a text, with `staged` 0.
-
-        Raises:
-            InvalidMoment: no moment has this text.
-        """
+        """Return the moment of a text, with `staged` 0. Raises InvalidMoment."""
         match = _TEXT.fullmatch(text)
         try:
             moment = cls._from_parts(*match.groups()) if match else None
@@ -70,11 +66,7 @@ class Moment:
             raise InvalidMoment(f"the moment {self} has not been reached")
 
     def require_batches(self, offset: int) -> None:
-        """Check that the moment is not before the batch `offset`, which is the last one in its version.
-
-        Raises:
-            InvalidMoment: no snapshot had this moment.
-        """
+        """Raise InvalidMoment if the moment is before the batch `offset`, the last one in its version."""
         if self.last_id < offset:
             raise InvalidMoment(f"the moment {self} does not exist: its version has later hits")
 

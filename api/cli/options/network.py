@@ -22,11 +22,7 @@ key_directories_option = click.option(
 
 
 def with_options(settings: Settings, is_reverse_dns: bool, key_directories: str | None = None) -> Settings:
-    """Return the settings with the values of these options, which take precedence over the variables.
-
-    Raises:
-        InvalidSetting: no signing agent has one of the hosts.
-    """
+    """Return the settings with these options, which precede the variables. Raises InvalidSetting: unknown host."""
     hosts = settings.key_directories
     if key_directories is not None:
         hosts = parsed("--key-directories", key_directories, environment.hosts)
