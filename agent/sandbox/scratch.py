@@ -4,7 +4,6 @@ Each folder is locked while its worker lives. The kernel releases the lock of a 
 removes every folder that is not locked.
 """
 
-import fcntl
 import os
 import shutil
 import tempfile
@@ -13,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agent.sandbox.bubblewrap import AGENT_UID
+from warehouse.lake.lock import try_lock
 
 PREFIX = "readership-turn-"
 
@@ -47,11 +47,7 @@ def _lock(path: Path) -> int | None:
         opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
         return None
-    try:
-        if os.fstat(opened).st_uid in (os.geteuid(), AGENT_UID):
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return opened
-    except BlockingIOError:
-        pass
+    if os.fstat(opened).st_uid in (os.geteuid(), AGENT_UID) and try_lock(opened):
+        return opened
     os.close(opened)
     return None

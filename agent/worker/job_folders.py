@@ -1,19 +1,18 @@
 """Folders of jobs on this machine: their locks, and the limit on the files of idle jobs."""
 
-import fcntl
 import logging
 import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
 
 from agent.errors import TurnStopped
 from agent.git import workspace
 from agent.git.workspace import Workspace
 from agent.sandbox.bubblewrap import Limits
 from agent.sandbox.watchdog import sizes
+from warehouse.lake.lock import try_lock
 
 IDLE_BYTES_MAX = Limits().disk_bytes
 """Maximum size of the files of all idle jobs together. With n turns at once, the work trees and homes of all jobs use
@@ -24,13 +23,9 @@ LOG = logging.getLogger("readership.agent")
 
 @contextmanager
 def locked(folder: Path, is_stopped: Callable[[], bool]) -> Iterator[None]:
-    """Lock a job's folder. Wait for a worker on this machine that has lost the turn but has not noticed it yet.
-
-    Raises:
-        TurnStopped: `is_stopped` returned true.
-    """
+    """Lock a job's folder. Wait for a worker on this machine that has not noticed yet that it has lost the turn."""
     with (folder / ".lock").open("w") as file:
-        while not _lock(file):
+        while not try_lock(file.fileno()):
             if is_stopped():
                 raise TurnStopped("the turn was stopped")
             time.sleep(LOCK_POLL_S)
@@ -45,7 +40,7 @@ def limit_idle(jobs: Path, bytes_max: int) -> None:
     left: float = bytes_max
     for folder in sorted(jobs.iterdir(), key=_ended_s, reverse=True):
         with suppress(FileNotFoundError), (folder / ".lock").open("a") as file:  # another worker removes archived jobs
-            if not _lock(file):
+            if not try_lock(file.fileno()):
                 continue
             size = _size(folder)
             if size <= left:
@@ -53,15 +48,6 @@ def limit_idle(jobs: Path, bytes_max: int) -> None:
             else:
                 LOG.info("the files of the idle job %s are removed to make room", folder.name)
                 workspace.remove_all(Workspace(folder))
-
-
-def _lock(file: IO[str]) -> bool:
-    """Lock a file until it is closed; return False if it is locked already."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _ended_s(folder: Path) -> float:

@@ -18,7 +18,7 @@ from shlex import quote
 from typing import Any
 
 from api.errors import FolderInUse
-from warehouse.lake.lock import try_lock
+from warehouse.lake.lock import is_alive, try_lock
 
 FILE, URL_FILE = "service.lock", "service.url"
 ENDING_WAIT_S = 30.0
@@ -58,7 +58,7 @@ def acquire(data: Path, run: Path, on_wait: Callable[[str], None], ending_wait_s
     deadline_s = 0.0
     while not try_lock(descriptor):
         pid, state = _read(descriptor)
-        if state == "serving" and _is_alive(pid):
+        if state == "serving" and is_alive(pid):
             os.close(descriptor)
             raise FolderInUse(
                 f"another service (process {pid}) runs on the data folder {data}: stop it first, or choose another"
@@ -94,16 +94,6 @@ def _read(descriptor: int) -> tuple[int, str]:
     """Return the process id and the state that the lock's owner wrote; 0 and an empty string from an empty file."""
     pid, _, state = os.pread(descriptor, _TEXT_BYTES, 0).decode("ascii", "replace").strip().partition(" ")
     return (int(pid), state) if pid.isdigit() else (0, "")
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def write_url(run: Path, url: str) -> None:

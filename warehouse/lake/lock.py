@@ -56,6 +56,17 @@ def try_lock(descriptor: int) -> bool:
     return True
 
 
+def is_alive(pid: int) -> bool:
+    """Return whether a process of this machine, of any user, runs."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
 def _busy(descriptor: int, folder: Path, wait_s: float) -> str:
     """Return the message of LakeBusy. The owner may be a process of the same service, or a thread of this process."""
     pid, _, machine = os.pread(descriptor, _TEXT_BYTES, 0).decode("utf-8", "replace").strip().partition(" ")

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from warehouse import disk
 from warehouse.lake import roots
 from warehouse.lake.delta_table import File
+from warehouse.lake.lock import is_alive
 from warehouse.lake.table_schema import MIGRATIONS, Migrations
 from warehouse.tables import Spec
 
@@ -137,19 +138,9 @@ def _remove_dead(spill: Path) -> None:
         return
     for path in spill.iterdir():
         owner = _OWNER.match(path.name)
-        if owner and not _is_alive(int(owner[1])):
+        if owner and not is_alive(int(owner[1])):
             with suppress(OSError):  # another process may remove it, too
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # of another user
-        pass
-    return True
 
 
 @contextmanager
