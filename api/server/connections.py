@@ -276,10 +276,7 @@ class Connection(HttpToolsProtocol):
         return self.transport.get_write_buffer_size() + int.from_bytes(sent, sys.byteorder)
 
     def _check(self) -> None:
-        """Close the connection if the head of its request is late, or if its client reads too slowly.
-
-        One timer runs for the whole connection, so that requests neither start nor stop timers.
-        """
+        """Close the connection if a head is late or the client reads too slowly. Requests start and stop no timers."""
         now_s = self.loop.time()
         left_s = self._clients.waiting.get(self, now_s) + self.client_s - now_s
         if left_s <= 0:
