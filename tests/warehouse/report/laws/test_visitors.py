@@ -38,8 +38,8 @@ from warehouse.query.time_range import FIRST, LAST, TimeRange
 from warehouse.report.audience import visitors
 from warehouse.report.cells import Scope
 from warehouse.report.results import Query
-from warehouse.rollups import check
-from warehouse.tables import ASSET_LOADS_TABLE, EVENTS_TABLE
+from warehouse.rollups import catalog, check
+from warehouse.tables import ASSET_LOADS_TABLE, EVENTS_TABLE, HITS_TABLE
 
 HALF_HOUR, MICROSECOND = timedelta(minutes=30), timedelta(microseconds=1)
 MIXED = [{**AGENTS[0], "visitor": -7}, {**AGENTS[2], "visitor": -7}]
@@ -200,6 +200,8 @@ def test_visits_and_evidence_are_those_of_plain_python_after_each_change_of_the_
     def stage(count: int) -> None:
         more = [generated.row(chance, days=days) for _ in range(count)]
         new = [{**row, "ts": row["ts"] + timedelta(microseconds=7 * len(rows) + 7 * i)} for i, row in enumerate(more)]
+        for i, row in enumerate(new[::2]):
+            row["visitor"] = 100 + len(rows) + i  # with one view: late loads and events change evidence and bounces
         site.stage(new, *late())
         rows.extend(new)
 
@@ -225,7 +227,8 @@ def test_visits_and_evidence_are_those_of_plain_python_after_each_change_of_the_
         rows[:] = map(reclassified, rows)
 
     def roll_up() -> None:
-        rollups.write_due(site.hot, site.root, site.share, today + DAY, 0, settle_s=0)
+        rollups.write_due(site.hot, site.root, site.share, today + 40 * DAY, 0, settle_s=0)
+        assert catalog.choose(site.root, site.state(HITS_TABLE).files).parts
 
     for change in (
         *(partial(stage, 80), site.load, roll_up, lambda: site.stage([], *late()), partial(stage, 30), site.load),
