@@ -48,6 +48,7 @@ def steps(seed: int) -> dict[str, Step]:
     python = sys.executable
     new_seeds = {"CI": "true", "READERSHIP_TEST_ROUNDS": "1", "READERSHIP_TEST_SEED": str(seed)}
     simulation = [python, "-m", "tests.simulation", "--seed", str(seed % 1_000_000)]
+    paths = python, "-m", "benchmarks.attacks.long_paths"
     return {
         "tests": Step(["make", "test", "TESTS="], 2, new_seeds),
         "clock": Step(["make", "clock", "DAYS=60"], 1),
@@ -55,6 +56,7 @@ def steps(seed: int) -> dict[str, Step]:
         "simulation": Step([*simulation, "--steps", "700000"], 3),
         "simulation-nodes": Step([*simulation, "--steps", "300000", "--nodes", "2"], 3),
         "fuzzing": Step([python, "-m", "tests.fuzzing", "--seconds", "600", "--seed", str(seed)], 2),
+        "paths": Step([*paths, "build/night/paths", "--paths", "50000", "--length", "2000", "--days", "1"], 1),
         "soak": Step([python, "-m", "tests.night.soak", "--minutes", "60"], 1.5),
         "mutants": Step([python, "-m", "tests.night.mutants", "--number", "100", "--seed", str(seed)], 3),
         "coverage": Step([python, "-m", "tests.night.covered"], 2),
