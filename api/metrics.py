@@ -151,10 +151,7 @@ class _Waiting(Collector):
 
 
 def exposition(waiting_rows: int, stats: QueueStats) -> bytes:
-    """Return the counters and gauges in the text format of Prometheus.
-
-    The counters are those of all server processes if the processes share a folder.
-    """
+    """Return the gauges, and the counters of all server processes that share a folder, in Prometheus's text format."""
     registry = REGISTRY
     if folder := os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         registry = CollectorRegistry()

@@ -217,11 +217,7 @@ def load(connection: Connection, project: str) -> Configuration:
 
 
 def load_complete(connection: Connection, project: str) -> Configuration:
-    """Return the configuration of a project, if a job can start with it.
-
-    Raises:
-        NotConfigured: the project has none, or it has no model and its coding agent needs one.
-    """
+    """Return the configuration of a project. Raises NotConfigured if there is none, or its agent needs a model."""
     configuration = load(connection, project)
     if configuration.preset != COMMAND and not configuration.model:
         raise NotConfigured(
@@ -232,11 +228,7 @@ def load_complete(connection: Connection, project: str) -> Configuration:
 
 
 def store(control: Pool, project: str, configuration: Configuration) -> None:
-    """Store the configuration of a project. Existing jobs keep their repository, ref, coding agent and model.
-
-    Raises:
-        ProjectNotFound: there is no such project.
-    """
+    """Store the configuration of a project. Existing jobs keep theirs. Raises ProjectNotFound."""
     with control.transaction() as connection:
         projects.lock(connection, project)
         _put(connection, project, configuration)

@@ -65,11 +65,7 @@ _REFUSALS: dict[Event, tuple[type[AgentError], str]] = {
 
 
 def next_status(status: Status, event: Event) -> Status:
-    """Return the status of a job after an event.
-
-    Raises:
-        JobArchived, JobNotActive, JobStillActive: the caller's request is not allowed in this status.
-    """
+    """Return the status after an event. Raises JobArchived, JobNotActive or JobStillActive if it is not allowed."""
     if (status, event) in _TRANSITIONS:
         return _TRANSITIONS[status, event]
     assert event in _REFUSALS, f"{event} of a job that is {status}"

@@ -54,10 +54,7 @@ def append(connection: Connection, job: str, turn: int, kind: EntryKind, text: s
 
 
 def read(control: Pool, job: str, limit: int = PAGE_ENTRIES, offset: int = 0) -> tuple[list[Entry], bool]:
-    """Skip the first `offset` entries of a job's log, and return at most `limit` of the next ones, oldest first.
-
-    The second value is whether there are later entries.
-    """
+    """Return at most `limit` entries of a job's log after the first `offset`, oldest first, and whether more follow."""
     values = {"job": job, "limit": limit + 1, "offset": offset}
     with control.connect() as connection:  # one statement: the job may be removed meanwhile
         rows = STATEMENTS.run(connection, "ENTRIES_OF_JOB", values).fetchall()
@@ -78,10 +75,7 @@ class Turn:
 
 
 def turns(control: Pool, job: str, limit: int, offset: int = 0, *, has_entries: bool = True) -> list[Turn]:
-    """Skip the first `offset` turns of a job, and return at most `limit` of the next ones, in the order of prompts.
-
-    Without `has_entries` the logs of the turns are not read.
-    """
+    """Return at most `limit` turns of a job after the first `offset`, in order, with their logs if `has_entries`."""
     with control.connect() as connection:
         rows = STATEMENTS.run(connection, "TURNS", {"job": job, "limit": limit, "offset": offset}).fetchall()
         return [

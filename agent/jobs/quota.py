@@ -27,11 +27,7 @@ class Quota:
 
 
 def use(connection: Connection, project: str, operation: str, now_us: int, uses: int) -> Quota:
-    """Return the quota after `uses` more uses. The caller inserts their turns in the same transaction.
-
-    Raises:
-        QuotaExceeded: the limit is reached; the error has the seconds until the next use is possible.
-    """
+    """Return the quota after `uses` more uses, for turns that the same transaction inserts. Raises QuotaExceeded."""
     counted = {"project": project, "operation": operation, "since_us": now_us - WINDOW_US, "most": USES_MAX}
     newest = STATEMENTS.run(connection, "NEWEST_USES", counted).fetchall()
     oldest_us = newest[-1][0] if newest else now_us

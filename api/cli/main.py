@@ -92,10 +92,7 @@ def os_error_message(error: OSError) -> str:
 
 
 def _message(error: Exception) -> str | None:
-    """Return the message of an error that an operator can act on, with its notes; None for a bug.
-
-    The notes name a file or a part of the work.
-    """
+    """Return the message of an error that an operator can act on, with its notes; None for a bug."""
     advice = ""
     if isinstance(error, EXPECTED_ERRORS):
         text = os_error_message(error) if isinstance(error, OSError) else str(error)

@@ -6,9 +6,7 @@ The counts are in a SQLite file that is not synced to disk and is deleted when t
 address instead of the address. Without PostgreSQL, only the processes of the service have the key of the hash.
 
 With PostgreSQL, a node accepts the first beacons of an address by itself, and then takes shares of the limit: see
-`ingest.hotlog.beacon_shares`. In any 60 seconds, n nodes accept at most 2 (n - 1) shares more than the limit, because
-each other node may use its first beacons, and its last share just before that share expires. They may refuse a beacon
-after accepting n - 1 shares less than the limit, because each other node may not have used its last share.
+`ingest.hotlog.beacon_shares`. Worst case in 60 s: each other node overshoots by two shares, or leaves one unused.
 """
 
 import asyncio

@@ -36,10 +36,7 @@ class JsonParser:
         return None if fields is None or self.is_repeated(fields) else self._request(fields)
 
     def parse_new(self, line: bytes) -> Request | None:
-        """Parse one line without checking whether an earlier line had its request id.
-
-        Raises: see `__call__`.
-        """
+        """Parse one line as `__call__` does, without checking whether an earlier line had its request id."""
         fields = self.fields(line)
         return None if fields is None else self._request(fields)
 

@@ -23,10 +23,7 @@ def rule_of_accept(accept: str) -> str | None:
 
 
 def by_accept(columns: Columns, rule: str) -> Columns:
-    """Return the class of a hit whose Accept header matches a rule: AI, unless the user agent has a name.
-
-    See `ingest.classification.classifier.by_accept`.
-    """
+    """Return the class of a hit whose Accept header matches a rule: AI, unless the user agent has a name."""
     if columns[_AGENT] is not None:
         return columns
     return _changed(columns, traffic="ai", rule=rule, browser=None)

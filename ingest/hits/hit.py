@@ -210,20 +210,12 @@ def within_limits(hit: Hit, path_characters_max: int = PATH_CHARACTERS_MAX) -> H
 
 
 def beacon_hit(sent: BeaconHit, user_agent: str, now: datetime, evidence: Evidence = NO_EVIDENCE) -> Hit:
-    """Return the hit of a beacon. Its user agent, its time and its evidence are those of the HTTP request.
-
-    Raises:
-        InvalidField: a field is invalid; the error names the first one.
-    """
+    """Return the hit of a beacon. User agent, time and evidence are the HTTP request's. Raises InvalidField."""
     return within_limits(_hit(sent, user_agent, microseconds(now), None, None, evidence), BEACON_PATH_CHARACTERS_MAX)
 
 
 def server_hit(sent: ServerHit, now_us: int) -> Hit:
-    """Return the hit of a server's row. Its user agent is that of the row, never that of the HTTP request.
-
-    Raises:
-        InvalidField: a field is invalid; the error names the first one.
-    """
+    """Return the hit of a server's row. Its user agent is the row's, never the HTTP request's. Raises InvalidField."""
     ts_us = now_us if sent.timestamp is None else _timestamp_us(sent.timestamp, now_us)
     evidence = server_evidence(sent.address, sent.accept, sent.headers, sent.url)
     hit = within_limits(_hit(sent, sent.user_agent or "", ts_us, sent.format, sent.status, evidence))

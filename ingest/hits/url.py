@@ -33,11 +33,7 @@ UNSTORABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def path_of_url(url: str) -> str:
-    """Return the normalised path of an absolute http or https URL.
-
-    Raises:
-        InvalidField: the field `url` has a wrong form, is too long or contains characters that cannot be stored.
-    """
+    """Return the normalised path of an absolute http or https URL. Raises InvalidField `url`."""
     _require_storable("url", url)
     host = _URL.match(url)
     if host is None:
@@ -46,11 +42,7 @@ def path_of_url(url: str) -> str:
 
 
 def normalize_path(path: str) -> str:
-    """Return the normalised form of a path with or without a query and a fragment.
-
-    Raises:
-        InvalidField: the field `path` is a URL, is too long or contains characters that cannot be stored.
-    """
+    """Return the normalised form of a path with or without a query and a fragment. Raises InvalidField `path`."""
     if len(path) <= PATH_CHARACTERS_MAX and _PLAIN.fullmatch(path) and not path.endswith(_INDEX):
         return path
     if _URL.match(path):

@@ -122,10 +122,7 @@ def decode(content: bytes, name: str) -> AddressList:
 
 
 def read_folder(folder: Path) -> dict[str, AddressList]:
-    """Return the lists in a folder by id, in the order of their ids; an empty dictionary if there is no folder.
-
-    Raises: InvalidAddressList
-    """
+    """Return the lists in a folder by id, in order; none if there is no folder. Raises InvalidAddressList."""
     lists = (decode(path.read_bytes(), str(path)) for path in sorted(folder.glob("*.json")))
     return {each.id: each for each in lists}
 
@@ -199,8 +196,5 @@ def shipped() -> Mapping[str, AddressList]:
 
 
 def current(folder: Path) -> Sequence[AddressList]:
-    """Return the lists in use: those of the release, and newer copies and further lists in the owner's folder.
-
-    Raises: InvalidAddressList
-    """
+    """Return the lists of the release, and the owner's newer copies and further lists. Raises InvalidAddressList."""
     return tuple(newest(shipped(), read_owners(folder)).values())

@@ -97,10 +97,7 @@ class KeyDirectories:
 
 
 def global_addresses(host: str) -> list[str]:
-    """Return the addresses of a host, all of which are global.
-
-    Raises: DirectoryUnavailable if one of the addresses is not global, or the lookup failed.
-    """
+    """Return the addresses of a host. Raises DirectoryUnavailable if one is not global, or the lookup failed."""
     try:
         records = socket.getaddrinfo(host, 443, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:

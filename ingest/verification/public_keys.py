@@ -51,10 +51,7 @@ class _Directory(msgspec.Struct, frozen=True):
 
 
 def parse_directory(content: bytes) -> Mapping[str, PublicKey]:
-    """Return the usable public keys of a key directory by thumbprint. A key of an unknown type is left out.
-
-    Raises: ValueError if the content is not a JSON Web Key Set.
-    """
+    """Return the usable public keys of a JSON Web Key Set by thumbprint. Raises ValueError for another content."""
     try:
         keys = msgspec.json.decode(content, type=_Directory).keys
     except (msgspec.DecodeError, RecursionError) as error:

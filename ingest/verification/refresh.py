@@ -77,10 +77,7 @@ def refreshed(address_list: AddressList, client: httpx.Client, now: datetime) ->
 
 
 def parse(content: bytes) -> Published:
-    """Return the prefixes of an operator's file, and its creation time if the file states one.
-
-    Raises: ListUnavailable if the content has another format, or a prefix is not acceptable.
-    """
+    """Return the prefixes of an operator's file, and its creation time if it has one. Raises ListUnavailable."""
     try:
         file = msgspec.json.decode(content, type=_File)
         created = read_time(file.created) if file.created else None

@@ -32,10 +32,7 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def parse(toml: str) -> Mapping[str, SignatureAgent]:
-    """Return the rows of a TOML text by host.
-
-    Raises: msgspec.ValidationError for an unknown or missing field.
-    """
+    """Return the rows of a TOML text by host. Raises msgspec.ValidationError."""
     return {row.host: row for row in msgspec.convert(tomllib.loads(toml), _Table).signature_agent}
 
 

@@ -190,10 +190,7 @@ def _members(inputs: str) -> list[_Member]:
 
 
 def _parse(field: str, kind: Literal["dictionary", "item"]) -> Any:
-    """Return the value of a structured field (RFC 9651): a dictionary, or a tuple of a value and its parameters.
-
-    Raises: ValueError
-    """
+    """Return the value of a structured field (RFC 9651): a dictionary, or a value and parameters. Raises ValueError."""
     return http_sf.parse(field.encode(), tltype=kind, on_duplicate_key=_refuse_duplicate)
 
 

@@ -77,11 +77,7 @@ def refuse_newer(place: HotLogPlace) -> None:
 
 
 def open_only(place: HotLogPlace) -> HotConnection:
-    """Open a hot log that exists, which may have the schema of an older release. Creates and changes nothing.
-
-    Raises:
-        StoreTooNew: a newer release wrote the hot log.
-    """
+    """Open an existing hot log, of any older release, and create and change nothing. Raises StoreTooNew."""
     if isinstance(place, Server):
         return postgresql.connect(place, create=False)
     connection = sqlite3.connect(place, timeout=BUSY_TIMEOUT_S)

@@ -88,11 +88,7 @@ def _require_commits(recorded: Mapping[str, Synced], logs: Mapping[str, Log]) ->
 
 
 def require_synced(table: Root, actual: Synced, known: Synced | None) -> None:
-    """Check that the state of a table, opened after `known` was read, is not below the record `known`.
-
-    Raises:
-        TableIncomplete: the version or the last hot batch is lower than recorded.
-    """
+    """Raise TableIncomplete if the state of a table, opened after `known` was read, is below the record `known`."""
     if fault := _below(actual, known):
         raise log_repair.incomplete(table, fault)
 

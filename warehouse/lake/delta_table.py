@@ -159,11 +159,7 @@ def open_version(lake: Root, spec: Spec, version: int | None = None) -> DeltaTab
 
 
 def refresh(table: DeltaTable) -> None:
-    """Update an open table to its newest version.
-
-    Raises:
-        TableIncomplete: a commit is broken, or commits of the open version are missing.
-    """
+    """Update an open table to its newest version. Raises TableIncomplete if its log is broken or lacks commits."""
     log_repair.past_broken_checkpoints(delta_log.folder(table), table.update_incremental)
 
 

@@ -26,11 +26,7 @@ Result = TypeVar("Result")
 
 
 def retry_commit(commit: Callable[[], Result]) -> Result:
-    """Call `commit` and return its result. If an append of another node makes the commit fail, repeat the call.
-
-    Raises:
-        LakeBusy: all ATTEMPTS calls failed for this reason.
-    """
+    """Return the result of `commit`, repeated if it fails for another node's append. Raises LakeBusy after ATTEMPTS."""
     for _ in range(ATTEMPTS):
         try:
             return commit()

@@ -145,10 +145,7 @@ def _remove_dead(spill: Path) -> None:
 
 @contextmanager
 def reader(database: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Yield a cursor for a query that reads rows of `hits` into memory, and close it.
-
-    At most READS_AT_ONCE of them are open in a process; further ones wait. The queries share one memory limit.
-    """
+    """Yield a cursor that reads rows of `hits` into memory: at most READS_AT_ONCE, which share one memory limit."""
     with _READS, interruptible_cursor(database) as cursor:
         yield cursor
 

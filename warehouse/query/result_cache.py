@@ -56,10 +56,7 @@ class _Turn:
 
 
 class ResultCache:
-    """A cache of Arrow tables and other results. Safe to call from several threads.
-
-    The least recently used results are evicted. A result that is larger than the cache is not stored.
-    """
+    """Thread-safe LRU cache of Arrow tables and other results. A result larger than the cache is not stored."""
 
     def __init__(self, max_bytes: int) -> None:
         self._lock = threading.Lock()

@@ -72,10 +72,7 @@ NOTHING: dict[Spec, Snapshot] = {spec: Snapshot(Moment(0, 0, 0, 0), (), spec.hot
 
 
 class SnapshotReader:
-    """Reader of snapshots, which reads only new hot batches, and a table's file list only after a commit.
-
-    All threads of a process may share it.
-    """
+    """Reader of snapshots, for all threads: it reads only new hot batches, and file lists only after a commit."""
 
     def __init__(
         self,

@@ -39,11 +39,7 @@ class Bucket(NamedTuple):
 
 
 def buckets(time_range: TimeRange, interval: str, zone: ZoneInfo) -> list[Bucket]:
-    """Return the buckets that contain an instant of the range, in order. The first one may begin before the range.
-
-    Raises:
-        TooManyBuckets: there are more than BUCKETS_MAX.
-    """
+    """Return the buckets that overlap the range, in order; the first may begin before it. Raises TooManyBuckets."""
     if time_range.start >= time_range.end:
         return []
     start_s, end_s = (time_range.start - _EPOCH) // _SECOND, -((_EPOCH - time_range.end) // _SECOND)

@@ -66,16 +66,13 @@ def demo_(settings: Settings, host: str, port: int, processes: int) -> None:
 
 
 def show_demo(settings: Settings, url: str, described_url: str) -> None:
-    """Fill an empty data folder; print its export, and commands to try.
-
-    `described_url` is the URL for a message: see `serve.described_url`.
-    """
+    """Fill an empty data folder; print its export, and commands to try. `described_url`: see `serve.described_url`."""
     now = datetime.now(UTC)
     now_s = int(now.timestamp())
     base_url = settings.base_url or url
     control = database.connect(settings.database_url)
     shared = None
-    if not sample_projects.exist(control):
+    if not sample_projects.exists(control):
         ERR.print("Writing the sample projects ...", highlight=False)
         shared = sample_projects.create(control, settings, now)
     token = one_time_links.create(control, "sign_in", _demo_user(control, now_s).id, now_s)

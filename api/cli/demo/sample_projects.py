@@ -74,10 +74,10 @@ class SampleJob(msgspec.Struct, frozen=True):
     is_archived: bool = False
 
 
-def exist(control: Pool) -> bool:
-    """Return whether the demo was filled before."""
+def exists(control: Pool, id: str = DEMO) -> bool:
+    """Return whether the data folder has a sample project; with DEMO it was filled before."""
     try:
-        projects.find(control, DEMO)
+        projects.find(control, id)
     except ProjectNotFound:
         return False
     return True
@@ -91,7 +91,8 @@ def create(control: Pool, settings: Settings, now: datetime) -> str:
     now_s = int(now.timestamp())
     _store_views(settings, now, store_secret.read(control))
     for id, origin in ORIGINS.items():
-        _create_project(control, id, origin, now_s)
+        if not exists(control, id):
+            projects.create(control, id, (origin, projects.ANY_ORIGIN), now_s)
     from_date = _POLICY_FROM + sample_views.days_moved(now.astimezone(UTC).date())
     source_policies.put(control, "forum", "beacon_people_log_machines", from_date)
     _save_robots(control, now)
@@ -130,14 +131,6 @@ def _store_views(settings: Settings, now: datetime, secret: bytes) -> None:
         sample_views.store(hot, [*sample_views.events(beacons)], now_s, EVENTS_TABLE)
         options = Options(ledger_from_us=ledger_from_us(settings, DEMO, secret), site=site)
         import_logs(hot, settings.lake, DEMO, [str(log)], secret, lambda: now_us / 1_000_000, options, salts=salts)
-
-
-def _create_project(control: Pool, id: str, origin: str, now_s: int) -> None:
-    """Create a project, unless the data folder has one with this id."""
-    try:
-        projects.find(control, id)
-    except ProjectNotFound:
-        projects.create(control, id, (origin, projects.ANY_ORIGIN), now_s)
 
 
 def _create_keys(control: Pool, now_s: int) -> None:

@@ -14,10 +14,7 @@ from ingest.imports.chunk import Summary
 
 @contextmanager
 def progress(size: int | None) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar until the context ends; call the function with each number of bytes and lines read.
-
-    `size` is the total in bytes; None if it is not known.
-    """
+    """Show a progress bar of `size` bytes, if known; yield the function that adds numbers of bytes and lines."""
     bar = Progress(
         BarColumn(),
         TaskProgressColumn(),

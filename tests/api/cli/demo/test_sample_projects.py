@@ -44,7 +44,7 @@ def engine(demo: Settings) -> Iterator[Pool]:
 @pytest.fixture(scope="module")
 def share(demo: Settings, engine: Pool) -> str:
     """Create the projects, and return the token of the share link."""
-    assert not sample_projects.exist(engine)
+    assert not sample_projects.exists(engine)
     return sample_projects.create(engine, demo, NOW)
 
 
