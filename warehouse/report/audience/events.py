@@ -53,12 +53,30 @@ def counts(statements: Statements, snapshot: Snapshot, scope: Scope, chosen: Cho
     conditions = [counted, *filters.conditions(("path", "traffic", "agent"), bound)]
     if by and by not in COLUMNS:
         bound["property"] = "/" + by.removeprefix("props.").replace("~", "~0").replace("/", "~1")
+    rows, read = _evident(snapshot, scope, days.events(snapshot, scope.time_range) or days.NO_EVENTS)
     sql = _COUNTED.format(
         value=by if by in COLUMNS else "json_extract_string(props, $property)" if by else "NULL",
         limit=chosen.rows,
-        rows=evidence.unknown(days.events(snapshot, scope.time_range) or days.NO_EVENTS),
+        rows=rows,
         conditions=" AND ".join(conditions if filters["traffic"] else [*conditions, "traffic <> 'bot'"]),
     )
-    cells = Cells("", bound, sum(file.rows for file in days.files_of(files, scope.time_range)))
+    read += sum(file.rows for file in days.files_of(files, scope.time_range))
+    cells = Cells("", bound, read)
     key = "events", scope, chosen, snapshot.rows_key
     return statements.cached(key, lambda: statements.fetch(snapshot, scope, cells, sql))
+
+
+def _evident(snapshot: Snapshot, scope: Scope, rows: str) -> tuple[str, int]:
+    """Return the relation of events with the evidence of their visitors, if it counts, and how many rows it reads.
+
+    The evidence is that of the visitor's views on the day of the event.
+    """
+    if not scope.filters.by_evidence:
+        return evidence.unknown(rows), 0
+    of_events = f"project_id = $project AND visitor IN (SELECT visitor FROM {rows})"
+    hits, files = days.evident(snapshot, scope.time_range, of_events, ())
+    if hits is None:
+        return evidence.unknown(rows), 0
+    of_visitors = f"SELECT DISTINCT project_id, date, visitor, evidence FROM {hits}"
+    known = f"({of_visitors} WHERE project_id = $project AND traffic = 'human' AND visitor IS NOT NULL)"
+    return evidence.joined(rows, known), sum(file.rows for file in files)

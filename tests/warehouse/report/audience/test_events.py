@@ -2,14 +2,15 @@
 
 import json
 from collections import defaultdict
+from functools import partial
 from itertools import product
 from typing import Any
 
 import pytest
 
-from tests.warehouse.site import DAY, NOON, Row, Site, event
+from tests.warehouse.site import DAY, NOON, Row, Site, event, loads, view
 from warehouse.columns.filters import Filters
-from warehouse.control.policy import Period
+from warehouse.control.policy import Period, Periods
 from warehouse.query.time_range import FIRST
 from warehouse.report.audience.events import ChosenEvents
 from warehouse.report.results import Query
@@ -86,9 +87,29 @@ def test_events_are_those_of_plain_python(site: Site, by: str) -> None:
         )
 
 
+def _policy(periods: Periods, project: str) -> Periods:
+    return periods
+
+
 def test_source_policy_applies_to_events(site: Site) -> None:
     site.post_events(*(event(source=source, visitor=1) for source in ("beacon", "server", "log")))
     reports = site.reports(lambda project: (Period(FIRST.date(), "beacon_only"),))
     query = Query("site", FIRST, None, Filters(), NOON + DAY)
     rows = reports.events(reports.take(), query, ChosenEvents(by="source")).to_pylist()
     assert [(row["value"], row["events"]) for row in rows] == [("beacon", 1)]
+
+
+def test_events_of_people_without_evidence_are_left_out_under_confirmed_people(site: Site) -> None:
+    """Visitors: 1 loaded an asset, 2 has no evidence, 3 has no view, and 4 has none on another day."""
+    person = {"traffic": "human", "source": "log"}
+    site.post(*(view(**person, visitor=visitor) for visitor in (1, 2)), view(**person, visitor=4, ts=NOON - DAY))
+    site.post_loads(loads(visitor=1), loads(visitor=5, day=(NOON - DAY).date()))
+    events = [event(**person, name=str(visitor), visitor=visitor) for visitor in (1, 2, 3, 4, None)]
+    site.post_events(*events, event(source="log", traffic="ai", name="ai", visitor=2))
+    query, chosen = Query("site", FIRST, None, Filters(), NOON + DAY), ChosenEvents()
+    for _ in range(2):
+        for periods, left_out in (((), set[str]()), ((Period(FIRST.date(), "confirmed_people"),), {"2"})):
+            reports = site.reports(partial(_policy, periods))
+            names = {row["name"] for row in reports.events(reports.take(), query, chosen).to_pylist()}
+            assert names == {"1", "2", "3", "4", "None", "ai"} - left_out
+        site.load()
