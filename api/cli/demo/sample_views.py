@@ -50,7 +50,7 @@ PLACES = (
     *(("Europe/London", "en-GB"), ("America/Sao_Paulo", "pt-BR")) * 2,
     *(("Europe/Paris", "fr"), ("Europe/Zurich", "de-CH"), ("Asia/Tokyo", "ja"), ("Asia/Kolkata", "en-IN")),
 )
-"""Time zone and language of the people of the beacons, by the checksum of their address."""
+"""Time zone and language of the people of beacons and posts, by the checksum of their address or time."""
 EVENTS = {
     "/docs/quickstart": ("Signup", '{"plan": "free"}'),
     "/docs/deploy/docker": ("Signup", '{"plan": "team"}'),
@@ -110,6 +110,7 @@ def posted(moved: timedelta, now_us: int, salts_of: SaltsOf = no_salts) -> Itera
     for sent in decoder.decode_lines(POSTS.read_bytes()):
         assert sent.timestamp is not None
         hit = server_hit(msgspec.structs.replace(sent, timestamp=sent.timestamp + moved), now_us)
+        hit = hit._replace(evidence=_evidence(sent.address or sent.timestamp.isoformat(), hit.evidence))
         values = row(sent.project, hit._replace(ts_us=hit.ts_us - moved_us), sent.source, now_us, verifier, of_moved)
         yield (*values[:TIME], hit.ts_us, *values[TIME + 1 :])
 
@@ -154,15 +155,16 @@ def _beacon(line: bytes, project: str, moved: timedelta, now_us: int, to_row: Ca
     if not isinstance(view, Hit) or view.path[:1] != "/" or view.status in ERRORS:
         return None
     moved_us = view.ts_us + moved // timedelta(microseconds=1)
-    sent = view._replace(ts_us=moved_us, status=None, evidence=_evidence(view.evidence.address))
+    address = view.evidence.address
+    sent = view._replace(ts_us=moved_us, status=None, evidence=_evidence(address, Evidence(address)))
     values = to_row(project, sent, "beacon", now_us)
     return values if values[TRAFFIC] == "human" else None
 
 
-def _evidence(address: str | None) -> Evidence:
-    """Return the evidence that a browser at an address sends, always the same."""
-    time_zone, language = PLACES[crc32((address or "").encode()) % len(PLACES)]
-    return Evidence(address, language=language, time_zone=time_zone)
+def _evidence(reader: str | None, evidence: Evidence) -> Evidence:
+    """Return evidence with the time zone and language that the browser of a reader sends, always the same."""
+    time_zone, language = PLACES[crc32((reader or "").encode()) % len(PLACES)]
+    return evidence._replace(language=language, time_zone=time_zone)
 
 
 def _moved(day: bytes, moved: timedelta) -> bytes:
