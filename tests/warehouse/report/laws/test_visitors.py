@@ -270,6 +270,40 @@ def test_visit_ends_after_30_minutes_and_has_one_source(
         small_lake.write_rollups()
 
 
+def test_duration_has_the_time_for_which_the_last_page_was_visible(small_lake: SmallLake) -> None:
+    """Read a page for 100 s and then another one, whose times the script sends at seconds after the first view."""
+    signup: Row = {"name": "Signup", "interactive": True}
+    cases: list[tuple[int, list[tuple[int, object, Row]]]] = [
+        (100, []),
+        (120, [(130, 20_999, {})]),
+        (140, [(130, 20_000, {}), (150, 40_000, {}), (160, 5_000, {})]),
+        (130, [(130, 500_000, {}), (99, 900_000, {})]),  # another page, which was opened before
+        (1_900, [(1_900, 1_800_000, {})]),
+        (100, [(1_901, 1_800_000, {})]),
+        (100, [(130, 20_000, each) for each in ({"source": "server"}, {"visitor": 99}, signup)]),
+        (100, [(130, ms, {}) for ms in (-9, "x", 10**12, None)]),
+    ]
+    for number, (_, sent) in enumerate(cases):
+        first, reader = f"/{number}", {"source": "beacon", "visitor": number}
+        small_lake.add([view(first, NOON, **reader), view("/b", NOON + timedelta(seconds=100), **reader)], first[1:])
+        rows = [
+            event(
+                **{"name": "engagement", "interactive": False, **reader, **columns}, ts=at, props=json.dumps({"ms": ms})
+            )
+            | {"date": at.date()}
+            for seconds, ms, columns in sent
+            for at in [NOON + timedelta(seconds=seconds)]
+        ]
+        small_lake.add_beside(EVENTS_TABLE, rows, first[1:])
+    for _ in range(2):
+        counts = counted(small_lake, EVERYTHING, ("entryPage",))
+        seconds = [counts[f"/{number}",]["visit_seconds"] for number in range(len(cases))]
+        assert seconds == [expected for expected, _ in cases]
+        small_lake.write_rollups()
+    [part] = small_lake.coverage.parts
+    assert check.find_difference(small_lake.database, part, small_lake.files, small_lake.beside) is None
+
+
 def test_visit_and_visitor_end_at_midnight(small_lake: SmallLake) -> None:
     small_lake.waiting = reference.hot([view(ts=MIDNIGHT - MICROSECOND, visitor=1), view(ts=MIDNIGHT, visitor=1)])
     (((), row),) = counted(small_lake, EVERYTHING, ()).items()
