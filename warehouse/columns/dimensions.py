@@ -8,6 +8,7 @@ add a measure, add a row to MEASURES.
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain
 
 from warehouse.columns import evidence
 from warehouse.columns.sources import BITS, SEND_STATUS, SOURCES, TRAFFIC
@@ -158,6 +159,8 @@ TOGETHER = (
     ("format", "status"),
 )
 """Dimensions, by the names of the API, whose breakdowns one statement counts, because a page shows several of them."""
+TOGETHER_IN_VISITS = ((*chain(*TOGETHER), "purpose", "channel", "country", "language", "day"),)
+"""The same with a filter by pages of visits: to find the visits takes longer than to count by all dimensions."""
 
 
 @dataclass(frozen=True, slots=True)

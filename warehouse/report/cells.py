@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from warehouse.columns import evidence, visits
 from warehouse.columns.dimensions import BY_NAME, OF_VISITS, Aspect, Cube, each_measure, find_cube
-from warehouse.columns.filters import Bound, Filters
+from warehouse.columns.filters import Bound, Filters, match_path
 from warehouse.columns.sources import EVIDENCE
 from warehouse.lake import row_groups
 from warehouse.lake.delta_table import File
@@ -117,16 +117,20 @@ def _together(
     snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, columns: Collection[str], within: str, by_evidence: bool
 ) -> _Chosen:
     """Choose whole days of rollups, and all rows of other days: visits, and the evidence of a visitor, need them."""
-    covered = days.whole(snapshot, rollups, scope.project, scope.time_range)
+    covered, bound = days.whole(snapshot, rollups, scope.project, scope.time_range), Bound()
+    files = files_of(snapshot.files, scope.time_range)
+    read = days.rows(snapshot, scope.time_range, files)
+    rows = read and evidence.unknown(read)
+    for name in OF_VISITS:
+        if page := scope.filters[name]:  # visits are found among the views of the few visitors who saw the page
+            matches = " AND ".join([within, *match_path(page, bound, f"{name}_seen")])
+            within = f"{within} AND visitor IN (SELECT visitor FROM {read} WHERE {matches})"
     if by_evidence:
         rows, files = days.evident(snapshot, scope.time_range, within, covered | rollups.elsewhere)
-    else:
-        files = files_of(snapshot.files, scope.time_range)
-        rows = evidence.unknown(read) if (read := days.rows(snapshot, scope.time_range, files)) else None
     if scope.filters.of_visits:
         rows = rows and visits.of_views(rows, f"{within} AND ts >= $start_0 AND ts < $end_0")
     selects = [_of_hits(rows, columns, "0", 1)] if rows else []
-    bound: Bound = {"start_0": scope.time_range.start, "end_0": scope.time_range.end} if rows else {}
+    bound = {"start_0": scope.time_range.start, "end_0": scope.time_range.end, **bound} if rows else {}
     return _Chosen(selects, bound, files, covered=covered)
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warehouse import encoding
-from warehouse.columns.dimensions import TOGETHER
+from warehouse.columns.dimensions import TOGETHER, TOGETHER_IN_VISITS
 from warehouse.columns.sources import NAME, TRAFFIC
 from warehouse.errors import SlowReport, SpillFull
 from warehouse.plural import counted
@@ -79,7 +79,8 @@ class Statements:
 
         `source` is one of the names. One statement counts dimensions that a page shows together, and all readers.
         """
-        together = [names for names in TOGETHER if len(by) == 1 and by[0] in names]
+        shown = TOGETHER_IN_VISITS if scope.filters.of_visits else TOGETHER
+        together = [names for names in shown if len(by) == 1 and by[0] in names]
         sets = [(name,) for name in together[0]] if together else [by]
         columns = dict.fromkeys(chain(*sets))
         traffic, of_all = scope.filters["traffic"], replace(scope, filters=scope.filters.but(traffic=None))
