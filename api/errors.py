@@ -33,16 +33,8 @@ class InvalidPassword(AccountError):
     """A new password is too short or too long."""
 
 
-class UserExists(AccountError):
-    """Another user has the name."""
-
-
 class UserNotFound(AccountError):
     """No user has this name or id."""
-
-
-class LastOwner(AccountError):
-    """The only owner cannot be removed and cannot become a viewer."""
 
 
 class ShareLinkNotFound(Exception):

@@ -67,50 +67,36 @@ NOT_FOUND_BY_SHELL = 127
 
 OnLine = Callable[[str], None]
 OnChunk = Callable[[bytes], None]
-Failure = tuple[str, type[TurnFailed], str]
 
+OUT_OF_MEMORY = r"(?m)^(?:fatal|error): .*(?:[Oo]ut of memory|Cannot allocate memory)"
+UNTRUSTED = r"(?i)SSL certificate|server certificate|certificate verif"
 UNREACHABLE = (
     r"returned error: (?:429|5\d\d)|Could not resolve|Failed to connect|Couldn't connect|Connection (?:refused|reset)"
     r"|timed out|early EOF|unexpected disconnect|RPC failed|Empty reply|hung up"
 )
-FAILURES: tuple[Failure, ...] = (
+FAILURES: tuple[tuple[type[TurnFailed], dict[str, str]], ...] = (
     (
-        r"(?m)^(?:fatal|error): .*(?:[Oo]ut of memory|Cannot allocate memory)",
         TurnFailed,
-        f"git needs more than {MEMORY_BYTES // 1024**3} GiB of memory for this repository or work tree: {{details}}",
+        {
+            OUT_OF_MEMORY: "git needs more than {memory} of memory for this repository or work tree: {details}",
+            r"No space left on device|[Dd]isk quota exceeded": "the disk is full: {details}",
+            r"repository '[^']*' not found": "{url} was not found (404): {hint}",
+            r"Authentication failed": "{host} does not accept the token (401): is it correct, and still valid?",
+            r"could not read Password": "git could not read the token: {details}",
+            r"askpass response": "{url} redirects to another host, and the token is not sent there: {details}",
+            r"could not read Username": "{url} requires a token (401), and the project has no token",
+            r"returned error: 403": "{host} forbids it (403): the token needs permission to {permission}. {details}",
+            r"returned error: 404": "{url} was not found (404): {hint}",
+            r"not valid: is this a git repository": "there is no git repository at {url}",
+            r"update url base from redirection": "{url} redirects to another place: {details}",
+            UNTRUSTED: "the certificate of {host} is not trusted on this machine: {details}",
+        },
     ),
-    (r"No space left on device|[Dd]isk quota exceeded", TurnFailed, "the disk is full: {details}"),
-    (r"repository '[^']*' not found", TurnFailed, "{url} was not found (404): {hint}"),
-    (
-        r"Authentication failed",
-        TurnFailed,
-        "{host} does not accept the token (401): is it correct, and still valid?",
-    ),
-    (r"could not read Password", TurnFailed, "git could not read the token: {details}"),
-    (
-        r"askpass response",
-        TurnFailed,
-        "{url} redirects to another host, and the token is not sent there: {details}",
-    ),
-    (r"could not read Username", TurnFailed, "{url} requires a token (401), and the project has no token"),
-    (
-        r"returned error: 403",
-        TurnFailed,
-        "{host} forbids it (403): the token needs permission to {permission}. {details}",
-    ),
-    (r"returned error: 404", TurnFailed, "{url} was not found (404): {hint}"),
-    (r"not valid: is this a git repository", TurnFailed, "there is no git repository at {url}"),
-    (r"update url base from redirection", TurnFailed, "{url} redirects to another place: {details}"),
-    (
-        r"(?i)SSL certificate|server certificate|certificate verif",
-        TurnFailed,
-        "the certificate of {host} is not trusted on this machine: {details}",
-    ),
-    (r"cannot lock ref|failed to update ref|reference already exists", ForgeUnavailable, "{host}: {details}"),
-    (r"\[(?:remote )?rejected\]", PushRefused, "{host} refused the branch: {details}"),
-    (UNREACHABLE, ForgeUnavailable, "{host} could not be reached: {details}"),
+    (ForgeUnavailable, {r"cannot lock ref|failed to update ref|reference already exists": "{host}: {details}"}),
+    (PushRefused, {r"\[(?:remote )?rejected\]": "{host} refused the branch: {details}"}),
+    (ForgeUnavailable, {UNREACHABLE: "{host} could not be reached: {details}"}),
 )
-"""Table of failures: pattern in git's output, error class, message for the project's owner. The first match wins."""
+"""Messages for the project's owner, by error class and pattern in git's output. The first match wins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +193,7 @@ class Git:
         return " ".join(("git", argv[len(self._options()) + 1])) if argv[0] == "git" else argv[0]
 
     def _failure(self, argv: tuple[str, ...], status: int, text: str) -> TurnFailed:
-        """Return the error for a command that failed: that of the first row of FAILURES that matches `text`."""
+        """Return the error for a command that failed: that of the first pattern of FAILURES in `text`."""
         name = self._name(argv)
         if status == NOT_FOUND_BY_SHELL:
             return TurnFailed(f"{argv[0]} is not installed on the machine of the worker")
@@ -217,11 +203,13 @@ class Git:
             "host": self.remote.host if self.remote else "",
             "hint": "it was removed, or the token cannot read it" if has_token else "is it private?",
             "permission": "push to the repository" if name == "git push" else "read the repository",
+            "memory": f"{MEMORY_BYTES // 1024**3} GiB",
             "details": _details(text),
         }
-        for pattern, error, reason in FAILURES:
-            if re.search(pattern, text):
-                return error(reason.format_map(fields))
+        for error, reasons in FAILURES:
+            for pattern, reason in reasons.items():
+                if re.search(pattern, text):
+                    return error(reason.format_map(fields))
         cause = status if status > 0 else signal.Signals(-status).name
         return TurnFailed(f"{name} failed ({cause}): {fields['details']}")
 

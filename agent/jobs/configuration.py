@@ -101,14 +101,10 @@ def changed(configuration: Configuration, changes: Changes) -> Configuration:
 
 def _checks(new: Configuration) -> list[tuple[str, bool, str]]:
     """Return the name of each setting, whether it is valid, and its requirement."""
-    secrets, exposed = [(name, getattr(new, name)) for name in SECRETS], exposed_secrets(new)
+    secrets = [(name, reference) for name in SECRETS if (reference := getattr(new, name))]
     return [
-        (
-            "repository",
-            _is_remote(new.repository, "main"),
-            "must be an http or https URL without user, password or query",
-        ),
-        ("ref", _is_remote(_EXAMPLE, new.ref), "must be the name of a branch"),
+        ("repository", _accepts(Remote, new.repository, "main", None), f"must be {_URL_FORM}, and no query"),
+        ("ref", _accepts(Remote, _EXAMPLE, new.ref, None), "must be the name of a branch"),
         ("host", new.forge in FORGE_NAMES, f"must be one of {', '.join(FORGE_NAMES)}"),
         ("api_base", not new.api_base or _is_url(new.api_base), f"must be {_URL_FORM}"),
         ("preset", new.preset in AGENTS, f"must be one of {', '.join(AGENTS)}"),
@@ -118,16 +114,17 @@ def _checks(new: Configuration) -> list[tuple[str, bool, str]]:
         ("readable", all(folder.startswith("/") for folder in new.readable), "must be absolute paths"),
         ("webhook", not new.webhook or _is_url(new.webhook), f"must be {_URL_FORM}"),
         ("webhook_secret", bool(new.webhook) == bool(new.webhook_secret), "must be set together with webhook"),
-        *((name, _is_reference(value), f"must be {_REFERENCE_FORM}") for name, value in secrets),
-        *((name, False, f"must be {_HIDDEN_FILE}") for name in exposed),
+        *((name, _accepts(secret_ref.check, each), f"must be {_REFERENCE_FORM}") for name, each in secrets),
+        *((name, False, f"must be {_HIDDEN_FILE}") for name in exposed_secrets(new)),
     ]
 
 
-def _is_reference(text: str) -> bool:
+def _accepts(check: Callable[..., object], *values: str | None) -> bool:
     try:
-        return not text or secret_ref.check(text) == text
+        check(*values)
     except InvalidConfiguration:
         return False
+    return True
 
 
 def exposed_secrets(configuration: Configuration) -> list[str]:
@@ -135,14 +132,6 @@ def exposed_secrets(configuration: Configuration) -> list[str]:
     paths = {name: Path(getattr(configuration, name).removeprefix("file:")) for name in SECRETS}
     readable = tuple(map(Path, configuration.readable))
     return [name for name, path in paths.items() if path.is_absolute() and bubblewrap.is_visible(path, readable)]
-
-
-def _is_remote(url: str, ref: str) -> bool:
-    try:
-        Remote(url, ref, None)
-    except InvalidConfiguration:
-        return False
-    return True
 
 
 def _network_location(url: str) -> str:

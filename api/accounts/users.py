@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from api.accounts import passwords
-from api.errors import InvalidName, LastOwner, UserExists, UserNotFound
+from api.errors import AccountError, InvalidName, UserNotFound
 from warehouse.control import audit
 from warehouse.control.audit import Failure
 from warehouse.control.database import statements
@@ -42,7 +42,7 @@ def create(control: Pool, name: str, role: Role, password_hash: str | None, now_
 
     Raises:
         InvalidName
-        UserExists: another user has the name, in upper or lower case.
+        AccountError: another user has the name, in upper or lower case.
     """
     name = checked_name(name)
     user = User(secrets.token_hex(6), name, role, now_s, None, password_hash is not None)
@@ -56,7 +56,7 @@ def create(control: Pool, name: str, role: Role, password_hash: str | None, now_
     }
     with control.transaction() as connection:
         if STATEMENTS.run(connection, "ADD", values).rowcount == 0:
-            raise UserExists(f"there is a user {name!r} already")
+            raise AccountError(f"there is a user {name!r} already")
         audit.record(connection, by, "added a user", detail=f"{name} ({role})")
     return user
 
@@ -133,7 +133,7 @@ def set_role(control: Pool, id: str, role: Role) -> None:
 
     Raises:
         UserNotFound
-        LastOwner: the user is the only owner.
+        AccountError: the user is the only owner.
     """
     with control.transaction() as connection:
         if role != "owner":
@@ -147,7 +147,7 @@ def remove(control: Pool, id: str) -> None:
 
     Raises:
         UserNotFound
-        LastOwner: the user is the only owner.
+        AccountError: the user is the only owner.
     """
     with control.transaction() as connection:
         _require_other_owner(connection, id)
@@ -193,9 +193,10 @@ def _user_and_hash(control: Pool, name: str) -> tuple[User | None, str | None]:
 
 
 def _require_other_owner(connection: Connection, id: str) -> None:
-    """Raise LastOwner if the user is the only owner. Lock the owners until the transaction ends."""
+    """Raise AccountError if the user is the only owner. Lock the owners until the transaction ends."""
     if STATEMENTS.run(connection, "LOCK_OWNERS").fetchall() == [(id,)]:
-        raise LastOwner("this user is the only owner: add another owner first, with readership user add --role owner")
+        advice = "add another owner first, with readership user add --role owner"
+        raise AccountError(f"this user is the only owner: {advice}")
 
 
 def _update(connection: Connection, statement: str, values: Values) -> str:
