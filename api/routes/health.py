@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Literal
 
@@ -123,46 +124,19 @@ def _lake_fault(state: State) -> str | None:
         return "cannot be compared with the hot log, which cannot be read"
 
 
+def _get(id: str, path: str, handler: Callable[..., object] | None, *responses: Success) -> Operation:
+    return Operation(id, "GET", path, handler, "Service", responses, key="none")
+
+
 _ALIVE = {"status": "ok"}
+_CHECKS = {JSON: Readiness}
+_DOCUMENT = {JSON: {"required": ["openapi", "info", "paths"]}}
 OPERATIONS = (
-    Operation(
-        "alive",
-        "GET",
-        "/healthz",
-        alive,
-        "Service",
-        responses=(Success(200, "The process is alive.", {JSON: {"const": _ALIVE}}),),
-        key="none",
+    _get("alive", "/healthz", alive, Success(200, "The process is alive.", {JSON: {"const": _ALIVE}})),
+    _get(
+        "ready", "/readyz", ready, Success(200, "Every check passes.", _CHECKS), Success(503, "A check fails.", _CHECKS)
     ),
-    Operation(
-        "ready",
-        "GET",
-        "/readyz",
-        ready,
-        "Service",
-        responses=(
-            Success(200, "Every check passes.", {JSON: Readiness}),
-            Success(503, "A check fails.", {JSON: Readiness}),
-        ),
-        key="none",
-    ),
-    Operation(
-        "metrics",
-        "GET",
-        "/metrics",
-        metrics_text,
-        "Service",
-        responses=(Success(200, "Prometheus text format.", {TEXT: str}),),
-        key="none",
-    ),
-    Operation(
-        "description",
-        "GET",
-        "/openapi.json",
-        openapi,
-        "Service",
-        (Success(200, "OpenAPI 3.1.", {JSON: {"required": ["openapi", "info", "paths"]}}),),
-        key="none",
-    ),
-    Operation("reference", "GET", "/docs", None, "Service", (Success(200, "HTML.", {"text/html": str}),), key="none"),
+    _get("metrics", "/metrics", metrics_text, Success(200, "Prometheus text format.", {TEXT: str})),
+    _get("description", "/openapi.json", openapi, Success(200, "OpenAPI 3.1.", _DOCUMENT)),
+    _get("reference", "/docs", None, Success(200, "HTML.", {"text/html": str})),
 )
