@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -131,6 +132,37 @@ def test_page_from_the_ranking_is_that_of_all_paths(
     assert not ends
     for each in (with_ranking, without, database):
         each.close()
+
+
+@pytest.mark.parametrize(
+    ("ranked_views", "waiting", "expected"),
+    [
+        ({"/a": 10, "/b": 8, "/c": 6, "/d": 4, "/e": 2}, {"/e": 9}, ["/e", "/a"]),
+        ({"/b": 10, "/c": 6, "/d": 6, "/a": 4}, {"/a": 2}, ["/b", "/a"]),
+    ],
+    ids=["waiting views make a last path the first", "unread path with the views of the page's last is before it"],
+)
+def test_unread_path_is_on_the_page_that_it_belongs_to(
+    tmp_path: Path, ranked_views: dict[str, int], waiting: dict[str, int], expected: list[str]
+) -> None:
+    root, noon = LocalPath(tmp_path), datetime(2026, 6, 15, 12, tzinfo=UTC)
+    of_june, hot = (
+        [view(path, noon, project_id="site") for path, count in counts.items() for _ in range(count)]
+        for counts in (ranked_views, waiting)
+    )
+    files = reference.write_hits(tmp_path / "hits", of_june, "ranked")
+    with closing(engine.connect(tmp_path / "spill")) as database:
+        write_rollup(root, database, "2026-06", files)
+        ranked.write(root, database, catalog.choose(root, files).parts, steps=(4,))
+    cache, ranking = ResultCache(0), ranked.find(root)
+    snapshot = Snapshot(Moment(1, 1, 0, 0), tuple(files), reference.hot(hot).select(HOT_COLUMNS))
+    of_files = Statements(
+        tmp_path / "spill", cache, lambda snapshot: catalog.choose(root, snapshot.files), lambda: ranking
+    )
+    with closing(of_files) as statements:
+        scope = Scope("site", TimeRange(FIRST, LAST), Filters())
+        page = pages.page(statements, snapshot, scope, 0, 2, Listing())
+    assert page.rows["path"].to_pylist() == expected
 
 
 @pytest.mark.long
