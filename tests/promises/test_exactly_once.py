@@ -18,7 +18,7 @@ from tests.processes.reading import events, hits
 from tests.processes.running import Running
 from tests.rounds import rounds, seeded
 
-KILLS = rounds(20)
+KILLS = max(4, rounds(20))
 CLIENTS = 8
 TEST_S = 600
 """Timeout of the test with many kills, in seconds. On a busy machine it may exceed the 300 s of other tests."""

@@ -26,8 +26,8 @@ from tests.processes.waiting import until
 from tests.rounds import rounds, seeded
 from warehouse.hotlog import batches
 
-KILLS = rounds(20)
-KILLS_BESIDE_A_SERVICE = rounds(8)
+KILLS = max(4, rounds(20))
+KILLS_BESIDE_A_SERVICE = max(2, rounds(8))
 LINES = 190_000
 ROTATED = 16
 """Number of rotated logs. They alternate between 1,000 lines, imported through the hot log, and 8,000, staged."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -134,10 +135,10 @@ def _follow(reading: Reading, check: Check) -> Summary:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: stop_signals.append(received))
     files.require_readable([file for file in files.expand(names) if Path(file).exists()])
-    check_views = FollowedCheck(settings, reading.project_id)
+    due = followed(settings, reading.project_id)
 
     def wait(seconds: float) -> bool:
-        for text in check_views.warnings(following.summary, time.monotonic()):
+        for text in due(following.summary, time.monotonic()):
             LOG.warning("%s", text)
         return _wait(stop_signals, seconds)
 
@@ -181,29 +182,41 @@ CHECK_S = 24 * 3600
 
 def warnings(settings: Settings, project_id: str, summary: Summary) -> list[str]:
     """Return the warnings about an import: old address lists, and a policy that counts people from log and pages."""
-    old = address_lists.age_warning(address_lists.current(settings.ranges), datetime.now(UTC)) if summary.ai else None
-    texts = [f"{old.text()}; run {settings.command} ranges refresh"] if old else []
-    if not summary.human or not double_counting.has_beacons(settings.lake, project_id):
-        return texts
+    return [*_old_lists(settings, summary.ai), *_counted_twice(settings, project_id, summary.human)]
+
+
+def _old_lists(settings: Settings, views: int) -> list[str]:
+    old = address_lists.age_warning(address_lists.current(settings.ranges), datetime.now(UTC)) if views else None
+    return [f"{old.text()}; run {settings.command} ranges refresh"] if old else []
+
+
+def _counted_twice(settings: Settings, project_id: str, views: int) -> list[str]:
+    if not views or not double_counting.has_beacons(settings.lake, project_id):
+        return []
     with closing(database.connect(settings.database_url)) as control:
         policies = {project_id: source_policies.periods(control, project_id)}
     by_project = double_counting.find(settings.hot_log, settings.lake, settings.run / "spill", policies)
-    return texts + [double_counting.advice(project_id, text) for text in by_project.get(project_id, ())]
+    return [double_counting.advice(project_id, text) for text in by_project.get(project_id, ())]
 
 
-class FollowedCheck:
-    """Check of a followed log: at its first views by people or AI, and then at most once a day."""
+@dataclass
+class DailyCheck:
+    """Check of a followed log: at its first views by AI or people, and then at most once a day."""
 
-    def __init__(self, settings: Settings, project_id: str) -> None:
-        self._settings = settings
-        self._project_id = project_id
-        self._views = 0, 0
-        self._due_s = 0.0
+    check: Callable[[int], list[str]]
+    views: int = 0
+    due_s: float = 0.0
 
-    def warnings(self, summary: Summary, now_s: float) -> list[str]:
-        """Return the warnings if a check is due. `summary` counts the views that were stored so far."""
-        views = summary.human, summary.ai
-        if views == self._views or now_s < self._due_s:
+    def warnings(self, views: int, now_s: float) -> list[str]:
+        """Return the warnings if a check is due. `views` is the number of views that were stored so far."""
+        if views == self.views or now_s < self.due_s:
             return []
-        self._views, self._due_s = views, now_s + CHECK_S
-        return warnings(self._settings, self._project_id, summary)
+        self.views, self.due_s = views, now_s + CHECK_S
+        return self.check(views)
+
+
+def followed(settings: Settings, project_id: str) -> Callable[[Summary, float], list[str]]:
+    """Return the function that returns the warnings that are due. The stored views are those of a summary."""
+    lists = DailyCheck(partial(_old_lists, settings))
+    people = DailyCheck(partial(_counted_twice, settings, project_id))
+    return lambda summary, now_s: [*lists.warnings(summary.ai, now_s), *people.warnings(summary.human, now_s)]

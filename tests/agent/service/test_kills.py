@@ -26,7 +26,7 @@ from warehouse.database.pool import Pool
 
 pytestmark = pytest.mark.long
 
-KILLS = rounds(12)
+KILLS = max(3, rounds(12))
 AT_ONCE = 3
 LEASE_S = 2
 ALONE = 'flock -n /home/agent/lock sh -c "sleep 0.7; cat > page.md" || touch /home/agent/twice'
