@@ -3,7 +3,8 @@
 Anybody can send such hits. Without the limit, a stranger could add millions of values, which reports group and sort. A
 value is new if no hit without a key had it in the last seven days. A hot log without values starts with the values of
 the lake, so that the pages of a site keep their names after an upgrade. Further new values of a UTC day are stored as
-`OTHER`; known values keep their names. Names of events that are sent with a key have a limit of their own.
+`OTHER`; known values keep their names. Names of events that are sent with a key have a limit of their own, and
+ENGAGEMENT has none.
 
 The values are in the hot log as keyed hashes, at most eight times the limit for each project and dimension. They are
 written in the transaction that stores the rows: all processes and nodes share the limit, and a restart changes nothing.
@@ -22,6 +23,7 @@ from ingest.hits.event import NAMES_PER_DAY
 from ingest.hits.hit import EPOCH, NEW_VALUES_PER_DAY
 from ingest.hotlog.deduplication import DAY_S, SOURCE, STATEMENTS, project_prefix
 from warehouse.columns.hits import NEW_VALUES
+from warehouse.columns.visits import ENGAGEMENT
 from warehouse.database.transaction import transaction
 from warehouse.hotlog.connection import HotConnection
 from warehouse.report.source_warnings import SourceWarning
@@ -123,7 +125,7 @@ def _values(row: Row, places: Mapping[str, int]) -> list[Value]:
     return [
         Value(str(row[0]), column, str(row[place]))
         for column, place in places.items()
-        if row[place] not in (None, OTHER[column])
+        if row[place] not in (None, OTHER[column], ENGAGEMENT)
     ]
 
 

@@ -148,10 +148,13 @@ def test_names_of_events_have_a_limit_with_a_key_and_another_one_without(hot: Ho
         for number in range(NAMES_PER_DAY + 2)
     ]
     rows = [row("site", hit, source, NOW_S * 1_000_000) for hit, source in sent]
+    name = EVENTS_TABLE.hot.names.index("name")
     with batches.transaction(hot):
         bounded = NewValues().bounded(hot, rows, NOW_S, EVENTS_TABLE)
-    names = Counter(each[EVENTS_TABLE.hot.names.index("name")] for each in bounded)
-    assert Counter(name.partition(" ")[0] for name in names) == {
+        time = (*rows[0][:name], "engagement", *rows[0][name + 1 :])
+        assert [*NewValues().bounded(hot, [time], NOW_S, EVENTS_TABLE)] == [time]  # after the limit is used up
+    names = Counter(each[name] for each in bounded)
+    assert Counter(each.partition(" ")[0] for each in names) == {
         "beacon": NAMES_PER_DAY,
         "server": NAMES_PER_DAY,
         "(other)": 1,
