@@ -86,6 +86,8 @@ ERROR_FILTERS = {
     "status": Parameter("status", "Only this HTTP status.", {"type": "integer", "minimum": 400, "maximum": 599}),
 }
 """Filters of the list of errors: the table of errors has no other dimension."""
+STATUS_OF_REQUESTS = Parameter("status", "Only this HTTP status.", {"type": "integer", "minimum": 100, "maximum": 999})
+"""The filter by the status of requests, whose column is an integer. The same filter of views is a text."""
 ERRORS = (
     Parameter("dateFrom", "First UTC day of the range.", _DAY, example="2026-09-01"),
     Parameter("dateTo", "UTC day before which the range ends.", _DAY, example="2026-10-01"),
@@ -101,7 +103,7 @@ COST = (
     *(FILTERS[name] for name in ("agent", "operator")),
     Parameter("source", "Only requests of this source.", {"enum": list(SEND_STATUS[::-1])}),
     Parameter("kind", "Only requests of this kind.", {"enum": list(KINDS)}),
-    Parameter("status", "Only this HTTP status.", {"type": "integer", "minimum": 100, "maximum": 999}),
+    STATUS_OF_REQUESTS,
     *paging("Values"),
     *MOMENT,
 )
@@ -181,12 +183,14 @@ def select(request: Request, project: str, parameters: Sequence[Parameter]) -> S
     """Return the selection of a request. Raises Problem `invalid-parameter`, with every fault."""
     known = {each.name: each for each in parameters if each.place == "query"}
     values = Values(request, tuple(known))
+    if has_bytes := BYTES in values.texts.get("metrics", "").split(","):
+        known["status"] = STATUS_OF_REQUESTS
     parsed = {name: _value(values, each) for name, each in known.items()}
     start, end = parsed.pop("dateFrom", None), parsed.pop("dateTo", None)
     if start and end and start > end:
         values.add_fault("dateFrom", "is after dateTo")
     chosen = {name: parsed.pop(name) for name in FILTERS if name in parsed}
-    if BYTES in (parsed.get("metrics") or ()):
+    if has_bytes:
         _require_of_requests(values, start, end)
     values.require_valid()
     fields = {_FIELDS.get(name, name): value for name, value in parsed.items()}

@@ -146,6 +146,13 @@ def test_what_requests_do_not_have_is_refused_by_name(sized: httpx.Client, query
     assert [word for word in named if word not in error["detail"]] == []
 
 
+@pytest.mark.parametrize("report", ["breakdown?by=agent&metrics=bytes", "series?metrics=bytes", "cost?by=agent"])
+@pytest.mark.parametrize("status", ["abc", "99", "1000", "99999999999999999999", "-200", ""])
+def test_status_of_requests_is_an_integer(sized: httpx.Client, report: str, status: str) -> None:
+    [error] = problem(sized.get(f"{report}&status={status}"), 400)["errors"]
+    assert error == {"parameter": "status", "detail": f"must be an integer from 100 to 999, not {status!r}"}
+
+
 def test_every_metric_of_entry_pages_is_one_of_visits(sized: httpx.Client) -> None:
     totals = sized.get("breakdown?by=entryPage").json()["totals"]
     assert ("visits" in totals, "bytes" in totals) == (True, False)
