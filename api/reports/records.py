@@ -106,7 +106,7 @@ def _intervals(run: Run) -> tuple[Counts, pa.Table]:
         hidden = measured.hidden_intervals(rows, run.visitors_known, run.query, zone)
         shown = metrics.append(shown, metrics.columns(counts, hidden))
     if BYTES in run.selection.shown:
-        shown = metrics.append(shown, metrics.sizes(metrics.of_intervals(rows, run.requests("date"))))
+        shown = metrics.append(shown, metrics.sizes(metrics.of_intervals(rows, run.requests_of_days)))
     return totals, shown
 
 

@@ -59,6 +59,10 @@ class Run:
         return self.reports.requests(self.selection.requests, self.snapshot.moment, by)
 
     @cached_property
+    def requests_of_days(self) -> pa.Table:
+        return self.requests("date")
+
+    @cached_property
     def visitors(self) -> dict[str, Any]:
         """Return the columns of visitors and visits of the whole range."""
         counts = metrics.whole(self.reports.visitor_counts(self.snapshot, self.query))
@@ -70,7 +74,7 @@ class Run:
         """Return the columns of the chosen metrics of the whole range."""
         row = self.visitors.copy() if self.selection.has_visitors else {}
         if BYTES in self.selection.shown:
-            sums = {name: [pc.sum(self.requests("date")[name])] for name in SIZES}
+            sums = {name: [pc.sum(self.requests_of_days[name])] for name in SIZES}
             row |= metrics.sizes(pa.table(sums)).to_pylist()[0]
         return row
 

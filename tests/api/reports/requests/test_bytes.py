@@ -3,14 +3,25 @@
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
+import pyarrow as pa
 import pytest
 
+from api.reports import records
+from api.reports.parameters import Selection
+from api.reports.report import Report, Run
 from tests.api.reports.client import CSV, FIREFOX, GPTBOT, client_of, problem, table
 from tests.processes.running import Running
+from tests.warehouse.site import Site
+from warehouse.query.moment import Moment
+from warehouse.query.snapshot import SnapshotReader
+from warehouse.report.audience.requests import RequestQuery
+from warehouse.report.reports import Reports
 
 CLAUDE = "Mozilla/5.0 (compatible; ClaudeBot/1.0; +claudebot@anthropic.com)"
 
@@ -151,6 +162,34 @@ def test_what_requests_do_not_have_is_refused_by_name(sized: httpx.Client, query
 def test_status_of_requests_is_an_integer(sized: httpx.Client, report: str, status: str) -> None:
     [error] = problem(sized.get(f"{report}&status={status}"), 400)["errors"]
     assert error == {"parameter": "status", "detail": f"must be an integer from 100 to 999, not {status!r}"}
+
+
+class RecordedReports(Reports):
+    """Reports that record by which column each query counts requests."""
+
+    queried: list[str]
+
+    def requests(self, query: RequestQuery, moment: Moment, by: str) -> pa.Table:
+        self.queried.append(by)
+        return super().requests(query, moment, by)
+
+
+@pytest.mark.parametrize(
+    ("report", "selection", "reads"),
+    [
+        (records.SERIES, Selection("p", metrics=("bytes",)), ["date"]),
+        (records.BREAKDOWN, Selection("p", by="agent", metrics=("bytes",)), ["agent", "date"]),
+    ],
+)
+def test_requests_are_read_once_by_each_column(
+    tmp_path: Path, report: Report, selection: Selection, reads: list[str]
+) -> None:
+    with closing(Site(tmp_path)) as site:
+        reader = SnapshotReader(site.hot_log, site.root)
+        with closing(RecordedReports(reader, site.root, site.spill, 1_000_000)) as reports:
+            reports.queried = []
+            report.document(Run(reports, reports.take(), selection))
+            assert reports.queried == reads
 
 
 def test_every_metric_of_entry_pages_is_one_of_visits(sized: httpx.Client) -> None:
