@@ -59,8 +59,11 @@ def test_goal_of_an_owner_is_counted_on_the_overview_until_it_is_removed(
             ["Nothing", "0", "0", "0%"],
             ["Unknown", "2", "1", "50%"],
         ]
+        assert "share of all visitors" in viewer.get(overview).text
         of_goal = viewer.get(f"{overview}&goal=%3Cb%3EOrder").text
         assert Html(of_goal).rows("<b>Order") == [["Direct", "2", "1", "50%"], ["Search", "2", "1", "100%"]]
+        assert "share of a channel's visitors" in of_goal
+        assert "share of all visitors" not in of_goal
         [search] = re.findall('href="([^"]*)" title="Show Search only"', of_goal[of_goal.index('id="goals"') :])
         assert Html(viewer.get(search.replace("&amp;", "&")).text).rows("Goals")[0] == ["<b>Order", "2", "1", "100%"]
         assert "There is no such goal" in viewer.get(f"{overview}&goal=None").text
