@@ -9,12 +9,15 @@ import msgspec
 from ingest.errors import InvalidField
 from ingest.hits.evidence import NO_EVIDENCE, Evidence
 from ingest.hits.hit import BeaconHit, Event, Hit, ServerHit, beacon_hit, server_hit, storable
+from ingest.hits.url import cut_path, normalize_path
 from warehouse.columns.visits import ENGAGEMENT
 
 NAME_CHARACTERS_MAX, KEY_CHARACTERS_MAX, VALUE_CHARACTERS_MAX, PROPS_MAX = 120, 300, 2_000, 30
 """Limits of Plausible: lengths of the name, of a property's name and of its value, and the number of properties."""
 BEACON_PROPS_CHARACTERS_MAX = 8_192
 """Maximum length of all properties of an event without a key, which anybody can send."""
+DOWNLOAD = "File Download"
+"""Name of the event of a download, as the website script and Plausible send it, and imports of logs store it."""
 NAMES_PER_DAY = 1_000
 """Limit on the new names of events in a project and day. Further ones are counted together."""
 
@@ -28,8 +31,9 @@ Name = Annotated[
 Props = Annotated[
     dict[str, str | int | float | bool] | None,
     msgspec.Meta(
-        description=f"At most {PROPS_MAX} properties, stored as sent: names of at most {KEY_CHARACTERS_MAX} characters,"
-        f" and texts, numbers or booleans of at most {VALUE_CHARACTERS_MAX:,}. Send no personal data.",
+        description=f"At most {PROPS_MAX} properties: names of at most {KEY_CHARACTERS_MAX} characters, and texts,"
+        f" numbers or booleans of at most {VALUE_CHARACTERS_MAX:,}. They are stored as sent, except a path in the `url`"
+        f" of a `{DOWNLOAD}`, which is normalised. Send no personal data.",
         extra_json_schema={"maxProperties": PROPS_MAX},
     ),
 ]
@@ -79,6 +83,8 @@ def _event(sent: BeaconEvent | ServerEvent) -> Event:
     for key, value in props.items():
         storable("props", key, KEY_CHARACTERS_MAX)
         storable("props", value, VALUE_CHARACTERS_MAX)
+    if name == DOWNLOAD and props.get("url", "").startswith("/"):  # access logs have the same spelling
+        props["url"] = cut_path(normalize_path(props["url"]), VALUE_CHARACTERS_MAX)
     stored = json.dumps(props, ensure_ascii=False) if props else None
     return Event(name, sent.interactive, stored)
 

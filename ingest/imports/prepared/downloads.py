@@ -7,13 +7,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingest.formats.page_filter import is_download
+from ingest.hits.event import DOWNLOAD
 from ingest.imports.dictionary import compact, map_values
 from ingest.visitors.visitor import DAY_US
 from warehouse.lake.staging import Staged
 from warehouse.tables import EVENTS_TABLE, Spec
 
-NAME = "File Download"
-"""Name of the event, as the website script and Plausible send it."""
 WHOLE, PART = 200, 206
 Rows = Mapping[Spec, pa.Table] | Staged
 Key = tuple[int | None, int, str]
@@ -43,7 +42,7 @@ def events(hits: pa.Table) -> pa.Table:
     props = [json.dumps({"url": each}, ensure_ascii=False) for each in path.dictionary.to_pylist()]
     columns = {
         **{name: files[name] for name in files.column_names},
-        "name": pa.array([NAME] * len(files), pa.string()),
+        "name": pa.array([DOWNLOAD] * len(files), pa.string()),
         "interactive": pa.array([True] * len(files), pa.bool_()),
         "props": pa.array(props, pa.string()).take(path.indices),
     }

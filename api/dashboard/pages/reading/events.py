@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from api.dashboard.pages.reading.tables import ROWS
 from api.dashboard.web.view import View
 from api.reports.parameters import agents_of
-from ingest.imports.prepared.downloads import NAME as DOWNLOAD
+from ingest.hits.event import DOWNLOAD
 from warehouse.report.audience.events import ChosenEvents
 
 FILTERS = frozenset({"path", "traffic", "agent", "operator", "source"})

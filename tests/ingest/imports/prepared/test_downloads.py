@@ -9,6 +9,8 @@ import pytest
 
 from api.routes.script import SCRIPTS
 from ingest.formats.page_filter import DOWNLOADS, Pages
+from ingest.hits.event import BeaconEvent, ServerEvent, beacon_event, server_event
+from ingest.hits.hit import microseconds
 from ingest.imports import tail
 from ingest.imports.importer import Import, Options
 from ingest.visitors.salts import open_salts
@@ -75,6 +77,45 @@ def test_downloads_of_people_and_ai_are_events(tmp_path: Path, executor: Executo
         assert paths == {"/a", "/Manual.PDF", "/old.pdf", "/llms.txt"}
         assert again.known == summary.lines == len(LOG) * times
         assert summary.skipped["not_a_page"] == 13 * times
+
+
+FILES = {
+    "/files/file[1].pdf": "/files/file%5B1%5D.pdf",
+    "/files/a|b.pdf": "/files/a%7Cb.pdf",
+    "/files/a%7eb.zip": "/files/a~b.zip",
+    "/files/%c3%a9.zip": "/files/%C3%A9.zip",
+    "/set.zip?v=2": "/set.zip",
+}
+"""Files as a browser requests them, and as they are counted."""
+
+
+def test_file_has_the_same_url_from_a_log_and_from_a_script_or_server(tmp_path: Path) -> None:
+    with closing(Site(tmp_path)) as site:
+        run_import(site, tuple(line(f"GET {file} HTTP/1.1".encode(), **PERSON) for file in FILES))
+        logged = {row["props"] for row in site.stored(EVENTS_TABLE)}
+    assert logged == {json.dumps({"url": url}) for url in FILES.values()}
+    assert {_posted("File Download", file) for file in FILES} == logged
+
+
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [("File Download", "http://other.test:1/a|b.zip"), ("File Download", "a|b.zip"), ("Saved", "/a|b/")],
+)
+def test_other_urls_are_stored_as_sent(name: str, url: str) -> None:
+    assert _posted(name, url) == json.dumps({"url": url})
+
+
+def test_path_of_a_file_that_is_longer_when_normalised_is_cut_to_the_limit_of_a_value() -> None:
+    assert _posted("File Download", "/" + "|" * 1_999) == json.dumps({"url": "/" + "%7C" * 666})
+
+
+def _posted(name: str, url: str) -> str:
+    """Return the properties that are stored for the event of a script, and of a server."""
+    fields: dict[str, Any] = {"name": name, "path": "/a", "props": {"url": url}}
+    hits = beacon_event(BeaconEvent(**fields), FIREFOX, NOON), server_event(ServerEvent(**fields), microseconds(NOON))
+    [props] = {hit.event and hit.event.props for hit in hits}
+    assert props is not None
+    return props
 
 
 def test_parts_of_a_file_in_a_log_that_grows_count_once(tmp_path: Path) -> None:
