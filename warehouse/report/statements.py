@@ -122,7 +122,7 @@ class Statements:
             with suppress(duckdb.OutOfMemoryException), self._cursor(scope, relations, is_slow=False) as cursor:
                 return engine.fetch(cursor, sql, chosen.bound | values)
         with self._cursor(scope, relations, is_slow=True) as cursor:
-            return engine.fetch(cursor, sql, chosen.bound | values)
+            return _fetch_slow(cursor, chosen, sql, chosen.bound | values)
 
     def batches(
         self, snapshot: Snapshot, scope: Scope, chosen: Cells, sql: str, batch_rows: int
@@ -140,7 +140,7 @@ class Statements:
         with self._slow.cursor() as cursor:  # a temporary table belongs to its cursor
             _register(cursor, relations)
             with self._turn(scope.project), engine.interruptible(cursor):
-                cursor.execute(f"CREATE TEMP TABLE report AS {sql}", chosen.bound)
+                _fetch_slow(cursor, chosen, f"CREATE TEMP TABLE report AS {sql}", chosen.bound)
             for start in count(step=batch_rows):
                 with self._turn(scope.project), engine.interruptible(cursor):
                     rows = cursor.sql(_BATCH, params=[start, start + batch_rows]).to_arrow_table()
@@ -223,6 +223,17 @@ class Statements:
     def close(self) -> None:
         self.fast.close()
         self._slow.close()
+
+
+def _fetch_slow(cursor: duckdb.DuckDBPyConnection, chosen: Cells, sql: str, values: Mapping[str, object]) -> pa.Table:
+    """Return the rows of a statement. DuckDB 2.0 spills the groups of a table, but not those of a union."""
+    try:
+        return engine.fetch(cursor, sql, values)
+    except duckdb.OutOfMemoryException as error:
+        if "max_temp_directory_size" in str(error):
+            raise
+        engine.fetch(cursor, f"CREATE TEMP TABLE chosen_cells AS FROM {chosen.sql}", values)
+        return engine.fetch(cursor, sql.replace(chosen.sql, "chosen_cells"), values)
 
 
 def _connect_fast(spill: Path) -> duckdb.DuckDBPyConnection:

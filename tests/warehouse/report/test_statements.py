@@ -133,6 +133,22 @@ def test_project_whose_report_needs_too_much_memory_is_a_warning_until_its_next_
         assert reports.warning is None
 
 
+@pytest.mark.long
+def test_more_paths_than_fit_into_memory_are_counted_in_files_and_waiting_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_all_slow(monkeypatch)
+    monkeypatch.setattr(statements, "SLOW_MEMORY", "32MB")
+    with closing(Site(tmp_path)) as site:
+        site.post(*(view(f"/{number:05}".ljust(2_000, "x")) for number in range(25_000)))
+        site.load()
+        site.post(view("/00007".ljust(2_000, "x")))
+        with closing(site.reports()) as reports:
+            page = reports.views(reports.take(), EVERYTHING, 0, 2)
+            assert [row["path"][:6] for row in page.rows.to_pylist()] == ["/00007", "/00000"]
+            assert page.rows["human"].to_pylist() == [2, 1]
+
+
 def test_report_that_needs_more_memory_than_fast_ones_have_is_slow(site: Site) -> None:
     with closing(site.reports()) as reports:
         snapshot, caller = reports.take(), engine.Caller(accepts_slow=True)
