@@ -8,16 +8,19 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 from uvicorn.config import STARTUP_FAILURE
 
+from api.server import supervisor
 from api.server.supervisor import Supervisor, Timeouts
 from tests.agent.tools import require_sandbox
 from tests.api.server.supervised import (
@@ -37,6 +40,8 @@ REPLACED_S = 30
 """Maximum time until a dead server process is replaced, in seconds: below that until a silent one is."""
 ENDED_S = 60
 """Maximum time until the service has ended, in seconds. Its status is 1 if a server process had to be killed."""
+SILENT_S = 60
+"""Time without a heartbeat after which a server process is killed, in seconds: no start takes as long."""
 NEWER_VERSION = 999
 """Schema version that no server process opens."""
 
@@ -217,18 +222,23 @@ def test_server_process_without_a_heartbeat_is_replaced(tmp_path: Path, caplog: 
     assert len({line.split()[1] for line in started(tmp_path)}) >= 2
 
 
-@pytest.mark.long
 def test_process_whose_heartbeats_waited_for_a_paused_supervisor_is_not_killed(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    timeouts = Timeouts(silent_s=5)
+    paused_s = [0.0]
 
     def pause() -> bool:
-        """Return only when the heartbeat of the process 0 is overdue, although the process sends it."""
-        until(lambda: any(line.startswith("0 ") for line in started(tmp_path)))
-        threading.Event().wait(1.1 * timeouts.silent_s)
+        """Move the clock until the heartbeat of the process 0, which waits in the pipe, is overdue."""
+        first = tested._workers[0].running
+        assert first is not None
+        assert first[1].poll(SILENT_S)
+        paused_s[0] += 2 * SILENT_S
         return True
 
-    assert Supervisor(second_fails_first, (tmp_path,), 2, timeouts, pause).run() == 0
+    monkeypatch.setattr(supervisor, "HEARTBEATS", 1_000)
+    monkeypatch.setattr(supervisor, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + paused_s[0]))
+    tested = Supervisor(second_fails_first, (tmp_path,), 2, Timeouts(SILENT_S), pause)
+    assert tested.run() == 0
+    assert paused_s[0] > 0
     assert [text for text in caplog.messages if "is killed" in text] == []
     assert sorted(line.split()[0] for line in started(tmp_path)) == ["0", "1", "1"]
