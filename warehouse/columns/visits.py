@@ -2,8 +2,9 @@
 
 A visitor counts once on each UTC day, at the first view of the day; by referrer, page or another value, once for each
 value. A visit counts at its first view. It has the views of one visitor, source and UTC day, up to TIMEOUT_S apart.
-Only people have visits. What the visitor did up to TIMEOUT_S after the last view belongs to the visit: an event that
-the reader caused makes it active, and no bounce, and ENGAGEMENT adds the time for which the last page was visible.
+Only people have visits. An event that the reader caused, from EARLY_S before the last view to TIMEOUT_S after it, makes
+the visit active: it is no bounce. ENGAGEMENT of the last page, before the next visit, adds the time for which that page
+was visible, at most TIMEOUT_S.
 
 The set of a visitor (`sources`) has the bits of all views: see `columns.sources`. Any choice of sources and readers is
 one mask, also the union of people and AI. A visitor has one agent and one device a day: of several, that of an AI agent
@@ -26,6 +27,8 @@ from warehouse.columns.sources import BITS
 
 TIMEOUT_S = 1_800
 """Maximum time between two views of a visit, in seconds."""
+EARLY_S = 5
+"""Time by which an event may precede the view of its page, in seconds: the script sends both at once."""
 ENGAGEMENT = "engagement"
 """Name of the script's events with the time for which a page was visible (`ms`). Reports of events leave them out."""
 DEVICE_KEY = ("browser", "os", "device")
@@ -60,7 +63,8 @@ _VISITS = f"""
 SELECT * FROM (
     SELECT *, path AS entryPage, if(is_last, path, lead(path) OVER ends) AS exitPage,
         if(is_last, 1, lead(number) OVER ends - number + 1) AS views,
-        epoch_us(if(is_last, ts, lead(ts) OVER ends)) AS ended_us
+        epoch_us(if(is_last, ts, lead(ts) OVER ends)) AS ended_us,
+        epoch_us(if(is_last, lead(ts) OVER ends, lead(ts, 2) OVER ends)) AS next_us
     FROM ({_ENDS.format(rows="{views}", within="", day="day", tie="tie")}) WHERE is_first OR is_last
     WINDOW ends AS (PARTITION BY project_id, day, visitor, source ORDER BY number)
 ) WHERE is_first
@@ -71,14 +75,15 @@ _WITH_EVENTS = f"""
 SELECT viewed.*, coalesce(is_active, false) AS is_active,
     (ended_us - epoch_us(ts) + coalesce(visible_us, 0)) // 1_000_000 AS seconds
 FROM viewed LEFT JOIN (
-    SELECT {_VISIT}, bool_or(interactive) AS is_active,
-        max(least(ms * 1_000, at_us - ended_us)) FILTER (ms > 0 AND sender = source) AS visible_us
+    SELECT {_VISIT}, bool_or(interactive AND at_us <= ended_us + {TIMEOUT_S}_000_000) AS is_active,
+        max(least(ms * 1_000, at_us - ended_us, {TIMEOUT_S}_000_000))
+            FILTER (ms > 0 AND at_us > ended_us AND sender = source AND page = exitPage) AS visible_us
     FROM viewed JOIN (
-        SELECT project_id, date AS day, visitor, source AS sender, epoch_us(ts) AS at_us, interactive,
+        SELECT project_id, date AS day, visitor, source AS sender, path AS page, epoch_us(ts) AS at_us, interactive,
             if(name = '{ENGAGEMENT}', TRY_CAST(props ->> 'ms' AS INTEGER), NULL)::BIGINT AS ms
         FROM {{events}} WHERE visitor IS NOT NULL AND {{within}}
     ) USING (project_id, day, visitor)
-    WHERE at_us BETWEEN ended_us AND ended_us + {TIMEOUT_S}_000_000 GROUP BY ALL
+    WHERE at_us >= ended_us - {EARLY_S}_000_000 AND at_us < coalesce(next_us, at_us + 1) GROUP BY ALL
 ) USING ({_VISIT})
 """
 _PAGED = f"""(

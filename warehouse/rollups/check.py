@@ -174,15 +174,17 @@ _DIMENSIONS = f"""[
 _PAGES = "[{'name': 'entryPage', 'value': path}, {'name': 'exitPage', 'value': last}]"
 
 _FOLLOWED = """
-FROM {events} AS e WHERE e.project_id = grouped.project_id AND e.date = grouped.date AND e.visitor = grouped.visitor
-    AND e.ts BETWEEN ended AND ended + INTERVAL 30 MINUTE AND
+FROM {events} AS e WHERE e.project_id = visit.project_id AND e.date = visit.date AND e.visitor = visit.visitor AND
 """
 _DONE = f"""
-if(views = 1 AND NOT EXISTS ({_FOLLOWED} e.interactive), 1, 0) AS bounces,
+if(views = 1 AND NOT EXISTS ({_FOLLOWED} e.interactive
+    AND e.ts BETWEEN ended - INTERVAL 5 SECOND AND ended + INTERVAL 30 MINUTE), 1, 0) AS bounces,
 (epoch_us(ended) - epoch_us(began) + coalesce((
     SELECT max(greatest(0, if(number > micros // 1_000, micros, number * 1_000))) FROM (
-        SELECT TRY_CAST(props ->> 'ms' AS INTEGER)::BIGINT AS number, epoch_us(e.ts) - epoch_us(ended) AS micros
-        {_FOLLOWED} e.name = 'engagement' AND e.source = grouped.source
+        SELECT TRY_CAST(props ->> 'ms' AS INTEGER)::BIGINT AS number,
+            least(epoch_us(e.ts) - epoch_us(ended), 1_800_000_000) AS micros
+        {_FOLLOWED} e.name = 'engagement' AND e.source = visit.source AND e.path = last AND e.ts > ended
+            AND (following IS NULL OR e.ts < following)
     )
 ), 0)) // 1_000_000 AS seconds
 """
@@ -211,7 +213,8 @@ WITH seen AS (
         arg_max(path, (ts, path, tie)) AS last, count(*) AS views, min(ts) AS began, max(ts) AS ended, source
     FROM numbered GROUP BY project_id, date, visitor, source, number
 ), visits AS (
-    SELECT *, {_DONE.format(events=events)} FROM grouped
+    SELECT *, {_DONE.format(events=events)} FROM (SELECT *, lead(began) OVER others AS following FROM grouped
+        WINDOW others AS (PARTITION BY project_id, date, visitor, source ORDER BY began)) AS visit
 ), seen_by_value AS (
     SELECT project_id, date, visitor, unnest({_DIMENSIONS}) AS of, quarter, agent_key, device_key, set FROM seen
     UNION ALL

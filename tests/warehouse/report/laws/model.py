@@ -6,7 +6,7 @@ The time buckets are found by local time and by steps of minutes, and not by the
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import Any
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
@@ -44,7 +44,10 @@ def matching(rows: Iterable[Row], query: Query) -> list[Row]:
 
 
 def with_pages(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows with the entry and exit pages of their visits; the first row also has views and the last time."""
+    """Return the rows with the entry and exit pages of their visits.
+
+    The first row also has the views, the last time, and the time of the next visit.
+    """
     result = list[Row]()
 
     def key(row: Row) -> tuple[Any, ...]:
@@ -59,9 +62,10 @@ def with_pages(rows: Iterable[Row]) -> list[Row]:
             of_reader[-1].append(row)
         else:
             of_reader.append([row])
-    for visit in chain(*visits.values()):
+    for visit, following in chain(*(zip_longest(each, each[1:]) for each in visits.values())):
         pages = {"entryPage": visit[0]["path"], "exitPage": visit[-1]["path"]}
-        result.append({**visit[0], **pages, "views": len(visit), "ended": visit[-1]["ts"]})
+        times = {"ended": visit[-1]["ts"], "next": following and following[0]["ts"]}
+        result.append({**visit[0], **pages, **times, "views": len(visit)})
         result += [{**row, **pages} for row in visit[1:]]
     return result
 

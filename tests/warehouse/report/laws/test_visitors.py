@@ -68,12 +68,14 @@ VIEWS = st.builds(
 )
 EVENTS = st.lists(
     st.builds(
-        lambda day, minute, **columns: {
-            **event(ts=(at := MIDNIGHT + timedelta(days=day, minutes=minute, microseconds=50)), **columns),
+        lambda day, minute, second, **columns: {
+            **event(ts=(at := MIDNIGHT + timedelta(days=day, minutes=minute, seconds=second)), **columns),
             "date": at.date(),
         },
         st.sampled_from([-16, -15, 0, 0]),
         st.sampled_from(MINUTES),
+        st.sampled_from([50e-6, 50e-6, -3]),
+        path=st.sampled_from(["/", "/a", "/a/b"]),
         visitor=st.sampled_from([None, *(each["visitor"] for each in READERS[:4])]),
         project_id=st.sampled_from(["site", "site", "another"]),
         interactive=st.sampled_from([True, False]),
@@ -271,26 +273,30 @@ def test_visit_ends_after_30_minutes_and_has_one_source(
 
 
 def test_duration_has_the_time_for_which_the_last_page_was_visible(small_lake: SmallLake) -> None:
-    """Read a page for 100 s and then another one, whose times the script sends at seconds after the first view."""
+    """Read a page for 100 s and then another one, whose times the script sends at seconds after the first view.
+
+    The next visit begins at 5,000 s, on the same page.
+    """
     signup: Row = {"name": "Signup", "interactive": True}
+    time: Row = {"name": "engagement", "interactive": False, "path": "/b"}
     cases: list[tuple[int, list[tuple[int, object, Row]]]] = [
         (100, []),
         (120, [(130, 20_999, {})]),
         (140, [(130, 20_000, {}), (150, 40_000, {}), (160, 5_000, {})]),
-        (130, [(130, 500_000, {}), (99, 900_000, {})]),  # another page, which was opened before
+        (130, [(130, 500_000, {}), (99, 900_000, {})]),  # the page was also opened before
         (1_900, [(1_900, 1_800_000, {})]),
-        (100, [(1_901, 1_800_000, {})]),
-        (100, [(130, 20_000, each) for each in ({"source": "server"}, {"visitor": 99}, signup)]),
+        (1_900, [(4_999, 4_899_000, {})]),
+        (1_000, [(4_999, 900_000, {})]),
+        (100, [(5_000, 900_000, {})]),
+        (100, [(130, 20_000, each) for each in ({"source": "server"}, {"visitor": 99}, {"path": "/a"}, signup)]),
         (100, [(130, ms, {}) for ms in (-9, "x", 10**12, None)]),
     ]
     for number, (_, sent) in enumerate(cases):
         first, reader = f"/{number}", {"source": "beacon", "visitor": number}
-        small_lake.add([view(first, NOON, **reader), view("/b", NOON + timedelta(seconds=100), **reader)], first[1:])
+        later = [view("/b", NOON + timedelta(seconds=each), **reader) for each in (100, 5_000)]
+        small_lake.add([view(first, NOON, **reader), *later], first[1:])
         rows = [
-            event(
-                **{"name": "engagement", "interactive": False, **reader, **columns}, ts=at, props=json.dumps({"ms": ms})
-            )
-            | {"date": at.date()}
+            event(**{**time, **reader, **columns}, ts=at, props=json.dumps({"ms": ms})) | {"date": at.date()}
             for seconds, ms, columns in sent
             for at in [NOON + timedelta(seconds=seconds)]
         ]
@@ -299,6 +305,22 @@ def test_duration_has_the_time_for_which_the_last_page_was_visible(small_lake: S
         counts = counted(small_lake, EVERYTHING, ("entryPage",))
         seconds = [counts[f"/{number}",]["visit_seconds"] for number in range(len(cases))]
         assert seconds == [expected for expected, _ in cases]
+        small_lake.write_rollups()
+    [part] = small_lake.coverage.parts
+    assert check.find_difference(small_lake.database, part, small_lake.files, small_lake.beside) is None
+
+
+@pytest.mark.parametrize(("second", "bounces"), [(-5.001, 1), (-5, 0), (-0.003, 0), (1_800, 0), (1_800.001, 1)])
+def test_event_just_before_the_view_of_a_visit_prevents_a_bounce(
+    small_lake: SmallLake, second: float, bounces: int
+) -> None:
+    """The script sends a view and the events of a page at once, and any of them may arrive first."""
+    reader, at = {"source": "beacon", "visitor": 1}, NOON + timedelta(seconds=second)
+    small_lake.add([view("/a", NOON, **reader)], "one")
+    small_lake.add_beside(EVENTS_TABLE, [event(ts=at, **reader) | {"date": at.date()}], "one")
+    for _ in range(2):
+        (((), row),) = counted(small_lake, EVERYTHING, ()).items()
+        assert (row["bounces"], row["visit_seconds"]) == (bounces, 0)
         small_lake.write_rollups()
     [part] = small_lake.coverage.parts
     assert check.find_difference(small_lake.database, part, small_lake.files, small_lake.beside) is None

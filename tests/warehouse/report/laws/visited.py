@@ -51,25 +51,33 @@ def counts(rows: Iterable[Row], scope: Scope, by: Sequence[str], events: Sequenc
             if first["source"] == "beacon":
                 row["timed"] += 1
                 followed = [each for each in events if _follows(each, first, scope)]
-                row["bounces"] += first["views"] == 1 and not any(each["interactive"] for each in followed)
+                row["bounces"] += first["views"] == 1 and not any(_is_active(each, first) for each in followed)
                 visible = max((_visible(each, first) for each in followed), default=timedelta(0))
                 row["visit_seconds"] += (first["ended"] - first["ts"] + visible) // timedelta(seconds=1)
     return {tuple(each[0] if each else None for each in key): row for key, row in counted.items() if any(row.values())}
 
 
 def _follows(event: Row, visit: Row, scope: Scope) -> bool:
-    """Return whether an event of the visitor is after the last view of a visit, in the range of a scope."""
+    """Return whether an event of the visitor is before the next visit, in the range of a scope."""
     is_in_range = scope.time_range.start <= event["ts"] < scope.time_range.end
     is_of_reader = model.of_visitor(event) == model.of_visitor(visit)
-    return is_in_range and is_of_reader and visit["ended"] <= event["ts"] <= visit["ended"] + model.TIMEOUT
+    return is_in_range and is_of_reader and (visit["next"] is None or event["ts"] < visit["next"])
+
+
+def _is_active(event: Row, visit: Row) -> bool:
+    """Return whether the reader caused an event in a visit of one view."""
+    since_view = event["ts"] - visit["ended"]
+    return event["interactive"] and timedelta(seconds=-5) <= since_view <= model.TIMEOUT
 
 
 def _visible(event: Row, visit: Row) -> timedelta:
     """Return for how long the last page of a visit was visible, by an event of the script."""
     number = json.loads(event["props"] or "{}").get("ms", "")
-    if event["name"] != "engagement" or event["source"] != visit["source"] or not number.isdecimal():
+    of_page = ("engagement", visit["source"], visit["exitPage"])
+    if (event["name"], event["source"], event["path"]) != of_page or not number.isdecimal():
         return timedelta(0)
-    return min(timedelta(milliseconds=int(number) if len(number) < 10 else 0), event["ts"] - visit["ended"])
+    visible = timedelta(milliseconds=int(number) if len(number) < 10 else 0)
+    return min(visible, event["ts"] - visit["ended"], model.TIMEOUT)
 
 
 def _by_visitor(rows: Iterable[Row], by: Sequence[str]) -> Iterable[list[Row]]:
