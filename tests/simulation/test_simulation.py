@@ -30,7 +30,7 @@ def test_fixed_seed_finds_no_fault(nodes: int) -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
-@pytest.mark.night
+@pytest.mark.long
 @pytest.mark.needs("cc")
 def test_fault_put_in_on_purpose_fails_at_the_same_step_twice(tmp_path: Path) -> None:
     for name in ("api", "ingest", "agent", "tests"):

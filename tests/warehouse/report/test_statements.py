@@ -1,6 +1,6 @@
 """Slow reports run one at a time, within their memory and disk space, for callers who accept them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from contextvars import Context, copy_context
 from dataclasses import replace
@@ -74,11 +74,11 @@ def make_all_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cells, "SLOW_ROWS", -1)
 
 
-def everything(site: Site, policy: Periods) -> Iterator[Any]:
+def everything(site: Site, policy: Periods, queries: Sequence[Query] = QUERIES) -> Iterator[Any]:
     """Yield the results of all reports."""
     with closing(site.reports(lambda name: policy)) as reports:
         snapshot = reports.take()
-        for number, query in enumerate(QUERIES):
+        for number, query in enumerate(queries):
             for order, audience in LISTINGS[number % 3 :: 3]:
                 page = reports.views(snapshot, query, 1, 3, order, audience)
                 yield page.totals, page.rows.to_pylist(), page.has_more
@@ -103,18 +103,24 @@ def test_slow_reports_are_those_of_fast_ones(site: Site, policy: str, monkeypatc
     assert [*everything(site, POLICIES[policy])] == fast
 
 
-@pytest.mark.night
-@pytest.mark.parametrize("shared", [pytest.param(statements.SHARED_ROWS_MAX, marks=pytest.mark.night), 0])
+@pytest.mark.parametrize(
+    ("shared", "queries"),
+    [
+        pytest.param(statements.SHARED_ROWS_MAX, QUERIES, marks=pytest.mark.night),
+        pytest.param(0, QUERIES, marks=pytest.mark.night),
+        pytest.param(0, QUERIES[4:5], marks=pytest.mark.long),
+    ],
+)
 def test_names_of_relations_and_values_in_the_name_of_a_folder_change_no_report(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: int
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: int, queries: Sequence[Query]
 ) -> None:
-    expected = [*everything(site, ())]
+    expected = [*everything(site, (), queries)]
     monkeypatch.setattr(statements, "SHARED_ROWS_MAX", shared)
     name = "it's {part} {cells} {rows} <rows 0> rows_0 rows_1 $start_0 $limit"
     with closing(filled(tmp_path / name)) as odd:
         today = date(2026, 10, 1)
         rollups.rebuild(odd.hot, odd.root, odd.share, today, 0)
-        assert [*everything(odd, ())] == expected
+        assert [*everything(odd, (), queries)] == expected
         assert odd.faults() == []
 
 
