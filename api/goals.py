@@ -2,6 +2,7 @@
 
 from ingest.errors import InvalidField
 from ingest.hits.url import normalize_filter
+from warehouse.columns.visits import ENGAGEMENT
 from warehouse.control import goals
 from warehouse.control.goals import Goal, Kind
 from warehouse.database.pool import Pool
@@ -9,7 +10,7 @@ from warehouse.errors import InvalidGoal
 
 
 def add(control: Pool, project: str, name: str, kind: Kind, value: str, by: str | None = None) -> Goal:
-    """Add a goal: see `goals.add`. A path is normalised as the paths of hits are.
+    """Add a goal: see `goals.add`. A path is normalised as the paths of hits are. ENGAGEMENT is no goal.
 
     Raises:
         ProjectNotFound, InvalidGoal
@@ -19,4 +20,6 @@ def add(control: Pool, project: str, name: str, kind: Kind, value: str, by: str 
             value = normalize_filter(value)
         except InvalidField as error:
             raise InvalidGoal("value", error.reason) from None
+    elif value == ENGAGEMENT:
+        raise InvalidGoal("value", f"must be another name: `{ENGAGEMENT}` is the website script's and never counted")
     return goals.add(control, project, name, kind, value, by)

@@ -70,7 +70,10 @@ def beacon_event(sent: BeaconEvent, user_agent: str, now: datetime, evidence: Ev
 
 def server_event(sent: ServerEvent, now_us: int) -> Hit:
     """Return the event of a server's row: see `hit.server_hit`."""
-    return server_hit(sent, now_us)._replace(event=_event(sent))
+    event = _event(sent)
+    if event.name == ENGAGEMENT:
+        raise InvalidField("name", "is a name of the website script, and in no report of events; use another one")
+    return server_hit(sent, now_us)._replace(event=event)
 
 
 def _event(sent: BeaconEvent | ServerEvent) -> Event:

@@ -77,6 +77,7 @@ def test_events_of_a_server_are_stored_and_are_no_page_views(
         ({"name": ""}, "name", "must not be empty"),
         ({"name": "x" * 121}, "name", "has 121 characters; at most 120 are accepted"),
         ({"name": " "}, "name", "must not be empty"),
+        ({"name": " engagement"}, "name", "is a name of the website script"),
         ({"name": "a\u200bb"}, "name", "has a character that is not printable"),
         ({"name": "a\nb"}, "name", "has a control character or a lone surrogate"),
         ({"props": {"x" * 301: "a"}}, "props", "has 301 characters; at most 300 are accepted"),

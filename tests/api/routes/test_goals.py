@@ -26,6 +26,7 @@ def test_goal_is_added_listed_and_removed_by_a_key_that_may_write(service: Runni
         (new, "another goal"),
         ({**new, "name": "x", "value": "/a\0"}, "control character"),
         ({**new, "kind": "scroll"}, "kind"),
+        ({"name": "Time", "kind": "event", "value": "engagement"}, "`engagement`"),
         ({**new, "more": 1}, "unknown field"),
     ):
         refused = httpx.post(url, json=wrong, headers=write)
