@@ -96,7 +96,7 @@ EVENTS = pa.schema(
         HOT.field("agent"),
         HOT.field("source"),
         _column("interactive", pa.bool_(), "false if the page sent it without an action of the reader", required=True),
-        _column("props", pa.string(), "properties as sent: a JSON object with texts; null without"),
+        _column("props", pa.string(), "properties: a JSON object with texts; null without properties"),
     ]
 )
 """One row for each event."""

@@ -217,7 +217,7 @@ def load_complete(connection: Connection, project: str) -> Configuration:
 
 
 def store(control: Pool, project: str, configuration: Configuration) -> None:
-    """Store the configuration of a project. Existing jobs keep theirs. Raises ProjectNotFound."""
+    """Store the configuration. Existing jobs keep only repository, ref, agent and model. Raises ProjectNotFound."""
     with control.transaction() as connection:
         projects.lock(connection, project)
         _put(connection, project, configuration)

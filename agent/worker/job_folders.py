@@ -23,7 +23,10 @@ LOG = logging.getLogger("readership.agent")
 
 @contextmanager
 def locked(folder: Path, is_stopped: Callable[[], bool]) -> Iterator[None]:
-    """Lock a job's folder. Wait for a worker on this machine that has not noticed yet that it has lost the turn."""
+    """Lock a job's folder. Wait for a worker on this machine that has not noticed yet that it has lost the turn.
+
+    Raises TurnStopped if `is_stopped` returned true during the wait.
+    """
     with (folder / ".lock").open("w") as file:
         while not try_lock(file.fileno()):
             if is_stopped():

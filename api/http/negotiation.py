@@ -22,7 +22,10 @@ _QUALITY = re.compile(r"[01](\.\d{0,3})?")
 
 
 def accepted(request: Request, media_types: Sequence[str], resource: str) -> str:
-    """Return the best media type for the Accept header; of equal ones the first. Raises Problem `not-acceptable`."""
+    """Return the best of `media_types` for the Accept header, the first one if several are equal.
+
+    Raises Problem `not-acceptable`.
+    """
     header = ", ".join(request.headers.getlist("accept")) or "*/*"
     best, best_quality = "", 0.0
     for media_type in media_types:

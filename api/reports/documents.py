@@ -35,20 +35,25 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     visits: Annotated[int | Unset | None, Meta(description="Visits of people; null if no visitor was known.")] = UNSET
     bounce_rate: Annotated[
         float | Unset | None,
-        Meta(description="Visits of one view without an event, in percent of visits the script saw; null without."),
+        Meta(
+            description="Visits of one view without an event, in percent of visits the script saw; null if it saw none."
+        ),
     ] = UNSET
     visit_duration: Annotated[
         int | Unset | None,
-        Meta(description="Mean seconds of visits that the script saw, until the last page was left; null without."),
+        Meta(
+            description="Mean seconds of visits that the script saw, until the last page was left; null if it saw none."
+        ),
     ] = UNSET
     views_per_visit: Annotated[
-        float | Unset | None, Meta(description="Mean number of views of a visit; null without any.")
+        float | Unset | None, Meta(description="Mean number of views of a visit; null if no visit was counted.")
     ] = UNSET
-    bytes: Annotated[int | Unset | None, Meta(description="Bytes of all requests of known size; null without any.")] = (
-        UNSET
-    )
+    bytes: Annotated[
+        int | Unset | None, Meta(description="Bytes of all requests of known size; null if no size is known.")
+    ] = UNSET
     bytes_known: Annotated[
-        float | Unset | None, Meta(description="Requests of known size, in percent of all; null without any.")
+        float | Unset | None,
+        Meta(description="Requests of known size, in percent of all; null if there was no request."),
     ] = UNSET
 
 

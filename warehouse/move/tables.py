@@ -36,7 +36,10 @@ def count_rows(source: sqlite3.Connection, tables: Sequence[Table]) -> int:
 
 
 def copy(source: sqlite3.Connection, target: PostgresqlConnection, table: Table, on_rows: OnRows) -> int:
-    """Replace the rows of a table by the source's; return their number. Raises MoveRefused for another number."""
+    """Replace the rows of a table by the source's; return their number.
+
+    Raises MoveRefused if the table does not have as many rows as the source afterwards.
+    """
     names = ", ".join(f'"{column.name}"' for column in table.columns)
     target.execute(f'DELETE FROM "{table.name}"')  # a new hot log has a row in `node`
     rows = reported = 0

@@ -30,9 +30,10 @@ GROUP BY ALL ORDER BY events DESC, name, value NULLS LAST, traffic LIMIT {{limit
 
 
 class ChosenEvents(NamedTuple):
-    """The first `rows` events of one name, or of all, by one of COLUMNS, a property, or nothing.
+    """Which events are counted, and how they are grouped: by one of COLUMNS, by a property, or by name alone.
 
-    `agents` are those of an operator.
+    Without a `name`, events of all names are counted. `agents` are the agents of an operator. `rows` is the maximum
+    number of groups.
     """
 
     name: str | None = None

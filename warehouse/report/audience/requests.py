@@ -20,7 +20,7 @@ from warehouse.tables import REQUESTS_TABLE
 BY = ("agent", "operator", "kind", "status", "source", "date")
 """Columns by which requests are counted."""
 READERS = BY[:2]
-"""Those of them whose values are readers, which may come back after a refusal."""
+"""Columns of BY that name a reader, who may come back after a refusal."""
 REFUSED = (401, 402, 403, 429, 451, 503)
 """HTTP statuses by which a site refuses a reader."""
 FIRST_DAY, LAST_DAY = date(1, 1, 1), date(9999, 12, 31)
