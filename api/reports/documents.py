@@ -35,25 +35,20 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     visits: Annotated[int | Unset | None, Meta(description="Visits of people; null if no visitor was known.")] = UNSET
     bounce_rate: Annotated[
         float | Unset | None,
-        Meta(
-            description="Visits of one view without an event, in percent of visits the script saw; null if it saw none."
-        ),
+        Meta(description="Visits of one view without an event, in percent of visits seen by the script; null if none."),
     ] = UNSET
     visit_duration: Annotated[
         int | Unset | None,
-        Meta(
-            description="Mean seconds of visits that the script saw, until the last page was left; null if it saw none."
-        ),
+        Meta(description="Mean seconds until the last page was left, of visits seen by the script; null if none."),
     ] = UNSET
     views_per_visit: Annotated[
-        float | Unset | None, Meta(description="Mean number of views of a visit; null if no visit was counted.")
+        float | Unset | None, Meta(description="Mean number of views of a visit; null if no visit is known.")
     ] = UNSET
     bytes: Annotated[
-        int | Unset | None, Meta(description="Bytes of all requests of known size; null if no size is known.")
+        int | Unset | None, Meta(description="Bytes of all requests of known size; null if there are none.")
     ] = UNSET
     bytes_known: Annotated[
-        float | Unset | None,
-        Meta(description="Requests of known size, in percent of all; null if there was no request."),
+        float | Unset | None, Meta(description="Requests of known size, in percent of all; null without requests.")
     ] = UNSET
 
 
