@@ -10,8 +10,10 @@ import pytest
 
 from tests.rounds import seeded, some
 from tests.warehouse.rollups.counted import CUBES, VISITORS, WITHOUT_MONTHS
-from tests.warehouse.rollups.test_writer import files, varied, write
-from tests.warehouse.site import Row, Site
+from tests.warehouse.rollups.test_writer import MONTH, files, varied, write
+from tests.warehouse.rollups.writing import write_rollup
+from tests.warehouse.site import Row, Site, event, view
+from warehouse.maintenance.rollups import files_beside
 from warehouse.rollups import catalog, check
 from warehouse.tables import HITS_TABLE
 
@@ -114,6 +116,36 @@ def test_wrong_missing_and_added_row_of_days_and_of_the_month_are_found(site: Si
         message = check.find_difference(site.database, checked, files(site), {})
         assert message is not None, name
         assert message.startswith(f"{file} is wrong "), name
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("visitor", "bounces"), [(1, 0), (2, 1)])
+def test_wrong_bounce_is_found_where_events_decide_it(tmp_path: Path, visitor: int, bounces: int) -> None:
+    """Change the bounce of a visit without events, and of one whose event makes it active."""
+    with closing(Site(tmp_path)) as site:
+        site.stage(
+            [view(f"/{number}", visitor=number, source="beacon") for number in (1, 2)],
+            events=[event(path="/2", visitor=2, source="beacon")],
+        )
+        site.load()
+        beside = files_beside(site.root, MONTH)
+        write_rollup(site.root, site.database, MONTH, files(site), beside=beside)
+        checked = part(site)
+        assert check.find_difference(site.database, checked, files(site), beside) is None
+        file = checked.rollup.folder / "visitors.parquet"
+        table = pq.read_table(file)
+        rows = table.to_pylist()
+        [row] = [
+            number
+            for number, each in enumerate(rows)
+            if (each["dimension"], each["value"]) == ("entryPage", f"/{visitor}")
+            and each["visits"]
+            and each["day_of_month"]
+        ]
+        assert rows[row]["bounces"] == 1 - bounces
+        pq.write_table(pa.Table.from_pylist(of_row(bounces=bounces)(rows, row), table.schema), file)
+        message = check.find_difference(site.database, checked, files(site), beside)
+        assert message == f"{file} is wrong 1 time, the first: site day 15"
 
 
 def test_difference_names_the_project_and_the_day(site: Site) -> None:
