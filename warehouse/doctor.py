@@ -27,7 +27,7 @@ from warehouse.query import engine, sql_views
 from warehouse.query.snapshot import SnapshotReader
 from warehouse.rollups import catalog, check, ranked
 from warehouse.schema import HOT
-from warehouse.tables import BESIDE, HITS_TABLE
+from warehouse.tables import HITS_TABLE, VISITOR_TABLES
 
 _WRONG_DAY = "SELECT count(*), min(path) FROM hits WHERE date <> CAST(ts AT TIME ZONE 'UTC' AS DATE)"
 _WRONG_LOADS = "SELECT count(*), min(project_id || ' ' || date) FROM asset_loads WHERE loads < 1"
@@ -212,7 +212,7 @@ def _damaged_rollup(root: Root) -> str | None:
 
 
 def _wrong_rollup(database: duckdb.DuckDBPyConnection, root: Root, snapshots: sql_views.Snapshots) -> str | None:
-    files, beside = snapshots[HITS_TABLE].files, {spec: snapshots[spec].files for spec in BESIDE}
+    files, beside = snapshots[HITS_TABLE].files, {spec: snapshots[spec].files for spec in VISITOR_TABLES}
     parts, ranking = catalog.choose(root, files).parts, ranked.find(root)
     checks = {part.rollup.folder: partial(check.find_difference, database, part, files, beside) for part in parts}
     if ranking is not None:

@@ -87,5 +87,5 @@ DAILY_ERRORS_TABLE = Spec(
 """Table of older releases. Its rows have moved to `requests`, and its SQL view is `errors`."""
 TABLES = (HITS_TABLE, ASSET_LOADS_TABLE, REQUESTS_TABLE, EVENTS_TABLE)
 """Tables of the lake, in the order in which the loader commits to them: `hits` first. To add a table, add a row."""
-BESIDE = (ASSET_LOADS_TABLE, EVENTS_TABLE)
-"""Tables by UTC day on which the visits of a day, and the evidence of its visitors, depend beside `hits`."""
+VISITOR_TABLES = (ASSET_LOADS_TABLE, EVENTS_TABLE)
+"""Tables by UTC day that, like `hits`, decide on the visits of a day and on the evidence of its visitors."""

@@ -39,7 +39,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ] = UNSET
     visit_duration: Annotated[
         int | Unset | None,
-        Meta(description="Mean seconds until the last page was left, of visits seen by the script; null if none."),
+        Meta(description="Mean seconds of visits seen by the script, with the last page's visible time; null if none."),
     ] = UNSET
     views_per_visit: Annotated[
         float | Unset | None, Meta(description="Mean number of views of a visit; null if no visit is known.")

@@ -181,7 +181,7 @@ VISITOR_MEASURES = (
     Measure("visitors", "0", "distinct visitors of each UTC day, added up"),
     Measure("visits", "1", "visits of people"),
     Measure("bounces", "(views = 1 AND NOT is_active)::INTEGER", "visits of one view without an event"),
-    Measure("visit_seconds", "seconds", "seconds of the visits, with those for which the last page was visible"),
+    Measure("visit_seconds", "seconds", "seconds of the visits, also the visible time of the last page"),
     Measure("visit_views", "views", "page views of the visits"),
 )
 """Sums of the cells of visitors and visits. `sql` is the number of a visit: see `visits`."""

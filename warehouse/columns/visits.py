@@ -169,7 +169,7 @@ def of_views(rows: str, within: str) -> str:
 
 
 def _with(rows: str, within: str, columns: Sequence[str], evident: str | None, events: str | None = None) -> str:
-    """Return the common table expressions: views, visits, also without what followed, and the agents and devices."""
+    """Return the common table expressions: views, visits without and with events, agents, and devices."""
     named = "".join(f", {BY_NAME[name].sql} AS {name}" for name in columns)
     keys = (
         f"{name}s AS ({_KEYS.format(key=key, name=name, columns=_named(of_key), rows=rows, within=within)})"

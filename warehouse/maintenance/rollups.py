@@ -25,7 +25,7 @@ from warehouse.rollups import catalog, ranked, writer
 from warehouse.rollups.catalog import ChosenRollups, Part
 from warehouse.rollups.cubes import Beside
 from warehouse.rollups.writer import OnPoint, Prepared, no_point
-from warehouse.tables import BESIDE, HITS_TABLE, Spec
+from warehouse.tables import HITS_TABLE, VISITOR_TABLES, Spec
 
 UNCOVERED_ROWS_MIN, UNCOVERED_SHARE = 100_000, 0.1
 """Number of rows of a month that no rollup counts, and their share of the month's rows: with both, a rollup is due."""
@@ -130,7 +130,7 @@ def rebuild(
 
 @dataclass(frozen=True, slots=True)
 class Month:
-    """A month (YYYY-MM) with the files of rollups that are written together, and its files BESIDE `hits`.
+    """A month (YYYY-MM) with the files of rollups that are written together, and its files of VISITOR_TABLES.
 
     `is_copied`: see `writer.prepare`.
     """
@@ -214,7 +214,7 @@ def is_due(chosen: ChosenRollups, files: Files, today: str, settled_s: float, be
     They need one if many rows are uncovered. Files before today also need one if rollups of single days are to be
     merged; if files that were last written before `settled_s` (seconds since 1970) are uncovered, in a month that has
     ended or on a day that a rollup counts and that was replaced since; or if such files are `beside` a day that was
-    computed from others: see BESIDE.
+    computed from others: see VISITOR_TABLES.
     """
     days = {file.partition for file in files}
     uncovered = [file for file in chosen.uncovered if file.partition in days]
@@ -268,8 +268,8 @@ def files_by_month(root: Root, spec: Spec = HITS_TABLE) -> dict[str, list[File]]
 
 
 def files_beside(root: Root, month: str) -> Beside:
-    """Return the files of a month of the newest versions of the tables BESIDE."""
-    return {spec: files_by_month(root, spec).get(month, []) for spec in BESIDE}
+    """Return the files of a month in the newest version of each of VISITOR_TABLES."""
+    return {spec: files_by_month(root, spec).get(month, []) for spec in VISITOR_TABLES}
 
 
 def _written_s(file: File) -> float:

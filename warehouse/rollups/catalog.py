@@ -3,7 +3,7 @@
 A rollup is a folder that is written once: `<lake>/rollups/month=YYYY-MM/<uuid>/`. Its file `coverage.json` is written
 last and names the files of `hits` that the rollup counts. Files of `hits` never change, so the counts are right for
 each snapshot that has these files. The visits and the evidence of a day are right if the snapshot has no other files of
-the day, and the same files of the tables BESIDE. No lock is needed to read a rollup.
+the day, and the same files of VISITOR_TABLES. No lock is needed to read a rollup.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ LAYOUT = hashlib.sha256(repr((VERSION, _EXPRESSIONS, _SUMS, *_OF_VISITORS)).enco
 class Rollup:
     """A rollup of a month (YYYY-MM): its folder, the names of the files of `hits` by day, and their number of rows.
 
-    `beside` are the names of the files of tables BESIDE by day, and `written_s` is the time at which it was written.
+    `beside` are the names of the files of VISITOR_TABLES by day, and `written_s` is the time at which it was written.
     """
 
     month: str
@@ -208,7 +208,7 @@ def read_rollup(folder: Root) -> Rollup:
 
 
 def record_of(month: str, files: Sequence[File], beside: Iterable[File], folder: Path) -> Record:
-    """Return the content of `coverage.json` for a rollup of files of `hits`, and of tables BESIDE of the same days.
+    """Return the content of `coverage.json` for a rollup of files of `hits`, and of VISITOR_TABLES of the same days.
 
     Its Parquet files must be complete.
     """
@@ -233,7 +233,7 @@ def names_by_day(files: Iterable[File]) -> dict[str, set[str]]:
 
 
 def stale_days(parts: Iterable[Part], beside: Iterable[File]) -> set[str]:
-    """Return the days of parts that were computed from other files of the tables BESIDE than these."""
+    """Return the days of parts that were computed from other files of VISITOR_TABLES than these."""
     names = names_by_day(beside)
     return {day for part in parts for day in part.days if part.rollup.beside.get(day, set()) != names.get(day, set())}
 

@@ -20,7 +20,7 @@ from warehouse.rollups import catalog
 from warehouse.rollups.catalog import Part
 from warehouse.rollups.cubes import Beside, of_table
 from warehouse.rollups.ranked import Ranking
-from warehouse.tables import BESIDE, EVENTS_TABLE, HITS_TABLE
+from warehouse.tables import EVENTS_TABLE, HITS_TABLE, VISITOR_TABLES
 
 TRUTH = {
     "verification": "if(verification IS NULL AND traffic IN ('ai', 'bot'), 'not_checked', verification)",
@@ -108,7 +108,7 @@ def find_difference(
             names = {(day, name) for day in days for name in part.rollup.files[day]}
             of_days = [file for file in files if (file.partition, file.path.rpartition("/")[2]) in names]
             rows, is_fresh = engine.rows(HITS_TABLE, of_days), hits is _WITH_EVIDENCE
-            loads, events = (of_table(spec, of_days, beside) or engine.no_rows(spec) for spec in BESIDE)
+            loads, events = (of_table(spec, of_days, beside) or engine.no_rows(spec) for spec in VISITOR_TABLES)
             if is_fresh:
                 cursor.execute(_EVIDENCE.format(hits=rows, loads=loads))
             for file, sql in _queries(part, days, hits.format(hits=rows), cells, events if is_fresh else None):

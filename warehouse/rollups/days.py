@@ -19,7 +19,7 @@ from warehouse.query.snapshot import HOT_COLUMNS, Snapshot
 from warehouse.query.time_range import LAST, TimeRange
 from warehouse.rollups import catalog
 from warehouse.rollups.catalog import ChosenRollups, Part
-from warehouse.tables import ASSET_LOADS_TABLE, BESIDE, EVENTS_TABLE, HITS_TABLE
+from warehouse.tables import ASSET_LOADS_TABLE, EVENTS_TABLE, HITS_TABLE, VISITOR_TABLES
 
 _DAY, _MICROSECOND = timedelta(days=1), timedelta(microseconds=1)
 _LOADS = "project_id, date, visitor, loads"
@@ -32,11 +32,11 @@ def whole(
 ) -> frozenset[str]:
     """Return the days of rollups that a range has as a whole, and that have no other file and no waiting row.
 
-    The tables BESIDE have neither other files of the day, nor waiting rows.
+    VISITOR_TABLES have neither other files of the day, nor waiting rows.
     """
     inner = inside(time_range)
     is_of_projects = pc.field("project_id").isin([projects] if isinstance(projects, str) else [*projects])
-    beside = [snapshot.beside(spec) for spec in BESIDE]
+    beside = [snapshot.beside(spec) for spec in VISITOR_TABLES]
     partial = {file.partition for file in rollups.uncovered}
     partial |= catalog.stale_days(rollups.parts, chain(*(files_of(each.files, inner) for each in beside)))
     for each in (snapshot, *beside):

@@ -63,7 +63,7 @@ def prepare(
 ) -> Prepared:
     """Write the Parquet files of a rollup of all `files` of a month (YYYY-MM) of `hits`, at least one, and return them.
 
-    `beside` has the files of tables BESIDE. If `is_copied`, the days that a rollup of readers has whole, with these
+    `beside` has the files of VISITOR_TABLES. If `is_copied`, the days that a rollup of readers has whole, with these
     files, are copied, and the others are counted. Each call has a folder of its own: a repeated call does not meet the
     files of the first one.
     """
@@ -103,7 +103,7 @@ def _discard(folder: Root) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What a rollup is written from: days of older rollups, and files of `hits`, and BESIDE it, of all other days."""
+    """Origin of a rollup: days of older rollups, and files of `hits` and VISITOR_TABLES of all other days."""
 
     copied: tuple[tuple[Part, frozenset[str]], ...]
     files: Sequence[File]

@@ -31,7 +31,7 @@ from warehouse.maintenance.rollups import Written
 from warehouse.report.results import Query
 from warehouse.rollups import catalog, ranked, writer
 from warehouse.rollups.catalog import ChosenRollups, Part, Rollup
-from warehouse.tables import BESIDE, HITS_TABLE
+from warehouse.tables import HITS_TABLE, VISITOR_TABLES
 
 IN_MONTH, MONTH_LATER = date(2026, 9, 20), date(2026, 10, 1)
 NOTHING = Written(0, 0)
@@ -474,7 +474,9 @@ def test_late_load_of_an_asset_or_event_makes_its_day_stale_until_the_next_rollu
             return {*reports.breakdown(reports.take(), query, "evidence", 0, 9).rows["value"].to_pylist()}
 
     def stale() -> set[str]:
-        return catalog.stale_days(chosen(site).parts, [file for spec in BESIDE for file in site.state(spec).files])
+        return catalog.stale_days(
+            chosen(site).parts, [file for spec in VISITOR_TABLES for file in site.state(spec).files]
+        )
 
     def bounces() -> int:
         with closing(site.reports()) as reports:

@@ -28,7 +28,7 @@ from warehouse.report.statements import Statements
 from warehouse.rollups import catalog, ranked
 from warehouse.rollups.catalog import ChosenRollups
 from warehouse.schema import HITS, HOT
-from warehouse.tables import BESIDE, HITS_TABLE, Spec
+from warehouse.tables import HITS_TABLE, VISITOR_TABLES, Spec
 
 MIDNIGHT = NOON - timedelta(hours=12)
 RANKS = (1, 2, 4)
@@ -123,9 +123,9 @@ class SmallLake:
     statements: Statements
     files: list[File] = field(default_factory=list)
     waiting: pa.Table = field(default_factory=lambda: hot([]))
-    beside: dict[Spec, list[File]] = field(default_factory=lambda: {spec: [] for spec in BESIDE})
+    beside: dict[Spec, list[File]] = field(default_factory=lambda: {spec: [] for spec in VISITOR_TABLES})
     waiting_beside: dict[Spec, pa.Table] = field(
-        default_factory=lambda: {spec: spec.hot.empty_table() for spec in BESIDE}
+        default_factory=lambda: {spec: spec.hot.empty_table() for spec in VISITOR_TABLES}
     )
 
     @property
