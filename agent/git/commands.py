@@ -193,7 +193,7 @@ class Git:
         return " ".join(("git", argv[len(self._options()) + 1])) if argv[0] == "git" else argv[0]
 
     def _failure(self, argv: tuple[str, ...], status: int, text: str) -> TurnFailed:
-        """Return the error for a command that failed: that of the first pattern of FAILURES in `text`."""
+        """Return the error for a command that failed, by the first pattern of FAILURES that matches `text`."""
         name = self._name(argv)
         if status == NOT_FOUND_BY_SHELL:
             return TurnFailed(f"{argv[0]} is not installed on the machine of the worker")

@@ -1,4 +1,4 @@
-"""What a report has beside views: visitors, visits and bytes, as columns of its table and fields of its JSON."""
+"""Visitors, visits and bytes of a report, as columns of its table and fields of its JSON."""
 
 from bisect import bisect
 from collections.abc import Collection, Mapping, Sequence

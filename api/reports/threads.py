@@ -30,8 +30,9 @@ WAITING_MAX = 200
 """Maximum number of reports that wait for one of the limits."""
 INTERRUPT_EVERY_S = 0.1
 NICE = 5
-"""With 0 the p99 of posts beside 100 reports is 2.5 times that of posts alone, with 5 2.0 times, and with 10 1.7 times.
-A post may wait for a report that has the GIL. Other programs delay the report, the more the higher the number is."""
+"""Number by which the priority is lower. Posts beside 100 reports take 2.5 times as long as alone (p99) with 0, 2.0
+times with 5, and 1.7 times with 10. With 10, other programs on the machine delay a report that has the GIL, and with it
+the posts that wait for the GIL."""
 
 _shared_open = WeakSet[Chunks]()
 

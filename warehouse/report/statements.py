@@ -226,7 +226,7 @@ class Statements:
 
 
 def _fetch_slow(cursor: duckdb.DuckDBPyConnection, chosen: Cells, sql: str, values: Mapping[str, object]) -> pa.Table:
-    """Return the rows of a statement. DuckDB 2.0 spills the groups of a table, but not those of a union."""
+    """Return the rows of a statement. DuckDB 2.0 spills groups of the rows of a table, but not of a union."""
     try:
         return engine.fetch(cursor, sql, values)
     except duckdb.OutOfMemoryException as error:

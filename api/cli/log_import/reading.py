@@ -216,7 +216,7 @@ class DailyCheck:
 
 
 def followed(settings: Settings, project_id: str) -> Callable[[Summary, float], list[str]]:
-    """Return the function that returns the warnings that are due. The stored views are those of a summary."""
+    """Return a function of a summary and a time in seconds, whose result are the warnings that are due."""
     lists = DailyCheck(partial(_old_lists, settings))
     people = DailyCheck(partial(_counted_twice, settings, project_id))
     return lambda summary, now_s: [*lists.warnings(summary.ai, now_s), *people.warnings(summary.human, now_s)]

@@ -15,7 +15,7 @@ from warehouse.rollups import days
 from warehouse.tables import EVENTS_TABLE
 
 COLUMNS = ("path", "agent", "source")
-"""Columns by which events are counted. Any other name is that of a property, also with `props.` before it."""
+"""Columns by which events are counted. Any other name names a property, with or without `props.` before it."""
 ROWS_MAX = 10_000
 """Maximum number of rows: strangers choose the values of properties."""
 _COUNTED = f"""
@@ -70,7 +70,7 @@ def counts(statements: Statements, snapshot: Snapshot, scope: Scope, chosen: Cho
 def _evident(snapshot: Snapshot, scope: Scope, rows: str) -> tuple[str, int]:
     """Return the relation of events with the evidence of their visitors, if it counts, and how many rows it reads.
 
-    The evidence is that of the visitor's views on the day of the event.
+    An event has the evidence of its visitor's views on the same day.
     """
     if not scope.filters.by_evidence:
         return evidence.unknown(rows), 0

@@ -114,7 +114,7 @@ class RobotsReads(NamedTuple):
     """First requests for robots.txt, by agent and by a time from which on they count.
 
     `first` and `last` are the times of the first and last request in logs, from the day of the first of these times on;
-    None without a request.
+    None if there was none.
     """
 
     of: dict[tuple[str, datetime], datetime]

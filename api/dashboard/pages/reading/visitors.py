@@ -110,7 +110,7 @@ def people(view: View, counts: Counts) -> People | None:
 
 
 class GoalTable(NamedTuple):
-    """Conversions by goal, or those of the goal `name` by channel."""
+    """Conversions of each goal, or of the goal `name` by channel."""
 
     name: str | None
     rows: list[Conversion]

@@ -1,4 +1,4 @@
-"""What readers cost: each request counts once, from one source a day, and unknown numbers are null."""
+"""Reports of cost: on each day one source counts each request once, and unknown numbers are null."""
 
 from collections.abc import Iterator
 from contextlib import closing

@@ -30,7 +30,7 @@ class Version:
     """A text that was in force in a part of the period, with the disallowed reads of one agent.
 
     `group` is the group of the text that applies to the agent; None if no group does. `read` is the time of the agent's
-    first request for the text, which may precede the period; None without a request. `is_logged` is whether a log
+    first request for the text, which may precede the period; None if there was none. `is_logged` is whether a log
     covers this time. `before` and `after` are the reads of each disallowed path, before and after `read`.
     """
 
@@ -44,7 +44,7 @@ class Version:
 
     @property
     def violations(self) -> int | None:
-        """Return the number of violations; None without a log of the agent's requests for the text."""
+        """Return the number of violations; None if no log shows whether the agent had requested the text."""
         return sum(self.after.values()) if self.is_logged else None
 
 
