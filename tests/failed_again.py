@@ -17,16 +17,9 @@ LAST_FAILED = Path(".pytest_cache/v/cache/lastfailed")
 FAILED_ONCE = Path("tests/failed_once.txt")
 """The date and the name, without parameters, of each test that failed and then passed alone."""
 NEVER = (
-    "tests/promises/",
-    "tests/nodes/",
-    "tests/service/",
-    "tests/simulation/",
-    "tests/agent/service/",
-    "tests/agent/test_races.py",
-    "tests/warehouse/consistency/",
-    "tests/ingest/imports/",
-    "tests/ingest/hotlog/",
-)
+    "tests/promises/", "tests/nodes/", "tests/service/", "tests/simulation/", "tests/agent/service/",
+    "tests/agent/test_races.py", "tests/warehouse/consistency/", "tests/ingest/imports/", "tests/ingest/hotlog/",
+)  # fmt: skip
 """Tests of stored hits and of jobs: one failure among a thousand runs is a lost hit, and alone there is no race."""
 
 

@@ -27,12 +27,8 @@ SEEDS: dict[str, list[bytes]] = {
         b"g" + gzip.compress(json.dumps([HIT]).encode(), mtime=0),
     ],
     "logs": [
-        COMBINED * 2,
-        b"a.example:443 " + COMBINED,
-        COMBINED.partition(b' "https')[0] + b"\n",
-        json.dumps(CADDY).encode() + b"\n",
-        CLOUDFRONT,
-        b"no log\n" + COMBINED + b"\xff\x00\n" + COMBINED[:50],
+        COMBINED * 2, b"a.example:443 " + COMBINED, COMBINED.partition(b' "https')[0] + b"\n",
+        json.dumps(CADDY).encode() + b"\n", CLOUDFRONT, b"no log\n" + COMBINED + b"\xff\x00\n" + COMBINED[:50],
     ],
     "queries": [
         b"views dateFrom=2026-09-01&dateTo=2026-09-02T12:00:00%2B02:00&limit=10&offset=5&path=/docs/*&traffic=ai",
@@ -55,5 +51,5 @@ SEEDS: dict[str, list[bytes]] = {
         b'{"protocol":{"minReaderVersion":9,"minWriterVersion":9}}\n',
         b"",
     ],
-}
+}  # fmt: skip
 """Seeds by target. The first byte of a seed of `hits`, and the first word of one of `queries`, chooses the function."""

@@ -7,14 +7,9 @@ from playwright.sync_api import Browser, Playwright
 from tests.programs import find, require
 
 ARGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--no-proxy-server",
-    "--host-resolver-rules=MAP *.test 127.0.0.1",
-]
+    "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--no-proxy-server", "--host-resolver-rules=MAP *.test 127.0.0.1",
+]  # fmt: skip
 NOT_AUTOMATED = "--disable-blink-features=AutomationControlled"
 """Option that sets `navigator.webdriver` to false. Without it beacon.js sends nothing."""
 

@@ -31,14 +31,10 @@ URL_BYTES_MAX = 60_000
 """Maximum length of a URL. The server rejects a longer one, like a header with a control character, before the app."""
 CONTROL_CHARACTERS = "".join(map(chr, [*range(32), 127]))
 CHECKS = [
-    not_a_server_error,
-    checks.status_code_conformance,
-    checks.content_type_conformance,
-    checks.response_headers_conformance,
-    checks.response_schema_conformance,
-    checks.unsupported_method,
+    not_a_server_error, checks.status_code_conformance, checks.content_type_conformance,
+    checks.response_headers_conformance, checks.response_schema_conformance, checks.unsupported_method,
     checks.allow_header_conformance,
-]
+]  # fmt: skip
 
 Case = schemathesis.Case[Any]
 Seen = dict[str, Counter[int]]

@@ -131,15 +131,11 @@ def test_unknown_path_is_answered_404(client: httpx.Client, method: str, path: s
 @pytest.mark.parametrize(
     ("path", "there"),
     [
-        (HITS, {"POST", "OPTIONS"}),
-        (GIF, {"GET", "HEAD"}),
-        (VIEWS, {"GET", "HEAD"}),
-        ("/v1/classify", {"GET", "HEAD"}),
-        ("/beacon.js", {"GET", "HEAD"}),
-        ("/healthz", {"GET", "HEAD"}),
+        (HITS, {"POST", "OPTIONS"}), (GIF, {"GET", "HEAD"}), (VIEWS, {"GET", "HEAD"}),
+        ("/v1/classify", {"GET", "HEAD"}), ("/beacon.js", {"GET", "HEAD"}), ("/healthz", {"GET", "HEAD"}),
         ("/metrics", {"GET", "HEAD"}),
     ],
-)
+)  # fmt: skip
 def test_other_method_is_answered_405_with_the_allowed_ones(client: httpx.Client, path: str, there: set[str]) -> None:
     for method in {"GET", "POST", "PUT", "PATCH", "DELETE"} - there:
         answer = client.request(method, path)

@@ -58,21 +58,12 @@ def test_base_is_the_short_branch_name(ref: str) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "https://user:secret@example.com/a.git",
-        "https://secret@example.com/a.git",
-        "ssh://git@example.com/a.git",
-        "git@example.com:a.git",
-        "file:///etc",
-        "/etc",
-        "ext::sh -c id",
-        "https://example.com",
-        "https://example.com/a b",
-        "https://example.com/a?token=secret",
-        "https://example.com/a\n",
-        "--upload-pack=id",
-        "",
+        "https://user:secret@example.com/a.git", "https://secret@example.com/a.git", "ssh://git@example.com/a.git",
+        "git@example.com:a.git", "file:///etc", "/etc", "ext::sh -c id", "https://example.com",
+        "https://example.com/a b", "https://example.com/a?token=secret", "https://example.com/a\n",
+        "--upload-pack=id", "",
     ],
-)
+)  # fmt: skip
 def test_invalid_or_secret_bearing_url_is_refused(url: str) -> None:
     with pytest.raises(InvalidConfiguration) as raised:
         Remote(url, "main", None)
@@ -82,23 +73,10 @@ def test_invalid_or_secret_bearing_url_is_refused(url: str) -> None:
 @pytest.mark.parametrize(
     "ref",
     [
-        "",
-        "-x",
-        "--upload-pack=id",
-        "a..b",
-        "a b",
-        "a:b",
-        "a^",
-        "a~1",
-        "a*",
-        "a\n",
-        "/a",
-        "a/",
-        "a.lock",
-        "@{u}",
+        "", "-x", "--upload-pack=id", "a..b", "a b", "a:b", "a^", "a~1", "a*", "a\n", "/a", "a/", "a.lock", "@{u}",
         "a\\b",
     ],
-)
+)  # fmt: skip
 def test_invalid_branch_name_is_refused(ref: str) -> None:
     with pytest.raises(InvalidConfiguration):
         Remote("https://example.com/a.git", ref, None)

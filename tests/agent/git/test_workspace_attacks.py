@@ -260,18 +260,9 @@ def test_file_names_that_look_like_options_or_commands_are_only_names(
     server: GitServer, job: Job, tmp_path: Path
 ) -> None:
     names = {
-        "--upload-pack=touch ran",
-        "-rf",
-        "--",
-        "--exec-path=.",
-        ":(exclude)*",
-        ":!x",
-        "*",
-        "$(touch ran)",
-        "`touch ran`",
-        "a\nb",
-        "\udcff",
-    }
+        "--upload-pack=touch ran", "-rf", "--", "--exec-path=.", ":(exclude)*", ":!x", "*", "$(touch ran)",
+        "`touch ran`", "a\nb", "\udcff",
+    }  # fmt: skip
     for name in names:
         (job.tree / name).write_text("x")
     job.send()

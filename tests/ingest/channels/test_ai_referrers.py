@@ -19,18 +19,11 @@ checked = 2026-11-22
 @pytest.mark.parametrize(
     ("host", "operator"),
     [
-        ("chatgpt.com", "OpenAI"),
-        ("www.chatgpt.com", "OpenAI"),
-        ("www.perplexity.ai", "Perplexity"),
-        ("gemini.google.com", "Google"),
-        ("m365.cloud.microsoft", "Microsoft"),
-        ("duck.ai", "DuckDuckGo"),
-        ("poe.com", "Quora"),
-        ("www.google.com", None),
-        ("evil-chatgpt.com", None),
-        ("chatgpt.com.example", None),
+        ("chatgpt.com", "OpenAI"), ("www.chatgpt.com", "OpenAI"), ("www.perplexity.ai", "Perplexity"),
+        ("gemini.google.com", "Google"), ("m365.cloud.microsoft", "Microsoft"), ("duck.ai", "DuckDuckGo"),
+        ("poe.com", "Quora"), ("www.google.com", None), ("evil-chatgpt.com", None), ("chatgpt.com.example", None),
     ],
-)
+)  # fmt: skip
 def test_host_has_the_operator_of_its_product(host: str, operator: str | None) -> None:
     assert OPERATORS.get(host) == operator
 

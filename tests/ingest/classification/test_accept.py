@@ -27,23 +27,11 @@ def test_header_that_asks_for_markdown_matches(accept: str, text: str) -> None:
 @pytest.mark.parametrize(
     "accept",
     [
-        "",
-        "*/*",
-        "text/*",
-        CHROME,
-        "text/markdown;q=0",
-        "text/markdown; q=0.000",
-        "text/markdown; Q=0",
-        "text/markdown;q=-1",
-        "text/markdown;q=2",
-        "text/markdown;q=nan",
-        "text/markdown;q=",
-        "text/markdowns",
-        "x-text/markdown",
-        "text/html;a=text/markdown",
-        "," * MATCHED_CHARACTERS_MAX + "text/markdown",
+        "", "*/*", "text/*", CHROME, "text/markdown;q=0", "text/markdown; q=0.000", "text/markdown; Q=0",
+        "text/markdown;q=-1", "text/markdown;q=2", "text/markdown;q=nan", "text/markdown;q=", "text/markdowns",
+        "x-text/markdown", "text/html;a=text/markdown", "," * MATCHED_CHARACTERS_MAX + "text/markdown",
     ],
-)
+)  # fmt: skip
 def test_header_that_does_not_ask_for_markdown_matches_nothing(accept: str) -> None:
     assert find(accept) is None
 

@@ -71,12 +71,8 @@ def test_many_user_agents_get_the_attributes_of_each_one_in_their_order(user_age
     for user_agent, (traffic, agent, operator, purpose, rule, *_) in zip(user_agents, together, strict=True):
         answer = classify(user_agent)
         assert (traffic, agent, operator, purpose, rule) == (
-            answer.traffic,
-            answer.agent,
-            answer.operator,
-            answer.purpose,
-            answer.rule,
-        )
+            answer.traffic, answer.agent, answer.operator, answer.purpose, answer.rule,
+        )  # fmt: skip
 
 
 def test_equal_attributes_are_pickled_once() -> None:

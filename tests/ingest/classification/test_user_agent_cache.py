@@ -13,12 +13,8 @@ from ingest.classification.user_agent_cache import Columns, UserAgentCache
 from warehouse.schema import CLASSIFICATION
 
 AGENTS = [
-    "GPTBot/1.3",
-    "",
-    "curl/8.5",
-    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_7) Safari/604.1",
-    "x" * 600,
-]
+    "GPTBot/1.3", "", "curl/8.5", "Mozilla/5.0 (iPhone; CPU iPhone OS 18_7) Safari/604.1", "x" * 600,
+]  # fmt: skip
 
 
 class Recorder:

@@ -86,18 +86,11 @@ def test_parsers_of_two_logs_have_separate_columns() -> None:
 @pytest.mark.parametrize(
     ("agent", "read_as"),
     [
-        ("-", ""),
-        ("Mozilla/5.0%20(compatible)", "Mozilla/5.0 (compatible)"),
-        ("a%2520b", "a%20b"),
-        ("a+b", "a+b"),
-        ("caf%C3%A9", "café"),
-        ("caf%E9", "café"),
-        ("caf\xe9", "café"),
-        ("%22quoted%22", '"quoted"'),
-        ("a%0Ab", "a�b"),
-        ("100%", "100%"),
+        ("-", ""), ("Mozilla/5.0%20(compatible)", "Mozilla/5.0 (compatible)"), ("a%2520b", "a%20b"), ("a+b", "a+b"),
+        ("caf%C3%A9", "café"), ("caf%E9", "café"), ("caf\xe9", "café"), ("%22quoted%22", '"quoted"'),
+        ("a%0Ab", "a�b"), ("100%", "100%"),
     ],
-)
+)  # fmt: skip
 def test_values_are_percent_encoded_once(agent: str, read_as: str) -> None:
     request = read(agent=agent, referrer=agent)
     assert (request.user_agent, request.referrer) == (read_as, read_as)
@@ -115,15 +108,10 @@ def test_status_of_a_response_that_was_never_sent_is_zero() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        b"",
-        row()[:-1].rpartition(b"\t")[0],
-        row(status="-"),
-        row(status="20"),
-        row(date="-"),
-        row(time="25:00:00"),
+        b"", row()[:-1].rpartition(b"\t")[0], row(status="-"), row(status="20"), row(date="-"), row(time="25:00:00"),
         b"\xff",
     ],
-)
+)  # fmt: skip
 def test_line_that_does_not_match_the_columns_is_malformed(line: bytes) -> None:
     with pytest.raises(InvalidLine):
         Parser([HEADER])(line)

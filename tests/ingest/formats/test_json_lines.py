@@ -140,23 +140,14 @@ SAMPLES: dict[str, tuple[Parse, dict[str, Any]]] = {
 PATHS = {
     "caddy": ("ts", "request.method", "request.uri", "status", "request.headers.Referer", "request.headers.User-Agent"),
     "cloudflare": (
-        "EdgeStartTimestamp",
-        "ClientRequestMethod",
-        "ClientRequestURI",
-        "EdgeResponseStatus",
-        "ClientRequestReferer",
-        "ClientRequestUserAgent",
+        "EdgeStartTimestamp", "ClientRequestMethod", "ClientRequestURI", "EdgeResponseStatus",
+        "ClientRequestReferer", "ClientRequestUserAgent",
     ),
     "vercel": (
-        "proxy.timestamp",
-        "proxy.method",
-        "proxy.path",
-        "proxy.statusCode",
-        "proxy.referer",
-        "proxy.userAgent",
+        "proxy.timestamp", "proxy.method", "proxy.path", "proxy.statusCode", "proxy.referer", "proxy.userAgent",
     ),
     "netlify": ("timestamp", "method", "path", "status_code", "referrer", "user_agent"),
-}
+}  # fmt: skip
 """Paths of the six fields of a Request in the line of each product."""
 LISTED = {"caddy": (4, 5), "vercel": (5,)}
 """Fields of each product that are lists."""
@@ -293,19 +284,11 @@ def test_vercel_status_is_that_of_the_proxy_or_of_the_function() -> None:
 @pytest.mark.parametrize(
     "log_line",
     [
-        b"",
-        b"{}",
-        b"[]",
-        b"null",
-        b'"a"',
-        b"1",
-        b"{",
-        b'{"ts":1}',
+        b"", b"{}", b"[]", b"null", b'"a"', b"1", b"{", b'{"ts":1}',
         b'192.0.2.1 - - [15/Sep/2026:12:34:56 +0000] "GET /a HTTP/1.1" 200 1234 "-" "a"',
-        b'{"level":"info","ts":1,"a":' + b"[" * 65_000,
-        b'{"a":' + b"[" * 65_000,
+        b'{"level":"info","ts":1,"a":' + b"[" * 65_000, b'{"a":' + b"[" * 65_000,
     ],
-)
+)  # fmt: skip
 def test_line_of_another_form_is_malformed(product: str, log_line: bytes) -> None:
     with pytest.raises(InvalidLine):
         SAMPLES[product][0](log_line)

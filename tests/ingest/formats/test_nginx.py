@@ -120,17 +120,12 @@ def test_decoded_uri_is_a_path_with_any_characters() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        b"",
-        b"-",
-        JSON_LINE,
-        b'1789473600.000 "GET /a HTTP/1.1" 200 "-" "x',
-        b'1789473600.000 "GET /a HTTP/1.1" 200 "-" "a"b"',
-        b'1789473600.000 "GET /a HTTP/1.1" 200 "-" "x" 1',
-        b'1789473600.000 "GET /a HTTP/1.1" - "-" "x"',
-        b'yesterday "GET /a HTTP/1.1" 200 "-" "x"',
+        b"", b"-", JSON_LINE, b'1789473600.000 "GET /a HTTP/1.1" 200 "-" "x',
+        b'1789473600.000 "GET /a HTTP/1.1" 200 "-" "a"b"', b'1789473600.000 "GET /a HTTP/1.1" 200 "-" "x" 1',
+        b'1789473600.000 "GET /a HTTP/1.1" - "-" "x"', b'yesterday "GET /a HTTP/1.1" 200 "-" "x"',
         b'99/Sep/2026:12:00:00 +0000 "-" 408 "-" "x"',
     ],
-)
+)  # fmt: skip
 def test_line_of_another_form_is_malformed(line: bytes) -> None:
     with pytest.raises(InvalidLine):
         parsed(line)
@@ -169,15 +164,12 @@ def test_log_format_without_a_required_variable_is_refused_with_its_name(log_for
 @pytest.mark.parametrize(
     "line",
     [
-        b'" "' * 21_845,
-        b" [] " * 16_384,
-        b"\\" * 65_536,
-        b" " * 65_536,
+        b'" "' * 21_845, b" [] " * 16_384, b"\\" * 65_536, b" " * 65_536,
         b'1 - - [15/Sep/2026:12:00:00 +0000] "GET / HTTP/1.1" 200 0 ' * 1_100,
         b'{"time": "2026-09-15T14:00:00+02:00", "remote_addr": "' + b'", "method": "' * 4_600,
     ],
     ids=["quotes", "brackets", "backslashes", "spaces", "lines", "keys"],
-)
+)  # fmt: skip
 def test_hostile_line_takes_bounded_time(log_format: str, line: bytes) -> None:
     parse = compile_format(log_format)
     started = time.process_time()

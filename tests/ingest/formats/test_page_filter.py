@@ -31,15 +31,11 @@ def path(request: bytes) -> str:
 @pytest.mark.parametrize(
     ("target", "normalised"),
     [
-        ("/caf\xe9".encode(), "/caf%C3%A9"),
-        ("/caf\xe9".encode("latin-1"), "/caf%C3%A9"),
-        (rb"/caf\xC3\xA9", "/caf%C3%A9"),
-        (rb"/a\x22b", "/a%22b"),
-        (rb"/a\"b", "/a%22b"),
-        (rb"/a\x20b", "/a%20b"),
+        ("/caf\xe9".encode(), "/caf%C3%A9"), ("/caf\xe9".encode("latin-1"), "/caf%C3%A9"),
+        (rb"/caf\xC3\xA9", "/caf%C3%A9"), (rb"/a\x22b", "/a%22b"), (rb"/a\"b", "/a%22b"), (rb"/a\x20b", "/a%20b"),
         (b"/%7Eana", "/~ana"),
     ],
-)
+)  # fmt: skip
 def test_escapes_of_a_target_are_undone_before_it_is_normalised(target: bytes, normalised: str) -> None:
     assert path(b"GET %s HTTP/1.1" % target) == normalised
 
@@ -47,33 +43,16 @@ def test_escapes_of_a_target_are_undone_before_it_is_normalised(target: bytes, n
 @pytest.mark.parametrize(
     ("target", "normalised"),
     [
-        (b"/", "/"),
-        (b"/?q=.css", "/"),
-        (b"/a/", "/a"),
-        (b"/index.html", "/"),
-        (b"//a", "/a"),
-        (b"http://example.com/a?b", "/a"),
-        (b"https://example.com", "/"),
-        (b"HTTPS://user@example.com:8443/a/", "/a"),
-        (b"/a.html", "/a.html"),
-        (b"/a.php", "/a.php"),
-        (b"/a.md", "/a.md"),
-        (b"/a.txt", "/a.txt"),
-        (b"/a.pdf", "/a.pdf"),
-        (b"/llms.txt", "/llms.txt"),
-        (b"/llms-full.txt", "/llms-full.txt"),
-        (b"/v1.0", "/v1.0"),
-        (b"/css", "/css"),
-        (b"/a.css/b", "/a.css/b"),
-        (b"/a.css.html", "/a.css.html"),
-        (b"/acss", "/acss"),
-        (b"/blog/robots.txt", "/blog/robots.txt"),
-        (b"/robots.txt.html", "/robots.txt.html"),
-        (b"/.well-known", "/.well-known"),
-        (b"/a/.well-known/b", "/a/.well-known/b"),
-        (b"/a%2Ecss%2Fb", "/a.css%2Fb"),
+        (b"/", "/"), (b"/?q=.css", "/"), (b"/a/", "/a"), (b"/index.html", "/"), (b"//a", "/a"),
+        (b"http://example.com/a?b", "/a"), (b"https://example.com", "/"),
+        (b"HTTPS://user@example.com:8443/a/", "/a"), (b"/a.html", "/a.html"), (b"/a.php", "/a.php"),
+        (b"/a.md", "/a.md"), (b"/a.txt", "/a.txt"), (b"/a.pdf", "/a.pdf"), (b"/llms.txt", "/llms.txt"),
+        (b"/llms-full.txt", "/llms-full.txt"), (b"/v1.0", "/v1.0"), (b"/css", "/css"), (b"/a.css/b", "/a.css/b"),
+        (b"/a.css.html", "/a.css.html"), (b"/acss", "/acss"), (b"/blog/robots.txt", "/blog/robots.txt"),
+        (b"/robots.txt.html", "/robots.txt.html"), (b"/.well-known", "/.well-known"),
+        (b"/a/.well-known/b", "/a/.well-known/b"), (b"/a%2Ecss%2Fb", "/a.css%2Fb"),
     ],
-)
+)  # fmt: skip
 def test_target_of_a_page_counts_under_its_path(target: bytes, normalised: str) -> None:
     assert path(b"GET %s HTTP/1.1" % target) == normalised
 
@@ -81,27 +60,11 @@ def test_target_of_a_page_counts_under_its_path(target: bytes, normalised: str) 
 @pytest.mark.parametrize(
     "target",
     [
-        b"/a.css",
-        b"/a.CSS",
-        b"/a.css?v=1",
-        b"/a.css/",
-        b"/a%2Ecss",
-        b"/.css",
-        b"/a.min.js",
-        b"/favicon.ico",
-        b"/feed.xml",
-        b"/feed.rss",
-        b"/feed.atom",
-        b"/sitemap.xml.gz",
-        b"/robots.txt",
-        b"/robots.txt?a",
-        b"//robots.txt",
-        b"/ads.txt",
-        b"/humans.txt",
-        b"/.well-known/security.txt",
-        b"https://example.com/a.css",
+        b"/a.css", b"/a.CSS", b"/a.css?v=1", b"/a.css/", b"/a%2Ecss", b"/.css", b"/a.min.js", b"/favicon.ico",
+        b"/feed.xml", b"/feed.rss", b"/feed.atom", b"/sitemap.xml.gz", b"/robots.txt", b"/robots.txt?a",
+        b"//robots.txt", b"/ads.txt", b"/humans.txt", b"/.well-known/security.txt", b"https://example.com/a.css",
     ],
-)
+)  # fmt: skip
 def test_target_that_is_not_a_page_is_skipped(target: bytes) -> None:
     assert skipped(request=b"GET %s HTTP/1.1" % target) == "not_a_page"
 
@@ -115,19 +78,11 @@ def test_extension_that_is_not_of_a_page_is_skipped_in_any_case(extension: str) 
 @pytest.mark.parametrize(
     ("target", "is_asset"),
     [
-        ("/style.css?v=3", True),
-        ("/a/b.min.JS", True),
-        ("https://example.com/logo.svg", True),
-        ("/.css", True),
-        ("/favicon.ico", False),
-        ("/favicon-32x32.png", False),
-        ("/a/apple-touch-icon.png", False),
-        ("/favicons/a.png", True),
-        ("/robots.txt", False),
-        ("/feed.xml", False),
-        ("/app.js.map", False),
+        ("/style.css?v=3", True), ("/a/b.min.JS", True), ("https://example.com/logo.svg", True), ("/.css", True),
+        ("/favicon.ico", False), ("/favicon-32x32.png", False), ("/a/apple-touch-icon.png", False),
+        ("/favicons/a.png", True), ("/robots.txt", False), ("/feed.xml", False), ("/app.js.map", False),
     ],
-)
+)  # fmt: skip
 def test_asset_is_a_hit_without_a_path_unless_its_path_is_excluded(target: str, is_asset: bool) -> None:
     result = page_view(Request(0, "GET", target, 304, "", ""), Pages())
     assert isinstance(result, Hit) == is_asset
@@ -232,18 +187,12 @@ def outcome(target: str, pages: Pages) -> str:
 @pytest.mark.parametrize(
     ("glob", "target"),
     [
-        ("/feed.xml", "/feed.xml"),
-        ("*.xml", "/a/b/feed.xml"),
-        ("/data/*", "/data/a/b.json"),
-        ("/data/?.json", "/data/a.json"),
-        ("/[ab].css", "/b.css"),
-        ("/[!ab].css", "/c.css"),
-        ("/robots.txt", "/robots.txt?a=1"),
-        ("/.well-known/*", "/.well-known/a/b"),
-        ("*", "/a.css"),
+        ("/feed.xml", "/feed.xml"), ("*.xml", "/a/b/feed.xml"), ("/data/*", "/data/a/b.json"),
+        ("/data/?.json", "/data/a.json"), ("/[ab].css", "/b.css"), ("/[!ab].css", "/c.css"),
+        ("/robots.txt", "/robots.txt?a=1"), ("/.well-known/*", "/.well-known/a/b"), ("*", "/a.css"),
         ("/caf%C3%A9.xml", "/caf\xe9.xml"),
     ],
-)
+)  # fmt: skip
 def test_included_path_is_a_page_with_any_extension(glob: str, target: str) -> None:
     assert outcome(target, Pages()) == "not_a_page"
     assert outcome(target, Pages(include=("/other", glob))).startswith("/")
@@ -252,16 +201,10 @@ def test_included_path_is_a_page_with_any_extension(glob: str, target: str) -> N
 @pytest.mark.parametrize(
     ("glob", "target"),
     [
-        ("feed.xml", "/feed.xml"),
-        ("/feed", "/feed.xml"),
-        ("/FEED.xml", "/feed.xml"),
-        ("*.XML", "/feed.xml"),
-        ("/?.css", "/ab.css"),
-        ("/[ab].css", "/c.css"),
-        ("/a.css?v=*", "/a.css?v=1"),
-        ("", "/a.css"),
+        ("feed.xml", "/feed.xml"), ("/feed", "/feed.xml"), ("/FEED.xml", "/feed.xml"), ("*.XML", "/feed.xml"),
+        ("/?.css", "/ab.css"), ("/[ab].css", "/c.css"), ("/a.css?v=*", "/a.css?v=1"), ("", "/a.css"),
     ],
-)
+)  # fmt: skip
 def test_glob_is_compared_with_the_whole_path_case_sensitively(glob: str, target: str) -> None:
     assert outcome(target, Pages(include=(glob,))) == "not_a_page"
 

@@ -250,17 +250,10 @@ def fill(row: bytes, opening: bytes = b"", closing: bytes = b"") -> bytes:
         (fill(b'\\"', b'[{},"'), False),
     ],
     ids=[
-        "objects",
-        "arrays",
-        "numbers",
-        "texts",
-        "headers",
-        "headers of a line",
-        "lines",
-        "blank lines",
+        "objects", "arrays", "numbers", "texts", "headers", "headers of a line", "lines", "blank lines",
         "no end of a text",
     ],
-)
+)  # fmt: skip
 def test_body_of_many_small_values_is_refused_before_it_is_decoded(body: bytes, lines: bool) -> None:
     assert len(gzip.compress(body)) < 20_000
     tracemalloc.start()

@@ -18,13 +18,10 @@ from ingest.hits.evidence import (
 @pytest.mark.parametrize(
     ("sent", "expected"),
     [
-        ("192.0.2.7", "192.0.2.7"),
-        ("::ffff:192.0.2.7", "192.0.2.7"),
-        ("2001:DB8:0:0::1", "2001:db8::1"),
-        ("fe80::1%eth0", "fe80::1"),
-        ("", None),
+        ("192.0.2.7", "192.0.2.7"), ("::ffff:192.0.2.7", "192.0.2.7"), ("2001:DB8:0:0::1", "2001:db8::1"),
+        ("fe80::1%eth0", "fe80::1"), ("", None),
     ],
-)
+)  # fmt: skip
 def test_address_has_one_spelling(sent: str, expected: str | None) -> None:
     assert server_evidence(sent, None, None, None).address == expected
 

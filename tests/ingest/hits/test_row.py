@@ -163,24 +163,14 @@ def test_indexes_into_a_row_are_those_of_the_schema() -> None:
 @pytest.mark.parametrize(
     ("referrer", "host"),
     [
-        (None, None),
-        ("https://example.org", "example.org"),
-        ("https://EXAMPLE.org/", "example.org"),
-        ("http://user:secret@example.org:8080/a?b#c", "example.org"),
-        ("https://[2001:db8::1]:8443/", "2001:db8::1"),
-        ("https://192.0.2.1/", "192.0.2.1"),
-        ("android-app://com.google.android.gm/", "com.google.android.gm"),
-        ("//example.org/a", "example.org"),
-        ("https://b\xfccher.example/", "b\xfccher.example"),
-        ("example.org/a", None),
-        ("/a", None),
-        ("about:blank", None),
-        ("https://", None),
-        ("https://[broken/", None),
-        ("https://a\u2100b/", None),
-        ("?", None),
+        (None, None), ("https://example.org", "example.org"), ("https://EXAMPLE.org/", "example.org"),
+        ("http://user:secret@example.org:8080/a?b#c", "example.org"), ("https://[2001:db8::1]:8443/", "2001:db8::1"),
+        ("https://192.0.2.1/", "192.0.2.1"), ("android-app://com.google.android.gm/", "com.google.android.gm"),
+        ("//example.org/a", "example.org"), ("https://b\xfccher.example/", "b\xfccher.example"),
+        ("example.org/a", None), ("/a", None), ("about:blank", None), ("https://", None), ("https://[broken/", None),
+        ("https://a\u2100b/", None), ("?", None),
     ],
-)
+)  # fmt: skip
 def test_row_has_the_host_of_the_referrer(referrer: str | None, host: str | None) -> None:
     read = columns(referrer=referrer)
     assert (read["referrer"], read["referrer_host"]) == (referrer, host)

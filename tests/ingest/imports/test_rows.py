@@ -22,12 +22,9 @@ from warehouse.schema import HOT, Row
 
 RECEIVED_US = 1_800_000_000_000_000
 AGENTS = [
-    "GPTBot/1.3",
-    "",
-    "curl/8.5",
-    "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+    "GPTBot/1.3", "", "curl/8.5", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
     "x" * 600,
-]
+]  # fmt: skip
 VERIFIER = Verifier()
 USER_AGENTS = UserAgentCache()
 

@@ -47,22 +47,12 @@ def test_file_without_a_creation_time_is_read() -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
-        b"<html>",
-        b"[]",
-        b"{}",
-        b'{"prefixes": []}',
-        published({}),
-        published(1),
-        published({"ipv4Prefix": 1}),
-        published("somewhere"),
-        published("10.0.0.1/8"),
-        published("0.0.0.0/0"),
-        published("20.42.10.176/28", created="yesterday"),
-        b"[" * 100_000,
+        b"", b"<html>", b"[]", b"{}", b'{"prefixes": []}', published({}), published(1), published({"ipv4Prefix": 1}),
+        published("somewhere"), published("10.0.0.1/8"), published("0.0.0.0/0"),
+        published("20.42.10.176/28", created="yesterday"), b"[" * 100_000,
         b'{"prefixes": [{"ipv4Prefix": ' + b"[" * 100_000,
     ],
-)
+)  # fmt: skip
 def test_content_that_is_no_list_is_refused(content: bytes) -> None:
     with pytest.raises(ListUnavailable, match="the download is not a list of prefixes"):
         parse(content)

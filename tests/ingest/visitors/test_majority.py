@@ -17,14 +17,11 @@ READERS = [block for network in range(1, VIEWS_MIN + 1) for block in blocks(netw
 @pytest.mark.parametrize(
     ("views", "expected"),
     [
-        (blocks(0, VIEWS_MIN), True),
-        (blocks(0, VIEWS_MIN - 1), False),
-        (blocks(0, VIEWS_MIN, USER_AGENTS_MIN - 1), False),
-        (READERS, False),
-        (READERS + blocks(0, VIEWS_MIN), False),
-        (blocks(0, 3 * VIEWS_MIN) + READERS, True),
+        (blocks(0, VIEWS_MIN), True), (blocks(0, VIEWS_MIN - 1), False),
+        (blocks(0, VIEWS_MIN, USER_AGENTS_MIN - 1), False), (READERS, False),
+        (READERS + blocks(0, VIEWS_MIN), False), (blocks(0, 3 * VIEWS_MIN) + READERS, True),
     ],
-)
+)  # fmt: skip
 def test_network_with_most_views_and_several_user_agents_is_found(views: list[bytes], expected: bool) -> None:
     majority = Majority()
     assert [majority.add(each) for each in views][-1] is expected

@@ -138,23 +138,10 @@ words = st.sampled_from(
 )
 hosts = st.sampled_from(
     [
-        b"192.0.2.1",
-        b"2001:db8::1",
-        b"example.com",
-        b"-",
-        b"",
-        b"\xff",
-        b"#",
-        b"a b",
-        b" 192.0.2.1",
-        b"x" * 9_000,
-        b"\xef\xbb\xbf192.0.2.1",
-        b"x^",
-        b"x\x9c",
-        b"\x1f\x8b",
-        b"\x28\xb5\x2f\xfd",
+        b"192.0.2.1", b"2001:db8::1", b"example.com", b"-", b"", b"\xff", b"#", b"a b", b" 192.0.2.1", b"x" * 9_000,
+        b"\xef\xbb\xbf192.0.2.1", b"x^", b"x\x9c", b"\x1f\x8b", b"\x28\xb5\x2f\xfd",
     ]
-)
+)  # fmt: skip
 statuses = st.sampled_from(
     [b"200", b"304", b"404", b"299", b"20", b"2000", b"-", b"", "\u0662\u0660\u0660".encode(), b"000"]
 )
@@ -222,17 +209,9 @@ def test_missing_quote_of_a_line_is_not_replaced_by_a_quote_of_another_line(name
     make = {"combined": line, "vhost-combined": vhost, "common": common}[name]
     cut = {"combined": make()[:-1], "vhost-combined": make()[:-1], "common": make().replace(b'1.1"', b"1.1")}[name]
     others = [
-        b"",
-        b'"',
-        b'""""""',
-        make() + b'"',
-        make() + b'""',
-        make() + b' "x',
-        BOM_UTF8 + make(),
-        b"\x01",
-        make() + b'"\x01',
-        b" ",
-    ]
+        b"", b'"', b'""""""', make() + b'"', make() + b'""', make() + b' "x', BOM_UTF8 + make(), b"\x01",
+        make() + b'"\x01', b" ",
+    ]  # fmt: skip
     for other in others:
         for lines in (
             [other, cut, make()],
@@ -329,19 +308,10 @@ def test_time_is_parsed_in_the_zone_of_its_line() -> None:
 @pytest.mark.parametrize(
     "target",
     [
-        "/a?utm_source=x&b",
-        "/a?b&utm_source=x",
-        "?a",
-        "/?",
-        "/a??",
-        "-?",
-        "/a%?b",
-        "/ä?b",
-        "/\\?b",
-        "/a#?b",
+        "/a?utm_source=x&b", "/a?b&utm_source=x", "?a", "/?", "/a??", "-?", "/a%?b", "/ä?b", "/\\?b", "/a#?b",
         "/?" + "b" * 3_000,
     ],
-)
+)  # fmt: skip
 def test_request_with_a_query_gives_the_result_of_the_parser(target: str) -> None:
     for method in ("GET", "POST", "get", "G3T"):
         for end in (" HTTP/1.1", " HTTP/2", " HTTP/1", "", " HTTP", " x HTTP/1.1"):
@@ -364,13 +334,10 @@ def test_odd_line_before_or_after_others_gives_the_result_of_the_parser(first: b
 @pytest.mark.parametrize(
     "odd",
     [
-        line(b"GET /a?" + b"y" * 8_190 + b" HTTP/1.1"),
-        line(b"GET /a?" + b"y" * 2_040 + b" HTTP/1.1"),
-        line(b"GET /a?" + b"y" * 2_048 + b" HTTP/1.1"),
-        line(size=b"9" * 70 + b"x"),
-        line(size=b"9" * 7_000),
+        line(b"GET /a?" + b"y" * 8_190 + b" HTTP/1.1"), line(b"GET /a?" + b"y" * 2_040 + b" HTTP/1.1"),
+        line(b"GET /a?" + b"y" * 2_048 + b" HTTP/1.1"), line(size=b"9" * 70 + b"x"), line(size=b"9" * 7_000),
     ],
-)
+)  # fmt: skip
 def test_long_field_among_ordinary_lines_gives_the_result_of_the_parser(odd: bytes) -> None:
     for name, make in (("combined", bytes), ("common", lambda combined: combined.rsplit(b' "', 2)[0])):
         lines = [make(each) for each in (*[line()] * 50, odd, *[line()] * 50)]
