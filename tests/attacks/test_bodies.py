@@ -1,6 +1,7 @@
-"""Bodies take no more memory than their budget, and small posts are accepted beside large ones."""
+"""Neither large bodies, slow ones nor answers that nobody reads keep the service from other clients."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import pytest
 
@@ -31,3 +32,14 @@ def test_requests_are_answered_beside_more_slow_posts_than_the_service_has_conne
     answered, mib = slow_bodies.beside(service, 300)
     assert answered == 200
     assert mib < 50
+
+
+@pytest.mark.long
+def test_requests_are_answered_beside_more_unread_answers_than_the_service_has_connections(
+    start: Callable[..., Running],
+) -> None:
+    service = start()
+    unread.limit_files(service, 512)
+    with ExitStack() as stack:
+        unread.hold(service, stack, 250, pipelined=200)
+        assert unread.answers(service, 100) >= 95
