@@ -23,9 +23,8 @@ def guessed(running: Running) -> dict[str, int]:
 
 def main() -> None:
     with attacked() as running:
-        print(
-            f"{COUNT} hits of a server after beacons with the same event ids: {guessed(running).get('/server', 0)} stored"
-        )
+        stored = guessed(running).get("/server", 0)
+    print(f"{COUNT} hits of a server after beacons with the same event ids: {stored} stored")
 
 
 if __name__ == "__main__":
