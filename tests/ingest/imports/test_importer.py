@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -42,13 +42,6 @@ EXPECTED: dict[str, Any] = json.loads((ROOT / "sample_data" / "expected_views.js
 RECEIVED = datetime(2026, 10, 2, tzinfo=UTC)
 GPTBOT = b"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.3; +https://openai.com/gptbot"
 NINE_LINES = (line() + b"\n") * 9
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterable[Site]:
-    opened = Site(tmp_path / "data")
-    yield opened
-    opened.close()
 
 
 def run_import(
@@ -173,16 +166,8 @@ def test_row_of_a_log_has_its_source_and_its_times(site: Site, tmp_path: Path) -
     (read,) = site.stored(HITS_TABLE)
     names = ("project_id", "source", "received_at", "ts", "path", "status", "utm_source", "event_id", "agent")
     assert [read[name] for name in names] == [
-        "site",
-        "log",
-        RECEIVED,
-        datetime(2026, 9, 15, 12, 34, 56, tzinfo=UTC),
-        "/a",
-        200,
-        "x",
-        None,
-        "GPTBot",
-    ]
+        "site", "log", RECEIVED, datetime(2026, 9, 15, 12, 34, 56, tzinfo=UTC), "/a", 200, "x", None, "GPTBot",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])

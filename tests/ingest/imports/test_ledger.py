@@ -7,7 +7,7 @@ import itertools
 import lzma
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -49,13 +49,6 @@ SIZES = {"small": (8 * 1024 * 1024, 8, 5_000), "many": (300, 2, 2), "one line": 
 log of few lines crosses many boundaries."""
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    result = Site(tmp_path / "data")
-    yield result
-    result.close()
-
-
 @pytest.fixture(params=["small", "many"], autouse=True)
 def _boundaries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     block_bytes, chunk_blocks, staged_rows_min = SIZES[request.param]
@@ -93,8 +86,7 @@ def each_once(end: int, first: int = 0) -> Counter[str]:
 # Changes of a log between two imports
 
 
-def test_second_import_of_a_file_adds_nothing(site: Site, tmp_path: Path) -> None:
-    log = tmp_path / "log"
+def test_second_import_of_a_file_adds_nothing(site: Site, log: Path) -> None:
     log.write_bytes(log_lines(0, 20))
     assert run_import(site, log, log).known == 20
     second = run_import(site, log)
@@ -109,8 +101,7 @@ def test_renamed_log_adds_nothing(site: Site, tmp_path: Path) -> None:
     assert views_by_path(site) == each_once(20)
 
 
-def test_log_that_has_grown_adds_only_its_new_lines(site: Site, tmp_path: Path) -> None:
-    log = tmp_path / "log"
+def test_log_that_has_grown_adds_only_its_new_lines(site: Site, log: Path) -> None:
     for end in (1, 2, 9, 9, 30):
         log.write_bytes(log_lines(0, end))
         run_import(site, log)
@@ -118,9 +109,8 @@ def test_log_that_has_grown_adds_only_its_new_lines(site: Site, tmp_path: Path) 
 
 
 @pytest.mark.long
-def test_log_imported_in_the_middle_of_a_line_adds_the_line_once(site: Site, tmp_path: Path) -> None:
+def test_log_imported_in_the_middle_of_a_line_adds_the_line_once(site: Site, tmp_path: Path, log: Path) -> None:
     """Cut the log at many offsets: the half line may be parsable or not, and the cut may be between `\\r` and `\\n`."""
-    log = tmp_path / "log"
     before, extra = log_lines(0, 5), log_line(5)[:-1] + b' "192.0.2.9" 0.003\r\n'
     whole = before + extra + log_lines(6, 9)
     end_of_line = len(before + extra)
@@ -134,18 +124,13 @@ def test_log_imported_in_the_middle_of_a_line_adds_the_line_once(site: Site, tmp
 
 @pytest.mark.parametrize("missing", [b"\n", b"\r\n", b"3\n", b' 0.003"\n'])
 def test_line_counted_without_its_end_is_not_counted_again_when_the_end_is_written(
-    site: Site, tmp_path: Path, missing: bytes
+    site: Site, log: Path, missing: bytes
 ) -> None:
-    log = tmp_path / "log"
     whole = log_line(1)[:-1] + (b" 0.00" if missing == b"3\n" else b"") + missing
     steps = [
-        whole[: -len(missing)],
-        whole[:-1],
-        whole,
-        whole + log_line(2)[:-1],
-        whole + log_line(2),
+        whole[: -len(missing)], whole[:-1], whole, whole + log_line(2)[:-1], whole + log_line(2),
         whole + log_lines(2, 5),
-    ]
+    ]  # fmt: skip
     for step in steps:
         log.write_bytes(step)
         run_import(site, log)
@@ -154,8 +139,7 @@ def test_line_counted_without_its_end_is_not_counted_again_when_the_end_is_writt
     assert views_by_path(site) == each_once(5, first=1)
 
 
-def test_unfinished_line_is_reported_and_counted_when_it_is_complete(site: Site, tmp_path: Path) -> None:
-    log = tmp_path / "log"
+def test_unfinished_line_is_reported_and_counted_when_it_is_complete(site: Site, log: Path) -> None:
     log.write_bytes(log_lines(0, 3) + log_line(3)[:50])
     first = run_import(site, log)
     assert (first.lines, first.skipped) == (4, {"unfinished": 1})
@@ -282,17 +266,12 @@ def test_known_log_behind_another_counts_again_if_it_is_too_short_to_be_recognis
         (log_lines(0, 2 * JOINED_LINES), log_lines(0, JOINED_LINES - 1)[:-1]),
     ],
     ids=[
-        "its only line, 100 times",
-        "its line, of which it has 100",
-        "some of its lines and a new one",
-        "all its lines, too few to be recognised",
-        "some of its lines",
-        "some of its lines, the last unfinished",
+        "its only line, 100 times", "its line, of which it has 100", "some of its lines and a new one",
+        "all its lines, too few to be recognised", "some of its lines", "some of its lines, the last unfinished",
     ],
-)
-def test_log_that_repeats_its_first_lines_adds_them(site: Site, tmp_path: Path, first: bytes, added: bytes) -> None:
+)  # fmt: skip
+def test_log_that_repeats_its_first_lines_adds_them(site: Site, log: Path, first: bytes, added: bytes) -> None:
     """Append lines that are in the log already: a client may request a page many times within a second."""
-    log = tmp_path / "log"
     log.write_bytes(first)
     run_import(site, log)
     log.write_bytes(first + added)
@@ -302,8 +281,7 @@ def test_log_that_repeats_its_first_lines_adds_them(site: Site, tmp_path: Path, 
     assert views_by_path(site).total() == len((first + added).splitlines())
 
 
-def test_ledger_of_a_project_is_separate_and_is_deleted_alone(site: Site, tmp_path: Path) -> None:
-    log = tmp_path / "log"
+def test_ledger_of_a_project_is_separate_and_is_deleted_alone(site: Site, log: Path) -> None:
     log.write_bytes(log_lines(0, 10))
     for project in ("site", "other", "site"):
         run_import(site, log, project=project)
@@ -315,9 +293,8 @@ def test_ledger_of_a_project_is_separate_and_is_deleted_alone(site: Site, tmp_pa
 
 @pytest.mark.long
 def test_line_longer_than_a_block_counts_as_one_when_the_import_is_interrupted_at_any_step(
-    site: Site, tmp_path: Path
+    site: Site, log: Path
 ) -> None:
-    log = tmp_path / "log"
     hidden = b"x" * 70_000 + log_line(7)
     log.write_bytes(log_lines(0, 3) + hidden + log_lines(3, 6) + hidden[:-1])
     for steps in range(0, 400, 5):
@@ -355,8 +332,7 @@ def finishes_within(site: Site, log: Path, steps: int) -> bool:
     return True
 
 
-def test_import_interrupted_at_any_step_and_run_again_counts_each_line_once(site: Site, tmp_path: Path) -> None:
-    log = tmp_path / "log"
+def test_import_interrupted_at_any_step_and_run_again_counts_each_line_once(site: Site, log: Path) -> None:
     log.write_bytes(log_lines(0, 40))
     steps = next(steps for steps in range(200) if finishes_within(site, log, steps))
     assert steps > 0
@@ -365,8 +341,7 @@ def test_import_interrupted_at_any_step_and_run_again_counts_each_line_once(site
 
 
 @pytest.mark.long
-def test_concurrent_imports_of_a_log_count_each_line_once_and_one_fails(site: Site, tmp_path: Path) -> None:
-    log = tmp_path / "log"
+def test_concurrent_imports_of_a_log_count_each_line_once_and_one_fails(site: Site, log: Path) -> None:
     log.write_bytes(log_lines(0, 300))
     ledger_store.create(site.hot)
     barrier = threading.Barrier(2)
@@ -411,9 +386,8 @@ def test_no_more_of_a_log_is_read_than_shows_that_it_is_not_a_known_chunk(site: 
 
 
 def test_known_chunk_that_changes_while_it_is_read_is_not_skipped(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = tmp_path / "log"
     own = known_chunk(site, log)
     changed = log_lines(0, 4_999) + log_line(6_000)
     monkeypatch.setattr(log_stream, "BLOCK_BYTES", len(changed) // 2)

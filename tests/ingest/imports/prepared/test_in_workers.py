@@ -74,10 +74,9 @@ def ledger(site: Site) -> list[tuple[Any, ...]]:
     ids=["sample", "staged", "unfinished", "long line", "gzip", "json", "empty"],
 )
 def test_rows_counts_and_ledger_are_those_of_this_process(
-    new_site: Callable[[], Site], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, block_bytes: int
+    new_site: Callable[[], Site], log: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, block_bytes: int
 ) -> None:
     monkeypatch.setattr(log_stream, "BLOCK_BYTES", block_bytes)
-    log = tmp_path / "a.log"
     log.write_bytes(content)
     site, reference = new_site(), new_site()
     assert run_import(site, log, THIS_PROCESS) == run_import(reference, log, None)
@@ -91,10 +90,9 @@ def test_rows_counts_and_ledger_are_those_of_this_process(
 
 @pytest.mark.long
 def test_killed_worker_is_replaced_and_each_line_counts_once(
-    new_site: Callable[[], Site], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    new_site: Callable[[], Site], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: Path
 ) -> None:
     monkeypatch.setattr(log_stream, "BLOCK_BYTES", 100_000)
-    log = tmp_path / "a.log"
     log.write_bytes(LINES)
     site, children = new_site(), DyingProcesses(2, tmp_path / "died")
     try:
@@ -108,10 +106,9 @@ def test_killed_worker_is_replaced_and_each_line_counts_once(
 
 
 def test_chunks_before_an_error_are_stored(
-    new_site: Callable[[], Site], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    new_site: Callable[[], Site], log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log_stream, "BLOCK_BYTES", 1_000)
-    log = tmp_path / "a.log"
     log.write_bytes(LINES[:30_000] + b"\n" + b"malformed\n" * 5_000)
     site, reference = new_site(), new_site()
     for each, executor in ((site, THIS_PROCESS), (reference, None)):
@@ -122,8 +119,7 @@ def test_chunks_before_an_error_are_stored(
     assert rows(site)
 
 
-def test_dry_run_stores_nothing(new_site: Callable[[], Site], tmp_path: Path) -> None:
-    log = tmp_path / "a.log"
+def test_dry_run_stores_nothing(new_site: Callable[[], Site], log: Path) -> None:
     log.write_bytes(LINES)
     site = new_site()
     assert run_import(site, log, THIS_PROCESS, Options(is_dry_run=True)).page_views == 9_000
@@ -138,7 +134,7 @@ def test_formats_whose_parser_remembers_lines_stay_in_this_process(name: str, is
     assert in_workers.is_possible(detect.named(name, ())) is is_possible
 
 
-def test_result_of_a_chunk_has_no_page_views(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_result_of_a_chunk_has_no_page_views(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: Path) -> None:
     """Check the size of what a worker sends: a chunk of 96 MiB has 230,000 page views."""
     sent: list[int] = []
 
@@ -149,7 +145,6 @@ def test_result_of_a_chunk_has_no_page_views(tmp_path: Path, monkeypatch: pytest
             return future
 
     site = Site(tmp_path / "data")
-    log = tmp_path / "a.log"
     log.write_bytes(LINES)
     try:
         assert run_import(site, log, Sending()).page_views == 9_000

@@ -138,9 +138,8 @@ def run_import(site: Site, log: Path, options: Options = DEFAULTS) -> Any:
 
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("number", [60, 6_000])  # through the hot log, and in staged files
-def test_requests_bytes_and_times_are_those_that_were_asked(tmp_path: Path, name: str, number: int) -> None:
+def test_requests_bytes_and_times_are_those_that_were_asked(tmp_path: Path, name: str, number: int, log: Path) -> None:
     format, asked = FORMATS[name], [*requests(number, number)]
-    log = tmp_path / "access.log"
     log.write_text(format.head + "".join(map(format.write, asked)))
     with closing(Site(tmp_path / "data")) as site:
         run_import(site, log, Options(format=format.log_format))
@@ -161,15 +160,10 @@ def test_kind_of_a_path() -> None:
 @pytest.mark.parametrize(
     ("state", "expected"),
     [
-        ("HIT", "hit"),
-        ("STALE", "hit"),
-        ("MISS", "miss"),
-        ("Error", "miss"),
-        ("dynamic", "miss"),
-        ("-", None),
+        ("HIT", "hit"), ("STALE", "hit"), ("MISS", "miss"), ("Error", "miss"), ("dynamic", "miss"), ("-", None),
         ("", None),
     ],
-)
+)  # fmt: skip
 def test_state_of_a_cache(state: str, expected: str | None) -> None:
     assert cache_of(state) == expected
 
@@ -179,8 +173,7 @@ def test_times_count_below_the_next_bound() -> None:
     assert [*map(ms_below, times)] == [None, None, 1, 1, 2, 5, 10, 500_000, 500_000, 500_000]
 
 
-def test_size_that_is_not_logged_is_not_counted(tmp_path: Path) -> None:
-    log = tmp_path / "access.log"
+def test_size_that_is_not_logged_is_not_counted(tmp_path: Path, log: Path) -> None:
     log.write_bytes(line(size=b"-") + b"\n")
     with closing(Site(tmp_path / "data")) as site:
         run_import(site, log)
@@ -188,8 +181,7 @@ def test_size_that_is_not_logged_is_not_counted(tmp_path: Path) -> None:
         assert (row["requests"], row["sized"], row["bytes"], row["date"]) == (1, 0, 0, TODAY)
 
 
-def test_requests_older_than_the_ledger_are_refused(tmp_path: Path) -> None:
-    log = tmp_path / "access.log"
+def test_requests_older_than_the_ledger_are_refused(tmp_path: Path, log: Path) -> None:
     log.write_bytes(line(b"GET /robots.txt HTTP/1.1") + b"\n")
     since = int((datetime(2026, 9, 20, tzinfo=UTC)).timestamp()) * 1_000_000
     with closing(Site(tmp_path / "data")) as site:
@@ -198,8 +190,7 @@ def test_requests_older_than_the_ledger_are_refused(tmp_path: Path) -> None:
         assert site.stored(REQUESTS_TABLE) == []
 
 
-def test_request_of_another_century_is_not_counted(tmp_path: Path) -> None:
-    log = tmp_path / "access.log"
+def test_request_of_another_century_is_not_counted(tmp_path: Path, log: Path) -> None:
     log.write_bytes(line(b"GET /a.css HTTP/1.1", time=b"15/Sep/1907:10:00:00 +0000") + b"\n" + line() + b"\n")
     with closing(Site(tmp_path / "data")) as site:
         run_import(site, log)
