@@ -84,27 +84,26 @@ def test_full_disk_refuses_posts_and_answers_the_export(small_disk: SmallDisk, s
         assert service.get("dateFrom=2000-01-01")["totals"] == TOTALS
         assert httpx.get(f"{service.url}/metrics", timeout=60).status_code == 200
         assert "rollback" not in str(checks(service))
+        small_disk.fill()
+        assert len(client_ports(service)) == 1, "the connection stays open although the access log cannot be written"
     recovers(small_disk, service)
 
 
-@pytest.mark.parametrize("processes", [1])
-def test_connection_stays_open_although_the_access_log_cannot_be_written(
-    small_disk: SmallDisk, service: Running
-) -> None:
-    until(lambda: is_known_full(small_disk, service))
-    small_disk.fill()
+def client_ports(service: Running) -> set[tuple[str, int]]:
+    """Return the addresses of the connections over which one client sends three requests."""
     ports = set()
     with httpx.Client(timeout=60) as client:
         for _ in range(3):
             with client.stream("GET", f"{service.url}/healthz") as answer:
                 ports.add(answer.extensions["network_stream"].get_extra_info("client_addr"))
                 assert answer.read() == b'{"status":"ok"}'
-    assert len(ports) == 1, "the same connection"
-    recovers(small_disk, service)
+    return ports
 
 
 @pytest.mark.parametrize("processes", [2])
-def test_server_process_that_dies_on_a_full_disk_is_replaced(small_disk: SmallDisk, service: Running) -> None:
+def test_server_process_that_dies_on_a_full_disk_is_replaced_at_once_or_when_there_is_space_to_start(
+    small_disk: SmallDisk, service: Running
+) -> None:
     before = started_processes(service)
     until(lambda: is_known_full(small_disk, service))
     small_disk.fill(LEFT_BYTES)
@@ -113,15 +112,6 @@ def test_server_process_that_dies_on_a_full_disk_is_replaced(small_disk: SmallDi
     for _ in each_alone(service):
         assert service.post(HIT).status_code == 503
         assert service.get()["totals"] == TOTALS
-    recovers(small_disk, service)
-
-
-@pytest.mark.parametrize("processes", [2])
-def test_server_processes_that_cannot_start_on_a_full_disk_start_once_it_has_space(
-    small_disk: SmallDisk, service: Running
-) -> None:
-    started_processes(service)
-    until(lambda: is_known_full(small_disk, service))
     with stopped_supervisor(service):
         kill_processes(service)
         until(lambda: not processes_of(service))

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from api import settings
-from tests.processes.running import PROJECT, Running, new_key, readership_process
+from tests.processes.running import Running, new_key, readership_process
 from tests.processes.waiting import until
 from warehouse.control import database, projects
 from warehouse.tables import TABLES
@@ -47,25 +47,13 @@ def test_service_does_not_start_with_a_broken_table_and_names_the_file(tmp_path:
     assert "leaked" not in ended.stderr
 
 
-def test_internal_error_is_a_problem_with_the_id_of_its_request(start: Callable[..., Running]) -> None:
-    running = start()
-    running.post({"path": "/a", "userAgent": GPTBOT})
-    assert running.run("flush").returncode == 0
-    for file in (running.data / "lake").glob("*/*=*/*.parquet"):
-        file.write_bytes(b"junk")
-    answer = httpx.get(running.views, headers=running.auth)
-    assert answer.status_code == 500
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert answer.json()["requestId"] == answer.headers["x-request-id"]
-    assert "lake" not in answer.text
-
-
-def test_lost_commit_of_a_running_service_is_503_and_not_a_smaller_number(start: Callable[..., Running]) -> None:
+def test_lost_commit_is_503_and_a_damaged_file_is_500_with_the_id_of_the_request(start: Callable[..., Running]) -> None:
     running = start()
     for number in range(2):
         running.post({"path": f"/{number}", "userAgent": GPTBOT})
         assert running.run("flush").returncode == 0
-    newest_commit(running.data, "hits").unlink()
+    commit = newest_commit(running.data, "hits")
+    lost = commit.rename(running.data / "lost")
     answer = httpx.get(running.views, headers=running.auth)
     assert (answer.status_code, answer.json()["type"]) == (503, "/docs#data-incomplete")
     assert "lake/hits is incomplete" in answer.json()["detail"]
@@ -76,6 +64,14 @@ def test_lost_commit_of_a_running_service_is_503_and_not_a_smaller_number(start:
         refused = running.run(*command)
         assert refused.returncode == 1
         assert "lake/hits is incomplete" in refused.stdout + refused.stderr
+    lost.rename(commit)
+    until(lambda: httpx.get(f"{running.url}/readyz").status_code == 200)
+    for file in (running.data / "lake").glob("*/*=*/*.parquet"):
+        file.write_bytes(b"junk")
+    answer = httpx.get(running.views, headers=running.auth)
+    assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
+    assert answer.json()["requestId"] == answer.headers["x-request-id"]
+    assert "lake" not in answer.text
 
 
 @pytest.mark.long
@@ -111,13 +107,14 @@ def newest_commit(data: Path, table: str) -> Path:
     return max((data / "lake" / table / "_delta_log").glob("*.json"))
 
 
-def test_interrupted_deletion_of_a_project_can_be_repeated_and_leaves_nothing(start: Callable[..., Running]) -> None:
-    running = start()
-    running.post({"path": "/a", "userAgent": GPTBOT})
-    engine = database.connect(settings.read({}, running.data).database_url)
-    projects.begin_deletion(engine, PROJECT)
+def test_interrupted_deletion_of_a_project_can_be_repeated_and_leaves_nothing(service: Running) -> None:
+    site, hit = f"{service.url}/v1/analytics/doomed", {"path": "/a", "userAgent": GPTBOT}
+    key = {"Authorization": f"Bearer {new_key(service.data, 'doomed')}"}
+    assert httpx.post(f"{site}/hits", json=hit, headers=key).status_code == 202
+    engine = database.connect(settings.read({}, service.data).database_url)
+    projects.begin_deletion(engine, "doomed")
     engine.close()
-    assert running.run("project", "create", PROJECT).returncode == 1
-    assert running.run("project", "delete", PROJECT, "--yes").returncode == 0
-    running.key = new_key(running.data)
-    assert running.get()["totals"] == {"human": 0, "ai": 0, "total": 0}
+    assert service.run("project", "create", "doomed").returncode == 1
+    assert service.run("project", "delete", "doomed", "--yes").returncode == 0
+    key = {"Authorization": f"Bearer {new_key(service.data, 'doomed')}"}
+    assert httpx.get(f"{site}/views", headers=key).json()["totals"] == {"human": 0, "ai": 0, "total": 0}

@@ -73,7 +73,6 @@ def attack(folder: Path, stored: set[int]) -> set[str]:
     return found
 
 
-@pytest.fixture
 def sent(start: Callable[..., Running]) -> Running:
     """Return a service that got the views of two addresses. They wait in the hot log, or are in staged files."""
     while True:
@@ -85,33 +84,29 @@ def sent(start: Callable[..., Running]) -> Running:
 
 
 @pytest.mark.long
-def test_address_and_user_agent_have_one_visitor_in_all_sources_and_after_a_reclassification(sent: Running) -> None:
-    before = visitors(sent.data)
-    assert before.pop("/none") == {None}
-    assert sorted(before) == ["/beacon", "/log", "/long", "/many", "/pixel", "/server"]
-    assert len({*map(frozenset, before.values())}) == 1
-    assert len(before["/log"]) == 2
-    assert sent.stop() == 0
-    for command in ("compact", "reclassify"):
-        assert sent.run(command).returncode == 0
-    assert visitors(sent.data) == {**before, "/none": {None}}
-
-
-@pytest.mark.long
-def test_no_address_is_found_without_the_salts_file_or_after_the_salts_were_destroyed(
-    sent: Running, tmp_path: Path
+def test_visitor_is_one_in_all_sources_and_leads_to_no_address_without_the_salt(
+    start: Callable[..., Running], tmp_path: Path
 ) -> None:
-    stored = {each for of in visitors(sent.data).values() for each in of if each is not None}
-    sent.kill()  # leaves the write-ahead logs as they are
-    assert attack(sent.data, stored) == {ADDRESS, NEIGHBOUR}
-    salts = (sent.data / SALTS).read_bytes()
-    (sent.data / SALTS).unlink()  # as in a backup
-    assert attack(sent.data, stored) == set()
-    (sent.data / SALTS).write_bytes(salts)
-    with closing(open_salts("sqlite:///", sent.data, now=lambda: time.time() + 86_400 + LIFE_S)):
+    running = sent(start)
+    before = visitors(running.data)
+    assert before["/none"] == {None}
+    assert sorted(before) == ["/beacon", "/log", "/long", "/many", "/none", "/pixel", "/server"]
+    assert len({frozenset(of) for path, of in before.items() if path != "/none"}) == 1
+    stored = {each for of in before.values() for each in of if each is not None}
+    assert len(stored) == len(before["/log"]) == 2
+    running.kill()  # leaves the write-ahead logs as they are
+    assert attack(running.data, stored) == {ADDRESS, NEIGHBOUR}
+    salts = (running.data / SALTS).read_bytes()
+    (running.data / SALTS).unlink()  # as in a backup
+    assert attack(running.data, stored) == set()
+    (running.data / SALTS).write_bytes(salts)
+    with closing(open_salts("sqlite:///", running.data, now=lambda: time.time() + 86_400 + LIFE_S)):
         pass
-    assert attack(sent.data, stored) == set()
+    assert attack(running.data, stored) == set()
     assert attack(tmp_path, stored) == set()  # of which the log of the service is a part
+    for command in ("compact", "reclassify"):
+        assert running.run(command).returncode == 0
+    assert visitors(running.data) == before
 
 
 @pytest.mark.long

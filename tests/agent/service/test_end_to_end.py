@@ -15,7 +15,7 @@ from tests.agent.job_folder import processes, sleeper
 from tests.agent.servers.git_server import serving
 from tests.agent.servers.model_server import Call, ModelServer, Text
 from tests.agent.servers.webhook_receiver import webhook_receiver
-from tests.agent.service.site import END_S, REPOSITORY, SECRETS, Site, Start, command, make_site
+from tests.agent.service.site import END_S, REPOSITORY, SECRETS, Site, command, make_site
 from tests.agent.tools import require_sandbox
 from tests.processes.running import Running
 from tests.processes.state import descendants
@@ -48,7 +48,7 @@ ONCE = "if [ -e ~/again ]; then {}; else touch ~/again; echo at work; sleep 1000
 """Coding agent that does not end the first time, and runs the command in braces the second time."""
 
 
-def test_prompt_becomes_a_branch_and_a_pull_request(ready: Site) -> None:
+def test_prompt_becomes_a_pull_request_and_messages_add_commits_to_it_in_order(ready: Site) -> None:
     id = ready.create("Write a page\nabout retries")
     job = ready.completed(id)
     [pull] = ready.pulls(id)
@@ -60,24 +60,11 @@ def test_prompt_becomes_a_branch_and_a_pull_request(ready: Site) -> None:
     assert {content for _, content in files.values()} == {b"A site\n", b"Write a page\nabout retries"}
     entries = [line.split(" ", 1)[1] for line in ready.log(id).splitlines() if not line.startswith("  |")]
     assert [line.split(" ")[2] for line in entries] == "turn: step: step: step: step: step: turn:".split()
-
-
-def test_follow_up_adds_a_commit_to_the_same_pull_request(ready: Site) -> None:
-    id = ready.create("One")
-    first = ready.completed(id)
-    ready.message(id, "Two")
-    assert ready.completed(id)["prLink"] == first["prLink"]
-    assert ready.pushed(id) == ["First", "One", "Two"]
-    assert len(ready.pulls(id)) == 1
-
-
-@pytest.mark.long
-def test_messages_to_an_active_job_run_in_order(ready: Site) -> None:
-    id = ready.create("One")
     for prompt in ("Two", "Three"):
         ready.message(id, prompt)
-    ready.completed(id)
-    assert ready.pushed(id) == ["First", "One", "Two", "Three"]
+    assert ready.completed(id)["prLink"] == job["prLink"]
+    assert ready.pushed(id) == ["First", "Write a page", "Two", "Three"]
+    assert len(ready.pulls(id)) == 1
 
 
 def test_job_without_changes_has_no_pull_request(ready: Site) -> None:
@@ -102,11 +89,14 @@ def test_cancelled_job_stops_and_a_follow_up_continues_it(ready: Site) -> None:
     assert ready.pushed(id) == ["First", "One", "Three"]
 
 
-def test_wrong_token_fails_the_job_and_is_not_in_its_log(ready: Site) -> None:
+def test_wrong_token_fails_the_job_and_a_missing_one_fails_at_the_push(ready: Site) -> None:
     ready.git.tokens.clear()
     reason = ready.failed(ready.create())
     assert "does not accept the token (401)" in reason
     assert SECRETS["GIT_TOKEN"] not in reason
+    ready.git.public = True
+    ready.configure("--git-token", "")
+    assert "requires a token (401), and the project has no token" in ready.failed(ready.create())
 
 
 def test_follow_up_without_changes_opens_the_pull_request_that_failed_before(ready: Site) -> None:
@@ -133,12 +123,6 @@ def test_no_secret_is_in_any_file_of_the_service(ready: Site) -> None:
         assert secret.encode() not in content
 
 
-def test_project_without_a_token_fails_at_the_push(ready: Site) -> None:
-    ready.git.public = True
-    ready.configure("--git-token", "")
-    assert "requires a token (401), and the project has no token" in ready.failed(ready.create())
-
-
 def test_webhook_gets_a_message_when_a_job_ends(ready: Site) -> None:
     with webhook_receiver(200) as receiver:
         ready.configure("--webhook", receiver.url, "--webhook-secret", "env:HOOK")
@@ -154,10 +138,10 @@ def test_webhook_gets_a_message_when_a_job_ends(ready: Site) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["gitlab", "gitea"])
-def test_each_forge_opens_one_pull_request_for_a_job(start: Start, tmp_path: Path, kind: ForgeKind) -> None:
-    require_sandbox()
-    with make_site(tmp_path, kind) as site:
-        site.running = start(**SECRETS)
+def test_each_forge_opens_one_pull_request_for_a_job(shared: Site, tmp_path: Path, kind: ForgeKind) -> None:
+    with make_site(tmp_path, kind) as other:
+        other.running = shared.running
+        site = other.of(kind)
         site.set_up()
         id = site.create("One")
         link = site.completed(id)["prLink"]
@@ -176,10 +160,16 @@ def test_pull_request_that_exists_already_is_used(ready: Site) -> None:
 
 
 @pytest.mark.long
-def test_turn_of_a_stopped_service_runs_again_after_the_next_start(ready: Site) -> None:
+@pytest.mark.parametrize("is_sent_to_all", [False, True], ids=["the service", "each process"])
+def test_sigterm_puts_the_turn_back_and_it_runs_after_the_next_start(ready: Site, *, is_sent_to_all: bool) -> None:
+    """A service manager sends the signal to all processes of the service at once."""
     ready.configure(*command("sh", "-c", ONCE.format("cat > page.md")))
     id = ready.create()
     until(lambda: "at work" in ready.log(id), END_S)
+    assert ready.running.process is not None
+    for pid in descendants(ready.running.process.pid) if is_sent_to_all else []:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
     assert ready.running.stop() == 0
     ready.running.start()
     ready.completed(id)
@@ -228,9 +218,14 @@ def reset(ready: Site, *steps: str) -> None:
     engine.close()
 
 
-def test_finished_pull_request_step_is_not_repeated_after_the_pull_request_was_closed(ready: Site) -> None:
-    id = ready.create()
+@pytest.mark.long
+def test_finished_steps_are_not_repeated_by_another_worker(ready: Site) -> None:
+    """Let the push not be stored; then close the pull request before the turn continues after it."""
+    id = ready.create("One")
     link = ready.completed(id)["prLink"]
+    reset(ready, "check out", "run", "commit")
+    assert ready.completed(id)["prLink"] == link
+    assert ready.pushed(id) == ["First", "One"]
     ready.pulls(id)[0].state = "closed"
     reset(ready, "check out", "run", "commit", "push", "pull request")
     assert ready.completed(id)["prLink"] == link
@@ -249,29 +244,6 @@ def test_files_of_another_attempt_are_not_used(ready: Site) -> None:
     ready.completed(id)
     assert "half.md" not in ready.git.read(REPOSITORY, f"readership/{id}")
     assert ready.pushed(id) == ["First", "One"]
-
-
-@pytest.mark.long
-def test_commit_whose_push_was_not_stored_is_not_repeated_on_another_machine(ready: Site) -> None:
-    id = ready.create("One")
-    ready.completed(id)
-    reset(ready, "check out", "run", "commit")
-    ready.completed(id)
-    assert ready.pushed(id) == ["First", "One"]
-
-
-@pytest.mark.long
-def test_sigterm_to_every_process_puts_the_turn_back(ready: Site) -> None:
-    ready.configure(*command("sh", "-c", ONCE.format("cat > page.md")))
-    id = ready.create()
-    until(lambda: "  | at work" in ready.log(id), END_S)
-    assert ready.running.process is not None
-    for pid in descendants(ready.running.process.pid):  # a service manager signals all of them at once
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGTERM)
-    assert ready.running.stop() == 0
-    ready.running.start()
-    ready.completed(id)
 
 
 @pytest.mark.installed
