@@ -20,6 +20,8 @@ from warehouse.database.pool import Pool
 from warehouse.folder import sqlite_url
 
 PROJECT = "site"
+on_sqlite = pytest.mark.parametrize("control_url", ["sqlite"], indirect=True)
+"""Mark of a test whose subject is not the database: other tests run its statements on PostgreSQL, too."""
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from tests.agent.servers.dripping import dripping
 BRANCH = "readership/j1"
 TOKEN = "forge-token"
 SLOW_RESPONSE = (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 10000\r\n\r\n[", b" ")
+PULLS = "repos/team/site/pulls"
 KINDS: tuple[ForgeKind, ...] = ("github", "gitlab", "gitea")
 
 
@@ -28,8 +29,8 @@ def forge(request: pytest.FixtureRequest) -> Iterator[ForgeDouble]:
 
 @pytest.fixture
 def github() -> Iterator[ForgeDouble]:
-    """Return the double of one forge, for slow tests of code that all forges share."""
-    with forge_double("github", branches=lambda: ["main", BRANCH]) as double:
+    """Return the double of one forge, for tests of code that all forges share."""
+    with forge_double("github", branches=lambda: ["main", "release/2", BRANCH]) as double:
         yield double
 
 
@@ -52,10 +53,10 @@ def test_branch_without_a_pull_request_gets_one(forge: ForgeDouble) -> None:
     ]
 
 
-def test_second_call_finds_the_open_pull_request(forge: ForgeDouble) -> None:
-    assert open_pull_request(forge) == open_pull_request(forge)
-    assert len(forge.pulls) == 1
-    assert [each[0] for each in forge.requests].count("POST") == 1
+def test_second_call_finds_the_open_pull_request(github: ForgeDouble) -> None:
+    assert open_pull_request(github) == open_pull_request(github)
+    assert len(github.pulls) == 1
+    assert [each[0] for each in github.requests].count("POST") == 1
 
 
 def test_pull_request_into_another_base_is_found(forge: ForgeDouble) -> None:
@@ -97,14 +98,14 @@ def test_pull_request_that_was_created_since_the_search_is_found(kind: ForgeKind
     assert len(forge.pulls) == 1
 
 
-def test_lost_response_does_not_lead_to_a_second_pull_request(forge: ForgeDouble) -> None:
-    forge.lost = 1
-    assert open_pull_request(forge) == forge.link(forge.pulls[0])
-    assert [each[0] for each in forge.requests].count("POST") == 1, "the retry begins with the search"
+def test_lost_response_does_not_lead_to_a_second_pull_request(github: ForgeDouble) -> None:
+    github.lost = 1
+    assert open_pull_request(github) == github.link(github.pulls[0])
+    assert [each[0] for each in github.requests].count("POST") == 1, "the retry begins with the search"
 
 
 def test_pull_request_that_is_created_after_the_deadline_is_the_only_one(
-    forge: ForgeDouble, monkeypatch: pytest.MonkeyPatch
+    github: ForgeDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pull_request, "TIMEOUT_S", 0.2)
     monkeypatch.setattr(retry, "PAUSES_S", (0.05, 0.05))
@@ -115,27 +116,27 @@ def test_pull_request_that_is_created_after_the_deadline_is_the_only_one(
             slow.append(threading.current_thread())
             threading.Event().wait(0.6)
 
-    forge.before_create = take_long
-    url = open_pull_request(forge)
+    github.before_create = take_long
+    url = open_pull_request(github)
     slow[0].join()
-    assert [forge.link(each) for each in forge.pulls] == [url]
+    assert [github.link(each) for each in github.pulls] == [url]
 
 
-def test_stopped_turn_creates_no_pull_request(forge: ForgeDouble) -> None:
+def test_stopped_turn_creates_no_pull_request(github: ForgeDouble) -> None:
     with pytest.raises(TurnStopped):
-        open_pull_request(forge, stopped=forge.requests)
-    assert forge.pulls == []
+        open_pull_request(github, stopped=github.requests)
+    assert github.pulls == []
 
 
-def test_turn_that_is_stopped_during_the_creation_gets_its_response(forge: ForgeDouble) -> None:
+def test_turn_that_is_stopped_during_the_creation_gets_its_response(github: ForgeDouble) -> None:
     stopped: list[bool] = []
 
     def take_a_while() -> None:
         stopped.append(True)
         threading.Event().wait(0.5)
 
-    forge.before_create = take_a_while
-    assert open_pull_request(forge, stopped=stopped) == forge.link(forge.pulls[0])
+    github.before_create = take_a_while
+    assert open_pull_request(github, stopped=stopped) == github.link(github.pulls[0])
 
 
 def test_response_that_arrives_byte_by_byte_ends_at_the_deadline(
@@ -198,16 +199,16 @@ def test_error_for_a_read_only_token_has_the_required_rights(kind: ForgeKind, ne
         open_pull_request(forge, token="read-token")
 
 
-def test_error_for_a_wrong_token_does_not_repeat_it(forge: ForgeDouble) -> None:
+def test_error_for_a_wrong_token_does_not_repeat_it(github: ForgeDouble) -> None:
     with pytest.raises(TurnFailed, match=r"does not accept the token \(401\)") as raised:
-        open_pull_request(forge, token="a-wrong-token")
+        open_pull_request(github, token="a-wrong-token")
     assert "a-wrong-token" not in str(raised.value)
 
 
-def test_token_in_a_response_is_redacted(forge: ForgeDouble) -> None:
-    forge.upsets = [(400, {"message": f"bad header {TOKEN}"}, {})]
+def test_token_in_a_response_is_redacted(github: ForgeDouble) -> None:
+    github.upsets = [(400, {"message": f"bad header {TOKEN}"}, {})]
     with pytest.raises(TurnFailed, match=r"bad header \[token\]"):
-        open_pull_request(forge)
+        open_pull_request(github)
 
 
 def test_error_for_a_missing_repository_names_it(forge: ForgeDouble) -> None:
@@ -228,41 +229,41 @@ def test_error_for_a_base_that_is_not_a_branch_names_it(forge: ForgeDouble, base
     assert forge.pulls == []
 
 
-def test_full_name_of_a_base_with_a_slash_is_accepted(forge: ForgeDouble) -> None:
-    open_pull_request(forge, base="refs/heads/release/2")
-    assert forge.pulls[0].base == "release/2"
+def test_full_name_of_a_base_with_a_slash_is_accepted(github: ForgeDouble) -> None:
+    open_pull_request(github, base="refs/heads/release/2")
+    assert github.pulls[0].base == "release/2"
 
 
-def test_redirect_within_the_host_is_followed(forge: ForgeDouble) -> None:
-    forge.upsets = [(301, b"", {"Location": f"{forge.api}/{_project(forge)}/{_pulls(forge)}?{_head(forge)}"})]
-    assert open_pull_request(forge) == forge.link(forge.pulls[0])
+def test_redirect_within_the_host_is_followed(github: ForgeDouble) -> None:
+    github.upsets = [(301, b"", {"Location": f"{github.api}/{PULLS}?state=all&head=team:{BRANCH}"})]
+    assert open_pull_request(github) == github.link(github.pulls[0])
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_redirect_to_another_host_does_not_get_the_token(forge: ForgeDouble, status: int) -> None:
-    with forge_double(forge.kind) as other:
-        forge.upsets = [(status, b"", {"Location": f"{other.api}/{_project(forge)}/{_pulls(forge)}"})]
+def test_redirect_to_another_host_does_not_get_the_token(github: ForgeDouble, status: int) -> None:
+    with forge_double(github.kind) as other:
+        github.upsets = [(status, b"", {"Location": f"{other.api}/{PULLS}"})]
         with pytest.raises(TurnFailed, match="redirects to another host"):
-            open_pull_request(forge)
+            open_pull_request(github)
         assert other.requests == []
 
 
-def test_endless_redirect_is_refused(forge: ForgeDouble) -> None:
-    forge.upsets = [(302, b"", {"Location": "/again"})] * 4
+def test_endless_redirect_is_refused(github: ForgeDouble) -> None:
+    github.upsets = [(302, b"", {"Location": "/again"})] * 4
     with pytest.raises(TurnFailed, match="redirects more than 3 times"):
-        open_pull_request(forge)
+        open_pull_request(github)
 
 
-def test_html_page_is_refused_with_a_hint_at_the_api_base(forge: ForgeDouble) -> None:
-    forge.upsets = [(200, b"<html>Sign in</html>", {})]
+def test_html_page_is_refused_with_a_hint_at_the_api_base(github: ForgeDouble) -> None:
+    github.upsets = [(200, b"<html>Sign in</html>", {})]
     with pytest.raises(TurnFailed, match="check the project's API base"):
-        open_pull_request(forge)
+        open_pull_request(github)
 
 
-def test_long_title_and_body_are_truncated(forge: ForgeDouble) -> None:
-    open_pull_request(forge, title="many\nwords " * 100, body="x" * 100_000)
-    assert len(forge.pulls[0].title) <= 255
-    assert forge.pulls[0].title.startswith("many words many")
+def test_long_title_and_body_are_truncated(github: ForgeDouble) -> None:
+    open_pull_request(github, title="many\nwords " * 100, body="x" * 100_000)
+    assert len(github.pulls[0].title) <= 255
+    assert github.pulls[0].title.startswith("many words many")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -277,20 +278,3 @@ def test_forgejo_uses_the_api_of_gitea() -> None:
             "forgejo", None, forge.repository_url, TOKEN, Proposal(BRANCH, "main", "t", "b"), lambda: False
         )
         assert url == forge.link(forge.pulls[0])
-
-
-def _project(forge: ForgeDouble) -> str:
-    projects: dict[ForgeKind, str] = {"gitlab": "projects/team%2Fsite"}
-    return projects.get(forge.kind, "repos/team/site")
-
-
-def _pulls(forge: ForgeDouble) -> str:
-    return {"gitlab": "merge_requests"}.get(forge.kind, "pulls")
-
-
-def _head(forge: ForgeDouble) -> str:
-    return {
-        "github": f"state=all&head=team:{BRANCH}",
-        "gitlab": f"state=all&source_branch={BRANCH}",
-        "gitea": "state=all&limit=50",
-    }[forge.kind]

@@ -30,22 +30,28 @@ def job(server: GitServer, tmp_path: Path) -> Job:
     return checked_out
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(".github/workflows/test.yml", ".github/workflows/new/deep.yml", ".github/actions/a/action.yml"),
-        *(".GitHub/Workflows/x.yml", "docs/.github/workflows/x.yml", ".gitlab/ci/x.yml", ".gitlab-ci.old.yaml"),
-        *(".gitea/workflows/x.yml", ".forgejo/workflows/x.yml", ".woodpecker.yml", ".woodpecker/x.yml"),
-        *("Jenkinsfile", "sub/jenkinsfile.groovy", "azure-pipelines.yml", ".travis.yml", ".drone.star", ".buildkite/x"),
-        *("bitbucket-pipelines.yml", ".cirrus.star", "appveyor.yml", ".teamcity/settings.kts", ".builds/x.yml"),
-    ],
+CI_FILES = (
+    *(".github/workflows/test.yml", ".github/workflows/new/deep.yml", ".github/actions/a/action.yml"),
+    *(".GitHub/Workflows/x.yml", "docs/.github/workflows/x.yml", ".gitlab/ci/x.yml", ".gitlab-ci.old.yaml"),
+    *(".gitea/workflows/x.yml", ".forgejo/workflows/x.yml", ".woodpecker.yml", ".woodpecker/x.yml"),
+    *("Jenkinsfile", "sub/jenkinsfile.groovy", "azure-pipelines.yml", ".travis.yml", ".drone.star", ".buildkite/x"),
+    *("bitbucket-pipelines.yml", ".cirrus.star", "appveyor.yml", ".teamcity/settings.kts", ".builds/x.yml"),
 )
-def test_changed_ci_configuration_is_refused(job: Job, name: str) -> None:
+
+
+def test_changed_ci_configuration_is_refused(job: Job) -> None:
     (job.tree / "README.md").write_text("honest")
-    (job.tree / name).parent.mkdir(parents=True, exist_ok=True)
-    (job.tree / name).write_text("on: push")
-    with pytest.raises(TurnFailed, match=REFUSED.format(repr(name))):
-        job.commit()
+    for name in CI_FILES:
+        file = job.tree / name
+        before = file.read_bytes() if file.exists() else None
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("on: push to any branch")
+        with pytest.raises(TurnFailed, match=REFUSED.format(repr(name))):
+            job.commit()
+        file.unlink()
+        if before:
+            file.write_bytes(before)
+    assert job.commit(), "no other file is refused"
 
 
 def test_change_behind_a_symbolic_link_is_refused(job: Job) -> None:
@@ -81,14 +87,12 @@ def test_folder_replaced_by_a_symbolic_link_is_refused(job: Job) -> None:
 
 
 def test_deleted_and_moved_ci_configuration_is_refused(job: Job) -> None:
-    (job.tree / ".github/workflows/test.yml").rename(job.tree / "test.yml")
-    with pytest.raises(TurnFailed, match=REFUSED.format("'.github/workflows/test.yml'")):
-        job.commit()
-    job.check_out()
-    (job.tree / "new.yml").write_text("evil")
-    (job.tree / "new.yml").rename(job.tree / ".github/workflows/test.yml")
-    with pytest.raises(TurnFailed, match=REFUSED.format("'.github/workflows/test.yml'")):
-        job.commit()
+    for source, target in ((".github/workflows/test.yml", "test.yml"), ("new.yml", ".github/workflows/test.yml")):
+        (job.tree / "new.yml").write_text("evil")
+        (job.tree / source).rename(job.tree / target)
+        with pytest.raises(TurnFailed, match=REFUSED.format("'.github/workflows/test.yml'")):
+            job.commit()
+        job.check_out()
 
 
 def sparse(path: Path, size: int) -> None:

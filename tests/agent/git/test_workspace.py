@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent.errors import PushRefused, TurnFailed
-from tests.agent.git_job import BRANCH, TOKEN, job_of, site
+from tests.agent.git_job import BRANCH, TOKEN, Job, job_of, site
 from tests.agent.servers.git_server import FILE, LINK, PROGRAM, SUBMODULE, GitServer, git
 
 
@@ -41,9 +41,7 @@ def test_follow_up_starts_from_the_tip_of_the_jobs_branch(server: GitServer, tmp
 
 
 @pytest.mark.long
-def test_job_starts_from_the_base_after_its_branch_was_merged_and_deleted(server: GitServer, tmp_path: Path) -> None:
-    job = job_of(tmp_path / "job", site(server))
-    job.check_out()
+def test_job_starts_from_the_base_after_its_branch_was_merged_and_deleted(server: GitServer, job: Job) -> None:
     (job.tree / "a").write_text("1")
     job.send()
     (server.path("team/site") / "refs" / "heads" / BRANCH).unlink()
@@ -51,26 +49,18 @@ def test_job_starts_from_the_base_after_its_branch_was_merged_and_deleted(server
     assert not (job.tree / "a").exists()
 
 
-def test_unchanged_work_tree_makes_no_commit(server: GitServer, tmp_path: Path) -> None:
-    job = job_of(tmp_path / "job", site(server))
-    job.check_out()
+def test_unchanged_and_ignored_files_make_no_commit(server: GitServer, job: Job) -> None:
     (job.tree / "README.md").write_text("# Site\n")
     (job.tree / "empty" / "folder").mkdir(parents=True)
     assert job.commit() is None
-
-
-def test_ignored_files_are_not_committed(server: GitServer, tmp_path: Path) -> None:
-    url = server.create("team/site", {".gitignore": b"node_modules/\n"})
-    job = job_of(tmp_path / "job", url)
+    server.commit("team/site", {".gitignore": b"node_modules/\n"})
     job.check_out()
     (job.tree / "node_modules").mkdir()
     (job.tree / "node_modules" / "x").write_text("x")
     assert job.commit() is None
 
 
-def test_checkout_removes_everything_except_the_home(server: GitServer, tmp_path: Path) -> None:
-    job = job_of(tmp_path / "job", site(server))
-    job.check_out()
+def test_checkout_removes_everything_except_the_home(job: Job, tmp_path: Path) -> None:
     (job.workspace.home / "session").write_text("session data")
     (job.tree / "left").write_text("gone")
     (job.tree / "out").symlink_to(tmp_path)
@@ -117,9 +107,7 @@ def test_links_submodules_and_unusual_names_survive_a_commit(server: GitServer, 
     assert server.read("team/site", BRANCH) == before | {"new": (FILE, b"x")}
 
 
-def test_subject_is_short_for_a_long_or_blank_prompt(server: GitServer, tmp_path: Path) -> None:
-    job = job_of(tmp_path / "job", site(server))
-    job.check_out()
+def test_subject_is_short_for_a_long_or_blank_prompt(job: Job) -> None:
     for number, (prompt, subject) in enumerate(
         [
             ("word " * 40, "word " * 13 + "word…"),
@@ -144,36 +132,23 @@ def test_public_repository_is_read_without_a_token(server: GitServer, tmp_path: 
         job.send()
 
 
-def test_second_push_of_a_commit_changes_nothing(server: GitServer, tmp_path: Path) -> None:
-    job = job_of(tmp_path / "job", site(server))
-    job.check_out()
+def test_repeated_and_concurrent_pushes_of_a_commit_succeed_and_change_nothing(server: GitServer, job: Job) -> None:
     (job.tree / "a").write_text("1")
     commit = job.commit()
     assert commit is not None
     assert not job.is_pushed(commit)
-    job.push(commit)
-    assert job.is_pushed(commit)
-    job.push(commit)
-    assert server.log("team/site", BRANCH) == ["Do it", "First"]
-
-
-def test_concurrent_pushes_of_a_commit_both_succeed(server: GitServer, tmp_path: Path) -> None:
-    job = job_of(tmp_path / "job", site(server))
-    job.check_out()
-    (job.tree / "a").write_text("1")
-    commit = job.commit()
-    assert commit is not None
     pushes = [threading.Thread(target=job.push, args=[commit]) for _ in range(3)]
     for each in pushes:
         each.start()
     for each in pushes:
         each.join()
+    assert job.is_pushed(commit)
+    job.push(commit)
     assert server.tip("team/site", BRANCH) == commit
+    assert server.log("team/site", BRANCH) == ["Do it", "First"]
 
 
-def test_branch_that_somebody_else_changed_is_not_overwritten(server: GitServer, tmp_path: Path) -> None:
-    job = job_of(tmp_path / "job", site(server))
-    job.check_out()
+def test_branch_that_somebody_else_changed_is_not_overwritten(server: GitServer, job: Job) -> None:
     (job.tree / "a").write_text("1")
     theirs = server.commit("team/site", {"b": b"2"}, BRANCH)
     with pytest.raises(PushRefused, match="changed by somebody else during the turn"):
@@ -181,41 +156,33 @@ def test_branch_that_somebody_else_changed_is_not_overwritten(server: GitServer,
     assert server.tip("team/site", BRANCH) == theirs
 
 
-def test_push_succeeds_although_its_response_is_lost(server: GitServer, tmp_path: Path) -> None:
-    job = job_of(tmp_path / "job", site(server))
-    job.check_out()
+def test_push_succeeds_although_its_response_is_lost(server: GitServer, job: Job) -> None:
     (job.tree / "a").write_text("1")
     server.cuts = 1
     assert job.send() == server.tip("team/site", BRANCH)
 
 
 @pytest.mark.parametrize(
-    ("name", "token", "ref", "error", "reason"),
+    ("name", "token", "ref", "reason"),
     [
-        (
-            "team/gone",
-            TOKEN,
-            "main",
-            TurnFailed,
-            r"team/gone.git was not found \(404\): it was removed, or the token",
-        ),
-        ("team/site", "a-wrong-token", "main", TurnFailed, r"does not accept the token \(401\)"),
-        ("team/site", None, "main", TurnFailed, r"requires a token \(401\), and the project has no token"),
-        ("team/site", TOKEN, "gone", TurnFailed, "has no branch 'gone'"),
-        ("team/site", TOKEN, "v1", TurnFailed, "'v1' is a tag, and a pull request needs a base branch"),
-        ("team/site", TOKEN, "1" * 40, TurnFailed, "is a commit, and a pull request needs a base branch"),
-        ("team/empty", TOKEN, "main", TurnFailed, "the repository seems to be empty and needs a first commit"),
+        ("team/gone", TOKEN, "main", r"team/gone.git was not found \(404\): it was removed, or the token"),
+        ("team/site", "a-wrong-token", "main", r"does not accept the token \(401\)"),
+        ("team/site", None, "main", r"requires a token \(401\), and the project has no token"),
+        ("team/site", TOKEN, "gone", "has no branch 'gone'"),
+        ("team/site", TOKEN, "v1", "'v1' is a tag, and a pull request needs a base branch"),
+        ("team/site", TOKEN, "1" * 40, "is a commit, and a pull request needs a base branch"),
+        ("team/empty", TOKEN, "main", "the repository seems to be empty and needs a first commit"),
     ],
 )
 def test_failed_checkout_has_a_reason(
-    server: GitServer, tmp_path: Path, name: str, token: str | None, ref: str, error: type[TurnFailed], reason: str
+    server: GitServer, tmp_path: Path, name: str, token: str | None, ref: str, reason: str
 ) -> None:
     site(server)
     server.create("team/empty")
     tip = server.tip("team/site", "main")
     (server.path("team/site") / "refs" / "tags" / "v1").write_text(f"{tip}\n")
     job = job_of(tmp_path / "job", f"{server.url}/{name}.git", token, ref)
-    with pytest.raises(error, match=reason) as raised:
+    with pytest.raises(TurnFailed, match=reason) as raised:
         job.check_out()
     assert "a-wrong-token" not in str(raised.value) + "".join(job.lines)
 
@@ -229,21 +196,11 @@ def test_push_with_a_read_only_token_names_the_missing_permission(server: GitSer
         job.send()
 
 
-def test_refused_push_quotes_the_server(server: GitServer, tmp_path: Path) -> None:
-    job = job_of(tmp_path / "job", site(server))
-    server.hook("team/site", "echo 'GH013: Repository rule violations found' >&2; exit 1")
-    job.check_out()
-    (job.tree / "a").write_text("1")
-    with pytest.raises(PushRefused, match="GH013: Repository rule violations found; .*pre-receive hook declined"):
-        job.send()
-    assert any("GH013" in line for line in job.lines)
-
-
-def test_refused_push_quotes_the_last_lines_of_a_verbose_hook(server: GitServer, tmp_path: Path) -> None:
-    job = job_of(tmp_path / "job", site(server))
+def test_refused_push_quotes_the_last_lines_of_the_server(server: GitServer, job: Job) -> None:
     noise = 'for i in $(seq 100); do echo "[DEBUG] looking at rule $i of the repository" >&2; done'
-    server.hook("team/site", f"{noise}; echo 'Denied push for ref x' >&2; exit 1")
-    job.check_out()
     (job.tree / "a").write_text("1")
-    with pytest.raises(PushRefused, match="Denied push for ref x; .*pre-receive hook declined"):
-        job.send()
+    for before in ("true", noise):
+        server.hook("team/site", f"{before}; echo 'GH013: Repository rule violations found' >&2; exit 1")
+        with pytest.raises(PushRefused, match="GH013: Repository rule violations found; .*pre-receive hook declined"):
+            job.send()
+    assert any("GH013" in line for line in job.lines)

@@ -6,7 +6,6 @@ import shutil
 import socket
 import time
 import tracemalloc
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -66,11 +65,9 @@ PAYLOADS = ("pre-commit", "post-commit", "pre-push", "post-checkout", "reference
 
 
 @pytest.fixture
-def job(server: GitServer, tmp_path: Path) -> Job:
+def job(job: Job, tmp_path: Path) -> Job:
     (tmp_path / "secret").write_bytes(SECRET)
-    checked_out = job_of(tmp_path / "job", site(server))
-    checked_out.check_out()
-    return checked_out
+    return job
 
 
 def hostile_repository(path: Path, ran: Path) -> None:
@@ -89,44 +86,26 @@ def hostile_repository(path: Path, ran: Path) -> None:
         hook.chmod(0o755)
 
 
-def plant_folder(tree: Path, ran: Path) -> None:
-    hostile_repository(tree / ".git", ran)
+def plant(where: str, tree: Path, ran: Path) -> None:
+    """Create hostile repositories in the work tree: at the place of its own, or at all others."""
+    folders = {"folder": [".git"], "others": ["src/deep/.git", ".GIT", "src/.Git", "bare"]}
+    for name in folders.get(where, ["src/repository"]):
+        hostile_repository(tree / name, ran)
+    if where == "file":
+        (tree / ".git").write_text(f"gitdir: {tree}/src/repository\n")
+    if where == "link":
+        (tree / ".git").symlink_to(tree / "src" / "repository")
+    if (
+        where == "others"
+    ):  # HEAD, objects and refs in the work tree itself: git recognises such a folder as a repository
+        for each in (tree / "bare").iterdir():
+            each.rename(tree / each.name)
 
 
-def plant_nested_folder(tree: Path, ran: Path) -> None:
-    hostile_repository(tree / "src" / "deep" / ".git", ran)
-
-
-def plant_file(tree: Path, ran: Path) -> None:
-    hostile_repository(tree / "src" / "repository", ran)
-    (tree / ".git").write_text(f"gitdir: {tree}/src/repository\n")
-
-
-def plant_link(tree: Path, ran: Path) -> None:
-    hostile_repository(tree / "src" / "repository", ran)
-    (tree / ".git").symlink_to(tree / "src" / "repository")
-
-
-def plant_other_case(tree: Path, ran: Path) -> None:
-    hostile_repository(tree / ".GIT", ran)
-    hostile_repository(tree / "src" / ".Git", ran)
-
-
-def plant_bare_repository(tree: Path, ran: Path) -> None:
-    """Create HEAD, objects and refs in the work tree itself: git recognises such a folder as a repository."""
-    hostile_repository(tree / "bare", ran)
-    for each in (tree / "bare").iterdir():
-        each.rename(tree / each.name)
-
-
-@pytest.mark.parametrize(
-    "plant", [plant_folder, plant_nested_folder, plant_file, plant_link, plant_other_case, plant_bare_repository]
-)
-def test_repository_in_the_work_tree_runs_nothing(
-    server: GitServer, job: Job, tmp_path: Path, plant: Callable[[Path, Path], None]
-) -> None:
+@pytest.mark.parametrize("where", ["folder", "file", "link", "others"])
+def test_repository_in_the_work_tree_runs_nothing(server: GitServer, job: Job, tmp_path: Path, where: str) -> None:
     ran = tmp_path / "ran"
-    plant(job.tree, ran)
+    plant(where, job.tree, ran)
     (job.tree / ".gitattributes").write_text("* filter=evil diff=evil merge=evil ident\n")
     (job.tree / "honest").write_text("work")
     job.send()
@@ -295,7 +274,7 @@ def test_pipes_and_sockets_are_not_committed(server: GitServer, job: Job) -> Non
     assert server.read("team/site", BRANCH).keys() == {"src/page.md"}
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_file_names_of_a_hostile_tree_are_not_collected_in_memory(job: Job) -> None:
     """Create 20,000 names of 4 KiB, together 76 MiB; the limit is 32 MiB, and less than 8 MiB are in memory at once."""
     deep = "/".join(["x" * 250] * 14)
@@ -318,14 +297,10 @@ def test_file_that_makes_git_use_too_much_memory_fails_the_turn(job: Job) -> Non
         job.commit()
 
 
-def test_every_command_of_a_job_has_a_memory_limit(job: Job) -> None:
+def test_commands_of_a_job_have_limits_of_memory_and_output(job: Job) -> None:
     limited = Git(job.workspace.folder, None, time.monotonic() + 60, lambda: False, job.lines.append)
     shown = limited.run_program("prlimit", "--data", "--output", "SOFT", "--noheadings", "--raw", environ={})
     assert shown == str(commands.MEMORY_BYTES)
-
-
-def test_endless_output_of_a_program_fails_the_turn_without_filling_memory(job: Job) -> None:
-    limited = Git(job.workspace.folder, None, time.monotonic() + 60, lambda: False, job.lines.append)
     with pytest.raises(TurnFailed, match="yes printed more than 1 MiB"):
         limited.run_program("yes", environ={})
     tracemalloc.start()

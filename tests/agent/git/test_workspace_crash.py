@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.agent.git_job import BRANCH, Job, job_of, site
 from tests.agent.servers.git_server import GitServer
 from tests.processes.waiting import until
@@ -29,23 +31,17 @@ def start(job: Job, commit_file: Path, step: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", KILLED, job.workspace.folder, job.remote.url, commit_file, step])
 
 
-def test_commit_of_a_killed_worker_can_be_pushed(server: GitServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", ["commit", "push"])
+def test_last_step_of_a_killed_worker_is_recognised_and_the_push_can_be_repeated(
+    server: GitServer, tmp_path: Path, step: str
+) -> None:
     job = job_of(tmp_path / "job", site(server))
-    with start(job, tmp_path / "commit", "commit") as worker:
+    with start(job, tmp_path / "commit", step) as worker:
         assert worker.wait(60) == -signal.SIGKILL
     commit_id = (tmp_path / "commit").read_text()
-    assert not job.is_pushed(commit_id)
-    assert job.commit() == commit_id
-    job.push(commit_id)
-    assert server.log("team/site", BRANCH) == ["Do it", "First"]
-
-
-def test_push_of_a_killed_worker_is_recognised_and_can_be_repeated(server: GitServer, tmp_path: Path) -> None:
-    job = job_of(tmp_path / "job", site(server))
-    with start(job, tmp_path / "commit", "push") as worker:
-        assert worker.wait(60) == -signal.SIGKILL
-    commit_id = (tmp_path / "commit").read_text()
-    assert job.is_pushed(commit_id)
+    assert job.is_pushed(commit_id) == (step == "push")
+    if step == "commit":
+        assert job.commit() == commit_id
     job.push(commit_id)
     assert server.log("team/site", BRANCH) == ["Do it", "First"]
 
@@ -65,9 +61,7 @@ def test_push_can_be_repeated_while_the_server_still_runs_the_first_one(server: 
     assert server.log("team/site", BRANCH) == ["Do it", "First"]
 
 
-def test_lock_files_of_a_killed_git_do_not_stop_a_commit_or_a_check_out(server: GitServer, tmp_path: Path) -> None:
-    job = job_of(tmp_path / "job", site(server))
-    job.check_out()
+def test_lock_files_of_a_killed_git_do_not_stop_a_commit_or_a_check_out(job: Job) -> None:
     (job.tree / "a").write_text("1")
     (job.workspace.git / "index.lock").touch()
     assert job.commit() is not None

@@ -9,7 +9,7 @@ from agent.errors import QuotaExceeded
 from agent.jobs import quota, store
 from agent.jobs.quota import Quota
 from tests.agent.clock import HOUR_S, SECOND_US, Clock
-from tests.agent.conftest import PROJECT
+from tests.agent.conftest import PROJECT, on_sqlite
 from warehouse.control import projects
 from warehouse.database.pool import Pool
 
@@ -46,6 +46,7 @@ def test_messages_and_creates_and_projects_have_separate_quotas(engine: Pool, cl
     assert [each.remaining for each in quota.quotas(engine, PROJECT, clock())] == [98, 0]
 
 
+@on_sqlite
 def test_quota_is_reset_when_the_oldest_use_leaves_the_window(engine: Pool, clock: Clock) -> None:
     assert [each.reset_s for each in quota.quotas(engine, PROJECT, clock())] == [HOUR_S, HOUR_S]
     create(engine, clock)
@@ -55,6 +56,7 @@ def test_quota_is_reset_when_the_oldest_use_leaves_the_window(engine: Pool, cloc
     assert quota.quotas(engine, PROJECT, clock.advance(3000))[0] == Quota("create", 99, 600)
 
 
+@on_sqlite
 def test_refused_create_is_not_counted(engine: Pool, clock: Clock) -> None:
     for _ in range(100):
         create(engine, clock)

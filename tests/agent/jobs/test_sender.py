@@ -10,7 +10,7 @@ from agent.jobs.configuration import Configuration
 from agent.jobs.queue import Outcome
 from agent.worker.threads import Sender
 from tests.agent.clock import SECOND_US, Clock
-from tests.agent.conftest import PROJECT
+from tests.agent.conftest import PROJECT, on_sqlite
 from tests.agent.jobs.ended_job import SECRETS, end_job, set_webhook
 from tests.agent.servers.webhook_receiver import webhook_receiver
 from tests.processes.waiting import until
@@ -18,6 +18,7 @@ from warehouse.control import projects
 from warehouse.database.pool import Pool, PoolError
 
 
+@on_sqlite
 def test_slow_receiver_delays_only_its_own_project_and_gets_one_message_at_a_time(engine: Pool, clock: Clock) -> None:
     projects.create(engine, "slow", (), 0)
     configuration.store(engine, "slow", Configuration("https://git.example/docs", preset="command", command=("true",)))
@@ -45,6 +46,7 @@ def test_slow_receiver_delays_only_its_own_project_and_gets_one_message_at_a_tim
     assert (len(slow.messages), len(quick.messages)) == (2, 4)
 
 
+@on_sqlite
 def test_failed_message_is_reported_once_and_not_repeated_before_it_is_due(engine: Pool, clock: Clock) -> None:
     outcomes: list[webhook.Outcome] = []
     with webhook_receiver(500, 200) as receiver, closing(Sender(engine, SECRETS, clock, outcomes.append)) as sender:
@@ -61,6 +63,7 @@ def test_failed_message_is_reported_once_and_not_repeated_before_it_is_due(engin
     assert len(receiver.messages) == 2
 
 
+@on_sqlite
 def test_closed_sender_finishes_the_message_that_it_sends_and_starts_no_other(engine: Pool, clock: Clock) -> None:
     outcomes: list[webhook.Outcome] = []
     sender = Sender(engine, SECRETS, clock, outcomes.append)

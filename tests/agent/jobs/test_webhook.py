@@ -13,7 +13,7 @@ from agent.jobs import configuration, store, webhook
 from agent.jobs.queue import Outcome
 from agent.jobs.webhook import RETRY_S, deliver
 from tests.agent.clock import SECOND_US, Clock
-from tests.agent.conftest import PROJECT
+from tests.agent.conftest import PROJECT, on_sqlite
 from tests.agent.jobs.ended_job import SECRETS, end_job, end_turn, set_webhook
 from tests.agent.servers.dripping import dripping
 from tests.agent.servers.webhook_receiver import webhook_receiver
@@ -23,6 +23,7 @@ from warehouse.database.pool import Pool
 UNREACHABLE = "http://127.0.0.1:1"
 
 
+@on_sqlite
 @pytest.mark.parametrize("secret", ["env:HOOK", "env:ENCODED"])
 def test_message_about_a_completed_job_has_a_valid_signature(engine: Pool, clock: Clock, secret: str) -> None:
     with webhook_receiver(204) as receiver:
@@ -96,6 +97,7 @@ def test_messages_of_one_job_are_delivered_in_order_and_do_not_delay_other_jobs(
     ]
 
 
+@on_sqlite
 @pytest.mark.parametrize(
     ("begin", "piece", "timeout_s", "outcome"),
     [
@@ -120,6 +122,7 @@ def test_attempt_ends_at_its_deadline_and_does_not_wait_for_a_body(
     assert ("it did not answer within 0.5 s; retrying in 5 s" in caplog.text) == (outcome == "failed")
 
 
+@on_sqlite
 def test_dns_lookup_counts_towards_the_deadline(
     engine: Pool, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -152,6 +155,7 @@ def test_job_that_stays_active_has_no_message(engine: Pool, clock: Clock) -> Non
     assert receiver.messages == []
 
 
+@on_sqlite
 @pytest.mark.parametrize("status", [500, 404, 302])
 def test_refused_message_is_sent_again_later_with_the_same_id(engine: Pool, clock: Clock, status: int) -> None:
     with webhook_receiver(status, status, 200) as receiver:
@@ -169,6 +173,7 @@ def test_refused_message_is_sent_again_later_with_the_same_id(engine: Pool, cloc
     assert len({headers["webhook-timestamp"] for headers, _ in receiver.messages}) == 3
 
 
+@on_sqlite
 def test_message_is_given_up_after_the_last_attempt(engine: Pool, clock: Clock) -> None:
     with webhook_receiver(500) as receiver:
         set_webhook(engine, receiver.url)
@@ -181,6 +186,7 @@ def test_message_is_given_up_after_the_last_attempt(engine: Pool, clock: Clock) 
     assert len(receiver.messages) == len(RETRY_S) + 1
 
 
+@on_sqlite
 def test_message_is_sent_once_receiver_and_secret_are_available(engine: Pool, clock: Clock) -> None:
     with webhook_receiver(200) as receiver:
         set_webhook(engine, UNREACHABLE)
@@ -235,6 +241,7 @@ def test_message_of_a_removed_webhook_or_configuration_is_given_up(
     assert "the project no longer has a webhook; there are no more attempts" in caplog.text
 
 
+@on_sqlite
 @pytest.mark.parametrize(
     ("url", "secret"),
     [

@@ -67,6 +67,7 @@ def test_prompt_becomes_a_pull_request_and_messages_add_commits_to_it_in_order(r
     assert len(ready.pulls(id)) == 1
 
 
+@pytest.mark.long
 def test_job_without_changes_has_no_pull_request(ready: Site) -> None:
     ready.configure(*command("true"))
     id = ready.create()
@@ -89,6 +90,7 @@ def test_cancelled_job_stops_and_a_follow_up_continues_it(ready: Site) -> None:
     assert ready.pushed(id) == ["First", "One", "Three"]
 
 
+@pytest.mark.long
 def test_wrong_token_fails_the_job_and_a_missing_one_fails_at_the_push(ready: Site) -> None:
     ready.git.tokens.clear()
     reason = ready.failed(ready.create())
@@ -99,6 +101,7 @@ def test_wrong_token_fails_the_job_and_a_missing_one_fails_at_the_push(ready: Si
     assert "requires a token (401), and the project has no token" in ready.failed(ready.create())
 
 
+@pytest.mark.long
 def test_follow_up_without_changes_opens_the_pull_request_that_failed_before(ready: Site) -> None:
     ready.forge.tokens["git-token"] = "read"
     ready.configure(*command("sh", "-c", "echo done > page.md"))
@@ -123,6 +126,7 @@ def test_no_secret_is_in_any_file_of_the_service(ready: Site) -> None:
         assert secret.encode() not in content
 
 
+@pytest.mark.long
 def test_webhook_gets_a_message_when_a_job_ends(ready: Site) -> None:
     with webhook_receiver(200) as receiver:
         ready.configure("--webhook", receiver.url, "--webhook-secret", "env:HOOK")
@@ -150,6 +154,7 @@ def test_each_forge_opens_one_pull_request_for_a_job(shared: Site, tmp_path: Pat
         assert (len(site.pulls(id)), site.pushed(id)) == (1, ["First", "One", "Two"])
 
 
+@pytest.mark.long
 def test_pull_request_that_exists_already_is_used(ready: Site) -> None:
     ready.configure(*command("sh", "-c", "sleep 2; cat > page.md"))
     id = ready.create()
@@ -176,6 +181,7 @@ def test_sigterm_puts_the_turn_back_and_it_runs_after_the_next_start(ready: Site
     assert len(ready.pulls(id)) == 1
 
 
+@pytest.mark.long
 def test_token_of_a_new_repository_host_is_not_sent_to_the_old_host(ready: Site, tmp_path: Path) -> None:
     id = ready.create("One")
     ready.completed(id)
@@ -232,6 +238,7 @@ def test_finished_steps_are_not_repeated_by_another_worker(ready: Site) -> None:
     assert len(ready.pulls(id)) == 1
 
 
+@pytest.mark.long
 def test_files_of_another_attempt_are_not_used(ready: Site) -> None:
     id = ready.create("One")
     ready.completed(id)

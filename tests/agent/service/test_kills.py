@@ -68,6 +68,7 @@ def _is_at_work(process: Forked) -> bool:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize("database_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.night)], indirect=True)
 def test_kills_of_servers_and_workers_leave_each_job_with_one_pull_request(database_url: str, tmp_path: Path) -> None:
     require_sandbox()
     chance = seeded(20261121)

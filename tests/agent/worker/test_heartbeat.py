@@ -10,7 +10,7 @@ import pytest
 from agent.jobs import journal, queue, store
 from agent.worker.heartbeat import LeaseHeartbeat
 from tests.agent.clock import SECOND_US, Clock
-from tests.agent.conftest import PROJECT
+from tests.agent.conftest import PROJECT, on_sqlite
 from tests.processes.waiting import until
 from tests.stores import sql
 from warehouse.database.pool import Pool
@@ -38,6 +38,7 @@ def lease_until_us(engine: Pool) -> int:
     return int(sql.column(engine, "SELECT lease_until_us FROM turns")[0])
 
 
+@on_sqlite
 @pytest.mark.parametrize(("requested_s_ago", "is_stopped"), [(40, False), (48, True)])
 def test_turn_stops_after_four_fifths_of_a_lease_that_was_not_renewed(
     start: Start, requested_s_ago: float, is_stopped: bool
@@ -69,6 +70,7 @@ def test_turn_of_a_cancelled_job_is_stopped_at_the_next_heartbeat(engine: Pool, 
     assert heartbeat.is_lost
 
 
+@on_sqlite
 def test_turn_of_a_stopping_worker_is_stopped_with_its_lease(start: Start) -> None:
     stopping = Event()
     with closing(start(stopping=stopping)) as heartbeat:
@@ -77,6 +79,7 @@ def test_turn_of_a_stopping_worker_is_stopped_with_its_lease(start: Start) -> No
     assert not heartbeat.is_lost
 
 
+@on_sqlite
 def test_output_is_written_to_the_log_when_the_heartbeat_closes(engine: Pool, start: Start) -> None:
     with closing(start()) as heartbeat:
         heartbeat.tail.add(b"one\ntwo\n")
