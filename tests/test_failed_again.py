@@ -54,14 +54,18 @@ def test_tests_that_fail_once_are_named_and_pass(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "reason"),
     [
-        ({str(failed_again.FAILED_ONCE): "# A comment.\n2026-11-24 test_0.py::test_fails_once\n"}, "on 2026-11-24"),
-        ({"tests/promises/test_lost.py": FAILS_ONCE}, "tests/promises/test_lost.py::test_fails_once"),
+        pytest.param(
+            {str(failed_again.FAILED_ONCE): "# A comment.\n2026-11-24 test_0.py::test_fails_once\n"},
+            "on 2026-11-24",
+            id="listed",
+            marks=pytest.mark.night,
+        ),
+        pytest.param(
+            {"tests/promises/test_lost.py": FAILS_ONCE}, "tests/promises/test_lost.py::test_fails_once", id="promise"
+        ),
     ],
-    ids=["listed", "promise"],
 )
-def test_nothing_runs_again_if_a_failed_test_is_listed_or_of_a_promise(
-    tmp_path: Path, files: dict[str, str], reason: str
-) -> None:
+def test_nothing_runs_again_for_a_listed_test_or_a_promise(tmp_path: Path, files: dict[str, str], reason: str) -> None:
     done = run_again(tmp_path, FAILS_ONCE, files=files)
     assert done.returncode == 1
     assert done.stdout.startswith("No test runs again:")

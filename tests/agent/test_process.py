@@ -30,26 +30,16 @@ def run(script: str, folder: Path, **options: object) -> tuple[int, dict[Stream,
     return status, written
 
 
-def test_status_and_both_streams_are_returned(tmp_path: Path) -> None:
+def test_status_and_both_streams_are_returned_and_input_and_output_are_passed_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     status, written = run("pwd; echo no >&2; exit 3", tmp_path)
     assert (status, written) == (3, {"stdout": f"{tmp_path}\n".encode(), "stderr": b"no\n"})
-
-
-def test_status_is_negative_after_a_signal(tmp_path: Path) -> None:
     assert run("kill -9 $$", tmp_path)[0] == -signal.SIGKILL
-
-
-def test_standard_input_is_passed_whole(tmp_path: Path) -> None:
     assert run("cat", tmp_path, stdin=b"x" * 50_000)[1]["stdout"] == b"x" * 50_000
-
-
-def test_large_output_is_passed_whole(tmp_path: Path) -> None:
     assert len(run("head -c 3000000 /dev/zero", tmp_path)[1]["stdout"]) == 3_000_000
-
-
-def test_program_does_not_inherit_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_TOKEN", "secret")
-    assert b"secret" not in run("env", tmp_path)[1]["stdout"]
+    assert b"secret" not in run("env", tmp_path)[1]["stdout"], "the program does not inherit the environment"
 
 
 def test_time_limit_ends_the_program_and_its_children(tmp_path: Path) -> None:

@@ -43,13 +43,10 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "DATABASE_PAUSE_S", 0.01)
 
 
-def test_forge_request_succeeds_at_third_attempt() -> None:
+def test_forge_request_has_three_attempts() -> None:
     attempts = Attempts(ForgeUnavailable("first"), ForgeUnavailable("second"))
     assert retry.forge_request(attempts, running) == "done"
     assert attempts.count == 3
-
-
-def test_forge_request_fails_with_the_error_of_the_third_attempt() -> None:
     attempts = Attempts(*map(ForgeUnavailable, ("first", "second", "third", "fourth")))
     with pytest.raises(ForgeUnavailable, match="third"):
         retry.forge_request(attempts, running)
@@ -83,19 +80,13 @@ def test_database_write_is_repeated_without_a_limit(caplog: pytest.LogCaptureFix
     assert caplog.text.count("database is locked") == 5
 
 
-def test_database_write_ends_with_its_turn() -> None:
+def test_database_write_ends_with_its_turn_and_with_any_other_error() -> None:
     lost = PoolError(ServerError("server closed the connection", None, is_lost=True))
-    attempts = Attempts(lost, lost)
-    with pytest.raises(TurnStopped):
-        retry.database_write(attempts, lambda: True)
-    assert attempts.count == 1
-
-
-def test_other_errors_of_a_database_write_are_raised() -> None:
-    attempts = Attempts(ValueError("not a database error"))
-    with pytest.raises(ValueError, match="not a database error"):
-        retry.database_write(attempts, running)
-    assert attempts.count == 1
+    for error, is_stopped, raised in ((lost, True, TurnStopped), (ValueError("not of a database"), False, ValueError)):
+        attempts = Attempts(error, error)
+        with pytest.raises(raised):
+            retry.database_write(attempts, lambda is_stopped=is_stopped: is_stopped)
+        assert attempts.count == 1
 
 
 class Endless:
@@ -113,32 +104,23 @@ class Endless:
             raise
 
 
-async def forty_two() -> int:
-    return 42
+def test_result_or_error_of_the_request_is_that_of_the_call() -> None:
+    async def forty_two() -> int:
+        return 42
 
+    async def refused() -> None:
+        raise ConnectionRefusedError("refused")
 
-async def refused() -> None:
-    raise ConnectionRefusedError("refused")
-
-
-def test_result_of_the_request_is_returned() -> None:
     assert retry.run_with_deadline(60, forty_two) == 42
-
-
-def test_error_of_the_request_is_raised() -> None:
     with pytest.raises(ConnectionRefusedError, match="refused"):
         retry.run_with_deadline(60, refused)
 
 
-def test_request_is_cancelled_at_its_deadline() -> None:
-    request = Endless()
+def test_request_is_cancelled_at_its_deadline_or_once_the_turn_is_stopped() -> None:
+    late, stopped = Endless(), Endless()
     with pytest.raises(TimeoutError):
-        retry.run_with_deadline(0.05, request)
-    assert request.was_cancelled
-
-
-def test_request_is_cancelled_once_the_turn_is_stopped() -> None:
-    request = Endless()
+        retry.run_with_deadline(0.05, late)
     with pytest.raises(TurnStopped):
-        retry.run_with_deadline(60, request, request.started.is_set)
-    assert request.was_cancelled
+        retry.run_with_deadline(60, stopped, stopped.started.is_set)
+    assert late.was_cancelled
+    assert stopped.was_cancelled

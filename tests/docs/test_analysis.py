@@ -5,7 +5,6 @@ import io
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -32,7 +31,7 @@ TABLED = r"```sql\n(.*?)```\n\n((?:\|[^\n]*\n)+)"
 QUESTIONS = re.findall(rf"### \d+\. (.+?)\n.*?{TABLED}", PAGE, re.DOTALL)
 SNIPPETS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 WITHOUT_TEST_PACKAGES = """
-import sys
+import json, sys
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
@@ -40,21 +39,25 @@ class Missing:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Missing())
+for snippet in json.load(sys.stdin):
+    exec(snippet, {})
 """
+"""Program that runs the snippets of its standard input without the packages that only the tests install."""
 Cells = list[list[str]]
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a new data folder with the sample log, imported by the commands of the page."""
-    return _imported(tmp_path_factory.mktemp("analysis") / "data", "demo")
-
-
-def _imported(folder: Path, *projects: str) -> Path:
-    for project in projects:
-        _run(folder, "project", "create", project)
-        _run(folder, "import", project, str(LOG))
+    folder = tmp_path_factory.mktemp("analysis") / "data"
+    assert _import(folder, "demo") == EXPECTED["page_views"]
     return folder
+
+
+def _import(folder: Path, project: str, log: Path = LOG) -> int:
+    """Import a log into a new project, and return the number of its page views."""
+    _run(folder, "project", "create", project)
+    return int(json.loads(_run(folder, "import", project, str(log)))["page_views"])
 
 
 def _run(folder: Path, *arguments: str) -> str:
@@ -75,27 +78,22 @@ def _answer(title: str) -> list[dict[str, str]]:
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def test_page_has_eleven_questions() -> None:
+def test_each_of_eleven_queries_returns_the_table_on_the_page(data: Path) -> None:
     assert len(QUESTIONS) == PAGE.count("```sql") == 11
+    for _, sql, table in QUESTIONS:
+        printed = _run(data, "sql", sql, "--format", "csv")
+        assert list(csv.reader(io.StringIO(printed))) == _shown(table), sql
 
 
-@pytest.mark.parametrize(("sql", "table"), [(sql, table) for _, sql, table in QUESTIONS], ids=[q[0] for q in QUESTIONS])
-def test_query_returns_the_table_on_the_page(data: Path, sql: str, table: str) -> None:
-    printed = _run(data, "sql", sql, "--format", "csv")
-    assert list(csv.reader(io.StringIO(printed))) == _shown(table)
-
-
-def test_missing_pages_are_those_of_the_generated_sample() -> None:
+def test_views_and_missing_pages_are_those_of_the_generated_sample() -> None:
     missing = Counter[str]()
     for row in EXPECTED["ai_errors"]:
         missing[row["path"]] += row["requests"] if row["status"] in {404, 410} else 0
-    answer = {row["path"]: int(row["asked"]) for row in _answer("Which missing pages does AI ask for")}
-    assert answer == +missing
-
-
-def test_views_by_traffic_are_those_of_the_generated_sample() -> None:
-    answer = {row["traffic"]: int(row["views"]) for row in _answer("Who reads us")}
-    assert answer == {"human": EXPECTED["totals"]["human"], "ai": EXPECTED["totals"]["ai"], "bot": EXPECTED["bots"]}
+    assert {row["path"]: int(row["asked"]) for row in _answer("Which missing pages does AI ask for")} == +missing
+    views = {row["traffic"]: int(row["views"]) for row in _answer("Who reads us")}
+    assert views == {"human": EXPECTED["totals"]["human"], "ai": EXPECTED["totals"]["ai"], "bot": EXPECTED["bots"]}
+    alone = {row["path"]: row["ai"] for row in EXPECTED["views"] if row["human"] == 0}
+    assert {row["path"]: int(row["ai"]) for row in _answer("only AI")} == alone
 
 
 def test_views_by_operator_are_those_of_the_agents_in_the_sample() -> None:
@@ -109,11 +107,6 @@ def test_views_by_operator_are_those_of_the_agents_in_the_sample() -> None:
     assert {row["operator"]: int(row["views"]) for row in answer} == +operators
     for purpose in ("training", "search", "assistant", "agent"):
         assert all(int(row[purpose]) == purposes[row["operator"], purpose] for row in answer)
-
-
-def test_pages_that_only_ai_reads_have_no_human_view_in_the_sample() -> None:
-    alone = {row["path"]: row["ai"] for row in EXPECTED["views"] if row["human"] == 0}
-    assert {row["path"]: int(row["ai"]) for row in _answer("only AI")} == alone
 
 
 def test_weeks_add_up_the_days_of_the_sample() -> None:
@@ -174,17 +167,8 @@ print(json.dumps(results))
 @pytest.mark.long
 def test_snippets_return_the_counts_of_the_sample(data: Path) -> None:
     """They run in a process of its own: pandas is in a folder beside the environment, see the Makefile."""
-    done = subprocess.run(
-        [sys.executable, "-c", RESULTS],
-        input=json.dumps(SNIPPETS),
-        cwd=data.parent,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), f"{sys.prefix}/notebook"])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    results = json.loads(done.stdout.splitlines()[-1])  # the snippets print too
+    printed = _run_snippets(RESULTS, SNIPPETS, data.parent, ROOT, Path(sys.prefix, "notebook"))
+    results = json.loads(printed.splitlines()[-1])  # the snippets print too
     traffic = {"human": EXPECTED["totals"]["human"], "ai": EXPECTED["totals"]["ai"], "bot": EXPECTED["bots"]}
     assert dict(results["notebook traffic"]) == dict(results["bare traffic"]) == traffic
     assert set(EXPECTED["by_agent"]) <= set(results["notebook agents"]) == set(results["bare agents"])
@@ -197,27 +181,33 @@ def test_snippets_return_the_counts_of_the_sample(data: Path) -> None:
         assert count == views[path][kind] if kind != "bot" else count > 0
 
 
-@pytest.mark.parametrize("snippet", [each for each in SNIPPETS if "polars" not in each and "to_pandas" not in each])
-def test_snippet_runs_without_the_packages_that_only_tests_install(data: Path, snippet: str) -> None:
-    """Only the sections on pandas and Polars need packages that `make run` does not install."""
+def _run_snippets(program: str, snippets: list[str], folder: Path, *packages: Path) -> str:
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, packages))}
+    command = [sys.executable, "-c", program]
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_TEST_PACKAGES + snippet],
-        cwd=data.parent,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
+        command, input=json.dumps(snippets), cwd=folder, env=environ, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
-def test_each_way_of_reading_returns_the_rows_that_the_page_claims(data: Path, tmp_path: Path) -> None:
+@pytest.mark.long
+def test_snippets_run_without_the_packages_that_only_tests_install(data: Path) -> None:
+    """Only the sections on pandas and Polars need packages that `make run` does not install."""
+    bare = [each for each in SNIPPETS if "polars" not in each and "to_pandas" not in each]
+    assert len(bare) >= 3
+    _run_snippets(WITHOUT_TEST_PACKAGES, bare, data.parent, ROOT)
+
+
+def test_each_way_of_reading_returns_the_rows_that_the_page_claims(tmp_path: Path) -> None:
     """Compact two imports, so that each day has two replaced files, then post a hit that waits in the hot log."""
-    folder = _imported(Path(shutil.copytree(data, tmp_path / "data")), "other")
+    folder, log = tmp_path / "data", tmp_path / "access.log"
+    log.write_bytes(b"".join(LOG.read_bytes().splitlines(keepends=True)[:500]))
+    live = _import(folder, "demo", log) + _import(folder, "other", log)
     _run(folder, "compact")
     with closing(batches.connect(folder / "hot.sqlite")) as hot:
         batches.append(hot, pa.RecordBatch.from_pylist([view()], HOT), NOON.timestamp())
-    live, table = 2 * EXPECTED["page_views"], DeltaTable(str(folder / "lake" / "hits"))
+    table = DeltaTable(str(folder / "lake" / "hits"))
     with warehouse.connect(folder) as connection:
         assert connection.sql("SELECT count(*) FROM hits").fetchall() == [(live + 1,)]
     assert table.to_pyarrow_table().num_rows == live

@@ -45,7 +45,7 @@ def left(folder: Path) -> list[int]:
     return [pid for pid in map(int, (folder / "pids").read_text().split()) if is_running(pid)]
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_service_of_a_failed_test_ends_with_it_and_everything_else_with_the_run(tmp_path: Path) -> None:
     run = begin(tmp_path, FAILS="1")
     output = run.communicate(timeout=120)[0].decode()
@@ -53,7 +53,7 @@ def test_service_of_a_failed_test_ends_with_it_and_everything_else_with_the_run(
     until(lambda: not left(tmp_path))
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_killed_run_leaves_no_process(tmp_path: Path) -> None:
     with begin(tmp_path) as run:
         until((tmp_path / "pids").exists)

@@ -9,7 +9,7 @@ import pytest
 from tests.processes import state
 
 
-def test_process_that_ends_between_the_opening_and_the_reading_of_its_files_has_ended(
+def test_process_that_ends_between_opening_and_reading_its_files_has_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)

@@ -11,8 +11,6 @@ from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from sample_data import generate_posts
 
 ROOT = Path(__file__).parents[2]
@@ -52,13 +50,6 @@ def awk(program: str, **variables: str) -> str:
     return subprocess.run(command, env=os.environ | {"LC_ALL": "C"}, check=True, capture_output=True, text=True).stdout
 
 
-@pytest.fixture(scope="module")
-def ai_views() -> list[list[str]]:
-    """Token, UTC day and request target of each page view by AI, as awk finds them."""
-    tokens = ",".join(AGENT_TOKENS.get(agent, agent) for agent in EXPECTED["by_agent"])
-    return [line.split("\t") for line in awk(AWK_AI_VIEWS, agents=tokens).splitlines()]
-
-
 def test_generator_reproduces_the_committed_files_byte_for_byte(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "sample_data.generate", str(tmp_path)], cwd=ROOT, check=True)
     for name in ("access.log", "expected_views.json"):
@@ -70,29 +61,20 @@ def test_generator_of_posts_reproduces_the_committed_file_byte_for_byte(tmp_path
     assert (tmp_path / "posts.ndjson").read_bytes() == (FOLDER / "posts.ndjson").read_bytes()
 
 
-def test_log_has_about_five_thousand_lines() -> None:
+def test_each_of_about_five_thousand_lines_is_a_page_view_or_skipped_for_one_reason() -> None:
     assert LOG.endswith(b"\n")
-    assert EXPECTED["lines"] == len(LINES)
     assert 4_800 <= len(LINES) <= 5_200
-
-
-def test_every_line_is_a_page_view_or_skipped_for_one_reason() -> None:
+    assert len(LINES) == EXPECTED["lines"]
     assert EXPECTED["lines"] == EXPECTED["page_views"] + EXPECTED["errors"] + sum(EXPECTED["skipped"].values())
     assert EXPECTED["page_views"] == EXPECTED["totals"]["total"] + EXPECTED["bots"]
     assert all(EXPECTED["skipped"].values())
 
 
-@pytest.mark.parametrize("traffic", ["human", "ai"])
-def test_totals_are_the_sum_of_the_paths_and_of_the_days(traffic: str) -> None:
-    assert EXPECTED["totals"][traffic] == sum(row[traffic] for row in EXPECTED["views"])
-    assert EXPECTED["totals"][traffic] == sum(row[traffic] for row in EXPECTED["by_day"].values())
-
-
-def test_ai_total_is_the_sum_of_the_agents() -> None:
+def test_totals_are_the_sums_of_the_paths_of_the_days_and_of_the_agents() -> None:
+    for traffic in ("human", "ai"):
+        assert EXPECTED["totals"][traffic] == sum(row[traffic] for row in EXPECTED["views"])
+        assert EXPECTED["totals"][traffic] == sum(row[traffic] for row in EXPECTED["by_day"].values())
     assert EXPECTED["totals"]["ai"] == sum(EXPECTED["by_agent"].values())
-
-
-def test_total_of_each_path_is_its_people_and_ai() -> None:
     for row in (EXPECTED["totals"], *EXPECTED["views"]):
         assert row["total"] == row["human"] + row["ai"] > 0
 
@@ -103,11 +85,8 @@ def test_paths_are_ordered_by_total_then_by_bytes() -> None:
     assert len({path for _, path in rows}) == len(rows)
 
 
-def test_days_are_the_thirty_of_september() -> None:
+def test_days_are_the_thirty_of_september_and_the_share_of_ai_rises() -> None:
     assert list(EXPECTED["by_day"]) == SEPTEMBER
-
-
-def test_share_of_ai_rises_over_the_month() -> None:
     days = list(EXPECTED["by_day"].values())
     shares = [sum(day["ai"] for day in ten) / sum(day["human"] for day in ten) for ten in (days[:10], days[-10:])]
     assert shares[1] > 1.5 * shares[0]
@@ -178,26 +157,19 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("kind", ODD)
-def test_odd_kind_is_in_the_log(kind: str) -> None:
-    pattern = re.compile(ODD[kind])
-    assert any(pattern.search(line) for line in LINES)
+def test_each_odd_kind_of_line_is_in_the_log() -> None:
+    missing = {kind for kind, pattern in ODD.items() if not any(re.search(pattern, line) for line in LINES)}
+    assert missing == set()
 
 
-def test_awk_counts_the_same_views_for_each_agent(ai_views: list[list[str]]) -> None:
-    views_by_token = Counter(token for token, _, _ in ai_views)
-    assert views_by_token == {AGENT_TOKENS.get(agent, agent): count for agent, count in EXPECTED["by_agent"].items()}
-
-
-def test_awk_counts_the_same_ai_views_for_each_utc_day(ai_views: list[list[str]]) -> None:
-    views_by_day = Counter(day for _, day, _ in ai_views)
-    assert [views_by_day[day] for day in SEPTEMBER] == [row["ai"] for row in EXPECTED["by_day"].values()]
-
-
-def test_awk_counts_the_same_ai_views_of_llms_txt(ai_views: list[list[str]]) -> None:
-    views = sum(target.split("?")[0] == "/llms.txt" for _, _, target in ai_views)
-    assert views == next(row["ai"] for row in EXPECTED["views"] if row["path"] == "/llms.txt")
-
-
-def test_awk_counts_the_same_lines_and_other_methods() -> None:
+def test_awk_counts_the_same_views_for_each_agent_day_and_page_and_the_same_methods() -> None:
+    tokens = {agent: AGENT_TOKENS.get(agent, agent) for agent in EXPECTED["by_agent"]}
+    found = [line.split("\t") for line in awk(AWK_AI_VIEWS, agents=",".join(tokens.values())).splitlines()]
+    assert Counter(token for token, *_ in found) == {
+        tokens[name]: views for name, views in EXPECTED["by_agent"].items()
+    }
+    by_day = Counter(day for _, day, _ in found)
+    assert [by_day[day] for day in SEPTEMBER] == [row["ai"] for row in EXPECTED["by_day"].values()]
+    of_llms_txt = sum(target.split("?")[0] == "/llms.txt" for *_, target in found)
+    assert of_llms_txt == next(row["ai"] for row in EXPECTED["views"] if row["path"] == "/llms.txt")
     assert awk(AWK_METHODS).split() == [str(EXPECTED["lines"]), str(EXPECTED["skipped"]["method"])]

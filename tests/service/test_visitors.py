@@ -23,18 +23,21 @@ FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.
 SALT_BYTES = 32
 
 
-def send(running: Running, address: str, now: datetime) -> None:
-    """Send a view of an address by each source."""
-    headers = {"X-Forwarded-For": address, "User-Agent": FIREFOX}
-    assert httpx.post(running.hits, json={"path": "/beacon"}, headers=headers).status_code == 202
-    pixel = running.hits.replace("hits", "pixel.gif?path=/pixel")
-    assert httpx.get(pixel, headers=headers).status_code == 200
-    hit = {"userAgent": FIREFOX, "address": address, "timestamp": now.isoformat()}
-    many = [{**hit, "path": "/many"}] * 60
-    assert running.post([{**hit, "path": "/server"}, {"path": "/none", "userAgent": FIREFOX}]).json()["accepted"] == 2
-    assert running.post(many).json()["accepted"] == len(many)
-    line = f'{address} - - [{now:%d/%b/%Y:%H:%M:%S} +0000] "GET /%s HTTP/1.1" 200 5 "-" "{FIREFOX}"\n'
-    log = "".join(line % path for path in ("log", *(f"long{number}" for number in range(6_000))))
+def send(running: Running, *addresses: str, now: datetime) -> None:
+    """Send a view of each address by each source."""
+    log = ""
+    for address in addresses:
+        headers = {"X-Forwarded-For": address, "User-Agent": FIREFOX}
+        assert httpx.post(running.hits, json={"path": "/beacon"}, headers=headers).status_code == 202
+        pixel = running.hits.replace("hits", "pixel.gif?path=/pixel")
+        assert httpx.get(pixel, headers=headers).status_code == 200
+        hit = {"userAgent": FIREFOX, "address": address, "timestamp": now.isoformat()}
+        many = [{**hit, "path": "/many"}] * 60
+        few = [{**hit, "path": "/server"}, {"path": "/none", "userAgent": FIREFOX}]
+        assert running.post(few).json()["accepted"] == len(few)
+        assert running.post(many).json()["accepted"] == len(many)
+        line = f'{address} - - [{now:%d/%b/%Y:%H:%M:%S} +0000] "GET /%s HTTP/1.1" 200 5 "-" "{FIREFOX}"\n'
+        log += "".join(line % path for path in ("log", *(f"long{number}" for number in range(6_000 // len(addresses)))))
     assert running.run("import", PROJECT, "-", input=log, env={**os.environ, **running.environ}).returncode == 0
 
 
@@ -77,8 +80,7 @@ def sent(start: Callable[..., Running]) -> Running:
     """Return a service that got the views of two addresses. They wait in the hot log, or are in staged files."""
     while True:
         running, now = start(READERSHIP_LOAD_EVERY_S="3600"), datetime.now(UTC)
-        for address in (ADDRESS, NEIGHBOUR):
-            send(running, address, now)
+        send(running, ADDRESS, NEIGHBOUR, now=now)
         if datetime.now(UTC).date() == now.date():
             return running
 
@@ -112,5 +114,5 @@ def test_visitor_is_one_in_all_sources_and_leads_to_no_address_without_the_salt(
 @pytest.mark.long
 def test_no_view_has_a_visitor_if_visitors_are_off(start: Callable[..., Running]) -> None:
     running = start(READERSHIP_VISITORS="off")
-    send(running, ADDRESS, datetime.now(UTC))
+    send(running, ADDRESS, now=datetime.now(UTC))
     assert {None} == {each for of in visitors(running.data).values() for each in of}

@@ -100,15 +100,26 @@ def test_silent_model_server_is_named_at_the_time_limit(job: Job) -> None:
         job.python(ask.replace("b'{}'", "b'{\"tools\": [1]}'"), upstream=server.url, model_key=KEY, limit_s=5)
 
 
-def test_failed_command_is_quoted(job: Job) -> None:
-    with pytest.raises(TurnFailed, match="sh ended with status 3: no such thing"):
-        job.run(command=["sh", "-c", "echo no such thing >&2; exit 3"])
+def test_command_that_fails_or_cannot_be_started_is_quoted(job: Job, tmp_path: Path) -> None:
+    (tmp_path / "program").write_text("#!/bin/sh\n")
+    for command, reason in (
+        (["sh", "-c", "echo no such thing >&2; exit 3"], "sh ended with status 3: no such thing"),
+        (["no-such-agent"], "no-such-agent is not installed: install it"),
+        ([str(tmp_path / "program")], "cannot be started; is its folder readable by the agent"),
+    ):
+        with pytest.raises(TurnFailed, match=reason):
+            job.run(command=command)
 
 
-def test_command_reaches_the_model_server(job: Job) -> None:
+def test_command_reaches_the_model_server_and_without_a_sandbox_uses_the_real_folders(job: Job) -> None:
     with ModelServer([Text("Hello.")]) as server:
         output = job.shell("echo $MODEL_SERVER $MODEL_NAME", upstream=server.url, model="scripted")
-    assert re.fullmatch(r"http://127\.0\.0\.1:8765/[0-9a-f]{32} scripted\n", output)
+        assert re.fullmatch(r"http://127\.0\.0\.1:8765/[0-9a-f]{32} scripted\n", output)
+        options = {"sandboxed": False, "upstream": server.url, "model_key": KEY}
+        output = job.shell("pwd; echo $HOME; env; touch created", **options)
+    assert output.startswith(f"{job.tree}\n{job.home}\n")
+    assert KEY not in output
+    assert (job.tree / "created").exists()
 
 
 def test_connections_that_are_open_at_the_end_leave_no_traceback_in_the_output(job: Job) -> None:
@@ -152,17 +163,6 @@ def test_other_user_of_the_machine_cannot_use_the_model_key_without_a_sandbox(jo
     assert (statuses, len(server.requests)) == ([403] * 4, 1)
 
 
-def test_agent_that_is_not_installed_is_named(job: Job) -> None:
-    with pytest.raises(TurnFailed, match="no-such-agent is not installed: install it"):
-        job.run(command=["no-such-agent"])
-
-
-def test_agent_in_an_invisible_folder_is_named(job: Job, tmp_path: Path) -> None:
-    (tmp_path / "program").write_text("#!/bin/sh\n")
-    with pytest.raises(TurnFailed, match="cannot be started; is its folder readable by the agent"):
-        job.run(command=[str(tmp_path / "program")])
-
-
 def test_agent_without_a_final_record_has_failed(job: Job, tmp_path: Path) -> None:
     """Run a program of the agent's name that exits with 0 and prints no final record."""
     tools = _tool(tmp_path, "opencode", "echo chatter; exit 0")
@@ -175,23 +175,7 @@ def test_stop_ends_the_turn(job: Job) -> None:
         job.run(command=["sh", "-c", "touch begun; sleep 1000"], is_stopped=(job.tree / "begun").exists)
 
 
-def test_agent_without_a_sandbox_uses_the_real_folders(job: Job) -> None:
-    with ModelServer([Text("Hello.")]) as server:
-        options = {"sandboxed": False, "upstream": server.url, "model_key": KEY}
-        output = job.shell("pwd; echo $HOME; env; touch created", **options)
-    assert output.startswith(f"{job.tree}\n{job.home}\n")
-    assert KEY not in output
-    assert (job.tree / "created").exists()
-
-
 # --- What the machine lacks
-
-
-def test_missing_bubblewrap_is_named(tmp_path: Path) -> None:
-    assert (
-        bubblewrap.unavailable_reason(str(tmp_path))
-        == "bwrap is not installed (Debian, Ubuntu: apt-get install bubblewrap)"
-    )
 
 
 def test_bubblewrap_without_permission_is_quoted(tmp_path: Path) -> None:

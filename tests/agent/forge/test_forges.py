@@ -56,9 +56,7 @@ def test_project_is_the_quoted_path_of_the_repository(forge: ForgeName, path: st
         ),
     ],
 )
-def test_creation_has_the_documented_fields_and_gitlab_gets_no_quick_action(
-    forge: ForgeName, body: dict[str, str]
-) -> None:
+def test_creation_has_the_documented_fields_and_no_quick_action(forge: ForgeName, body: dict[str, str]) -> None:
     assert FORGES[forge].creation(NEW) == body
 
 

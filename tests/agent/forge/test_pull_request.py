@@ -104,7 +104,7 @@ def test_lost_response_does_not_lead_to_a_second_pull_request(github: ForgeDoubl
     assert [each[0] for each in github.requests].count("POST") == 1, "the retry begins with the search"
 
 
-def test_pull_request_that_is_created_after_the_deadline_is_the_only_one(
+def test_pull_request_created_after_the_deadline_is_the_only_one(
     github: ForgeDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pull_request, "TIMEOUT_S", 0.2)
@@ -139,9 +139,7 @@ def test_turn_that_is_stopped_during_the_creation_gets_its_response(github: Forg
     assert open_pull_request(github, stopped=stopped) == github.link(github.pulls[0])
 
 
-def test_response_that_arrives_byte_by_byte_ends_at_the_deadline(
-    github: ForgeDouble, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_response_byte_by_byte_ends_at_the_deadline(github: ForgeDouble, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pull_request, "TIMEOUT_S", 0.3)
     monkeypatch.setattr(retry, "PAUSES_S", (0.05, 0.05))
     with dripping(*SLOW_RESPONSE) as drip, pytest.raises(ForgeUnavailable, match=r"did not answer within 0.3 s"):

@@ -235,9 +235,7 @@ def test_work_tree_that_was_replaced_by_a_link_is_refused(job: Job, tmp_path: Pa
     assert (tmp_path / "secret").read_bytes() == SECRET
 
 
-def test_file_names_that_look_like_options_or_commands_are_only_names(
-    server: GitServer, job: Job, tmp_path: Path
-) -> None:
+def test_names_that_look_like_options_or_commands_are_only_names(server: GitServer, job: Job, tmp_path: Path) -> None:
     names = {
         "--upload-pack=touch ran", "-rf", "--", "--exec-path=.", ":(exclude)*", ":!x", "*", "$(touch ran)",
         "`touch ran`", "a\nb", "\udcff",

@@ -32,7 +32,7 @@ def start(job: Job, commit_file: Path, step: str) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.parametrize("step", ["commit", "push"])
-def test_last_step_of_a_killed_worker_is_recognised_and_the_push_can_be_repeated(
+def test_last_step_of_a_killed_worker_is_recognised_and_repeatable(
     server: GitServer, tmp_path: Path, step: str
 ) -> None:
     job = job_of(tmp_path / "job", site(server))

@@ -228,9 +228,7 @@ def test_log_has_the_events_of_two_turns_in_order(engine: Pool, clock: Clock) ->
     ]
 
 
-def test_queue_stats_count_jobs_by_status_and_return_the_age_of_the_oldest_queued_turn(
-    engine: Pool, clock: Clock
-) -> None:
+def test_queue_stats_have_jobs_by_status_and_the_age_of_the_oldest_queued_turn(engine: Pool, clock: Clock) -> None:
     for _ in range(3):
         create(engine, clock)
     queue.finish(engine, claimed(engine, clock), Outcome(None), clock())

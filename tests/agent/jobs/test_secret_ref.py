@@ -16,17 +16,10 @@ def file_of(folder: Path, content: bytes = b"abc\n", mode: int = 0o600) -> Path:
     return path
 
 
-def test_secret_is_read_from_the_environment_without_whitespace() -> None:
+def test_secret_is_read_from_the_environment_or_a_file_at_each_use_without_whitespace(tmp_path: Path) -> None:
     assert secret_ref.resolve("env:GIT_TOKEN", {"GIT_TOKEN": " abc\n"}) == "abc"
-
-
-def test_secret_is_read_from_a_file(tmp_path: Path) -> None:
-    assert secret_ref.resolve(f"file:{file_of(tmp_path)}", {}) == "abc"
-
-
-def test_changed_file_is_read_again_at_the_next_use(tmp_path: Path) -> None:
-    path = file_of(tmp_path, b"old")
-    secret_ref.resolve(f"file:{path}", {})
+    path = file_of(tmp_path)
+    assert secret_ref.resolve(f"file:{path}", {}) == "abc"
     path.write_bytes(b"new")
     assert secret_ref.resolve(f"file:{path}", {}) == "new"
 
@@ -37,14 +30,22 @@ def test_missing_or_empty_variable_is_named(environ: dict[str, str]) -> None:
         secret_ref.resolve("env:GIT_TOKEN", environ)
 
 
-def test_empty_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(TurnFailed, match="token is empty"):
-        secret_ref.resolve(f"file:{file_of(tmp_path, b' ')}", {})
-
-
-def test_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(TurnFailed, match="missing cannot be read: No such file"):
-        secret_ref.resolve(f"file:{tmp_path}/missing", {})
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("empty", "empty is empty"),
+        ("missing", "missing cannot be read: No such file"),
+        ("large", "is longer than 16384 bytes"),
+        ("pipe", "is not a file|Is a directory"),
+        (".", "is not a file|Is a directory"),
+    ],
+)
+def test_empty_missing_or_large_file_pipe_or_folder_is_refused(tmp_path: Path, name: str, reason: str) -> None:
+    for file, content in (("empty", b" "), ("large", b"x" * 20_000)):
+        file_of(tmp_path, content).rename(tmp_path / file)
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    with pytest.raises(TurnFailed, match=reason):
+        secret_ref.resolve(f"file:{tmp_path}/{name}", {})
 
 
 @pytest.mark.parametrize("mode", [0o604, 0o644, 0o622, 0o606, 0o601])
@@ -73,15 +74,3 @@ def test_secret_that_cannot_be_in_a_header_is_refused_and_not_repeated(tmp_path:
     with pytest.raises(TurnFailed, match="must be one line of printable ASCII characters") as raised:
         secret_ref.resolve(f"file:{file_of(tmp_path, content)}", {})
     assert "lines" not in str(raised.value).replace("one line", "")
-
-
-def test_large_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TurnFailed, match="is longer than 16384 bytes"):
-        secret_ref.resolve(f"file:{file_of(tmp_path, b'x' * 20_000)}", {})
-
-
-def test_pipe_or_folder_is_refused_without_waiting(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe", 0o600)
-    for name in ("pipe", "."):
-        with pytest.raises(TurnFailed, match="is not a file|Is a directory"):
-            secret_ref.resolve(f"file:{tmp_path}/{name}", {})

@@ -273,7 +273,7 @@ def test_gateway_closes_its_connections_at_its_end(tmp_path: Path) -> None:
             pass
 
 
-def test_request_beyond_the_concurrent_ones_is_no_fault_of_the_model_server(
+def test_request_beyond_the_limit_is_no_fault_of_the_model_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gateway, "QUEUE_S", 0.1)

@@ -168,9 +168,7 @@ def test_worker_that_closes_during_an_outage_logs_no_error(
 
 
 @pytest.mark.long
-def test_turn_that_meets_an_outage_at_its_start_begins_again_and_does_not_fail(
-    sqlite: Database, site: Site, tmp_path: Path
-) -> None:
+def test_turn_that_meets_an_outage_at_its_start_begins_again(sqlite: Database, site: Site, tmp_path: Path) -> None:
     errors = [ServerError("the server is down", None, is_lost=True)]
 
     def fail_once(statement: str) -> None:
@@ -189,9 +187,7 @@ def test_turn_that_meets_an_outage_at_its_start_begins_again_and_does_not_fail(
 
 
 @pytest.mark.long
-def test_turn_is_stopped_before_another_worker_can_claim_it(
-    postgresql_way: Database, site: Site, tmp_path: Path
-) -> None:
+def test_turn_is_stopped_before_another_worker_claims_it(postgresql_way: Database, site: Site, tmp_path: Path) -> None:
     """Let two workers run the turn, the first without an end; the script detects if both agents run at once."""
     inner = f"if [ -e {{0}}/begun ]; then {BEGIN}; cat > page.md; else {BEGIN}; sleep 1000; fi".format(tmp_path)
     script = f"flock -n {tmp_path}/lock sh -c '{inner}' || touch {tmp_path}/twice"

@@ -20,7 +20,6 @@ from warehouse.control import database
 from warehouse.folder import sqlite_url
 
 Start = Callable[..., Running]
-ENDLESS = "echo at work; sleep 1000"
 
 
 @pytest.fixture
@@ -38,45 +37,27 @@ def workers(running: Running) -> list[int]:
     return [pid for pid in children(running.process.pid) if b"agent.worker.child_main" in command_line(pid)]
 
 
-def start_endless_turn(site: Site) -> str:
-    """Create a job whose coding agent never ends, wait until it runs, and return the job's id."""
-    site.configure(*command("sh", "-c", ENDLESS))
+@pytest.mark.long
+def test_killed_worker_is_restarted_and_the_worker_of_a_killed_service_ends_and_puts_its_turn_back(site: Site) -> None:
+    assert workers(site.running) == [], "no job needs one"
+    site.configure(*command("sh", "-c", "echo at work; sleep 1000"))
     id = site.create()
     until(lambda: "  | at work" in site.log(id))
-    return id
-
-
-@pytest.mark.long
-def test_programs_of_a_turn_are_not_children_of_the_serving_process(site: Site) -> None:
-    start_endless_turn(site)
+    [killed] = workers(site.running)
     assert site.running.process is not None
-    [worker] = workers(site.running)
-    assert children(site.running.process.pid) == [worker]
-    assert any(b"sleep" in command_line(pid) or b"init.py" in command_line(pid) for pid in children(worker))
-
-
-@pytest.mark.long
-def test_killed_child_is_restarted_and_its_turn_begins_again(site: Site) -> None:
-    id = start_endless_turn(site)
-    [worker] = workers(site.running)
-    os.kill(worker, signal.SIGKILL)
+    assert children(site.running.process.pid) == [killed], "the programs of a turn are children of the worker"
+    assert any(b"sleep" in command_line(pid) or b"init.py" in command_line(pid) for pid in children(killed))
+    os.kill(killed, signal.SIGKILL)
     until(lambda: "begins again, attempt 2" in site.log(id))
-    until(lambda: workers(site.running) not in ([], [worker]))
+    [worker] = until(lambda: [each for each in workers(site.running) if each != killed and children(each)])
     logged = [json.loads(line) for line in site.running.log.read_text().splitlines() if line.startswith("{")]
     assert "the worker of agent jobs ended with status -9; restarting it" in [line.get("message") for line in logged]
-
-
-@pytest.mark.long
-def test_child_of_a_killed_service_ends_and_puts_its_turn_back(site: Site) -> None:
-    start_endless_turn(site)
-    assert site.running.process is not None
-    [worker] = workers(site.running)
     agents = children(worker)
     site.running.process.kill()
     site.running.process.wait()
     until(lambda: not any(map(command_line, [worker, *agents])))
     engine = database.connect(sqlite_url(site.running.data / "control.sqlite"))
-    assert sql.rows(engine, "SELECT state, attempt FROM turns") == [("queued", 0)]
+    assert sql.rows(engine, "SELECT state, attempt FROM turns") == [("queued", 1)]
     engine.close()
 
 
@@ -94,19 +75,13 @@ def test_service_counts_the_turns_of_its_worker_and_logs_its_warnings(site: Site
     assert f"to the webhook of project {PROJECT}: env:HOOK is not set" in warning["message"]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("slots", "expected"), [("0", 0), ("1", 1)])
-def test_worker_is_started_only_with_slots_and_a_job(start: Start, slots: str, expected: int) -> None:
-    running = start(READERSHIP_JOBS_AT_ONCE=slots)
-    assert workers(running) == []
-    id = new_job(running.data)
-    if expected:
-        until(lambda: len(workers(running)) == expected)
-    key = {"Authorization": f"Bearer {new_key(running.data)}"}
-    answer = httpx.post(f"{running.url}/v2/agent/{PROJECT}/job/{id}/message", json={"prompt": "x"}, headers=key)
-    assert answer.status_code == 200
-    assert len(workers(running)) == expected
-    assert running.stop() == 0
+def test_service_without_slots_starts_no_worker(service: Running) -> None:
+    project = "without-slots"
+    key = {"Authorization": f"Bearer {new_key(service.data, project)}"}
+    id = new_job(service.data, project)
+    job = f"{service.url}/v2/agent/{project}/job/{id}"
+    assert httpx.post(f"{job}/message", json={"prompt": "x"}, headers=key).status_code == 200
+    assert workers(service) == []
 
 
 def test_control_database_that_does_not_answer_is_a_warning_without_a_traceback(

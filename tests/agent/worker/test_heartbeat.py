@@ -40,9 +40,7 @@ def lease_until_us(engine: Pool) -> int:
 
 @on_sqlite
 @pytest.mark.parametrize(("requested_s_ago", "is_stopped"), [(40, False), (48, True)])
-def test_turn_stops_after_four_fifths_of_a_lease_that_was_not_renewed(
-    start: Start, requested_s_ago: float, is_stopped: bool
-) -> None:
+def test_turn_stops_after_four_fifths_of_an_old_lease(start: Start, requested_s_ago: float, is_stopped: bool) -> None:
     with closing(start(requested_s_ago)) as heartbeat:
         assert heartbeat.is_stopped() == is_stopped
 

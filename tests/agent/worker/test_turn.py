@@ -195,9 +195,7 @@ def test_model_key_is_not_sent_to_the_model_server_of_another_coding_agent(site:
     engine.close()
 
 
-def test_turn_that_changes_ci_configuration_fails_before_its_push_unless_the_owner_allows_it(
-    site: Site, tmp_path: Path
-) -> None:
+def test_turn_that_changes_ci_configuration_fails_before_its_push_unless_allowed(site: Site, tmp_path: Path) -> None:
     engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
     store_configuration(engine, site, "sh", "-c", "mkdir -p .forgejo && date +%N > .forgejo/x.yml")
     id = store.create(engine, PROJECT, "One", None, 1).job.id
