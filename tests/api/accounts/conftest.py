@@ -1,22 +1,29 @@
 """A control database with one owner, Ada."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from api.accounts import passwords, users
 from api.accounts.users import User
+from tests.stores import postgresql as postgresql_server
 from warehouse.control import database
 from warehouse.database.pool import Pool
+from warehouse.folder import sqlite_url
 
 NOW_S = 1_790_000_000
 PASSWORD = "correct horse"
 
 
-@pytest.fixture
-def engine(database_url: str) -> Iterator[Pool]:
+@pytest.fixture(params=["sqlite", "postgresql"])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pool]:
     """Yield an engine, on SQLite and on PostgreSQL in turn."""
-    engine = database.connect(database_url)
+    url = sqlite_url(tmp_path / "control.sqlite")
+    if request.param == "postgresql":
+        folder = request.getfixturevalue("postgresql")
+        url = postgresql_server.new_database(folder, postgresql_server.control_template(folder))
+    engine = database.connect(url)
     yield engine
     engine.close()
 

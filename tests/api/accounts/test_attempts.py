@@ -125,9 +125,7 @@ def test_owner_signs_in_after_as_many_turns_as_strangers_have_addresses(engine: 
 
 
 @pytest.mark.long
-def test_strangers_guess_no_more_than_a_password_in_ten_seconds_with_any_number_of_addresses(
-    engine: Pool,
-) -> None:
+def test_strangers_guess_no_more_than_a_password_in_ten_seconds_with_any_number_of_addresses(engine: Pool) -> None:
     attack(engine, NOW_S)
     guesses = [
         begin(engine, NOW_S + second, f"198.51.{number}.1") == 0 for second in range(0, 240, 10) for number in range(50)

@@ -75,12 +75,12 @@ def test_sign_out_everywhere_ends_all_sessions_of_one_user(engine: Pool, ada: Us
     assert name_of(engine, sessions.start(engine, ada.id, NOW_S)) == "Ada"
 
 
-@pytest.mark.parametrize("password", ["battery staple", None])
-def test_new_password_ends_all_sessions(engine: Pool, ada: User, password: str | None) -> None:
-    token = sessions.start(engine, ada.id, NOW_S)
-    users.set_password(engine, ada.id, passwords.hashed(password))
-    assert sessions.find(engine, token, NOW_S) is None
-    assert name_of(engine, sessions.start(engine, ada.id, NOW_S)) == "Ada"
+def test_new_password_ends_all_sessions(engine: Pool, ada: User) -> None:
+    for password in ("battery staple", None):
+        token = sessions.start(engine, ada.id, NOW_S)
+        users.set_password(engine, ada.id, passwords.hashed(password))
+        assert sessions.find(engine, token, NOW_S) is None
+        assert name_of(engine, sessions.start(engine, ada.id, NOW_S)) == "Ada"
 
 
 def test_removed_user_has_no_session(engine: Pool, ada: User) -> None:

@@ -29,27 +29,19 @@ def test_created_user_is_found_by_name_without_regard_to_case(engine: Pool, ada:
             users.find_by_name(engine, name)
 
 
-@pytest.mark.parametrize("name", ["Ada", "ada", " ADA\n"])
-def test_second_user_of_the_same_name_is_refused(engine: Pool, ada: User, name: str) -> None:
-    with pytest.raises(AccountError, match="there is a user"):
-        users.create(engine, name, "viewer", None, NOW_S)
-    assert users.list_all(engine) == [ada]
+def test_second_user_of_the_same_name_is_refused(engine: Pool, ada: User) -> None:
+    zoe = users.create(engine, "Zo\xeb", "viewer", None, NOW_S)
+    for name in ("Ada", "ada", " ADA\n", "zoe\u0308"):
+        with pytest.raises(AccountError, match="there is a user"):
+            users.create(engine, name, "viewer", None, NOW_S)
+    assert users.list_all(engine) == [ada, zoe]
 
 
-def test_names_that_differ_only_in_composition_are_the_same(engine: Pool) -> None:
-    users.create(engine, "Zo\xeb", "owner", None, NOW_S)
-    with pytest.raises(AccountError, match="there is a user"):
-        users.create(engine, "zoe\u0308", "owner", None, NOW_S)
-
-
-@pytest.mark.parametrize("name", ["", "  ", "a" * 101, "a\nb", "a\u202eb", "a\x00", "\udcff"])
-def test_name_that_is_empty_too_long_or_invisible_is_refused(engine: Pool, name: str) -> None:
-    with pytest.raises(InvalidName, match="1 to 100 characters"):
-        users.create(engine, name, "owner", None, NOW_S)
+def test_name_that_is_empty_too_long_or_invisible_is_refused(engine: Pool) -> None:
+    for name in ("", "  ", "a" * 101, "a\nb", "a\u202eb", "a\x00", "\udcff"):
+        with pytest.raises(InvalidName, match="1 to 100 characters"):
+            users.create(engine, name, "owner", None, NOW_S)
     assert users.count(engine) == 0
-
-
-def test_longest_name_is_stored(engine: Pool) -> None:
     longest = "\u0390" * 100  # each folds to three characters
     users.create(engine, longest, "owner", None, NOW_S)
     assert users.find_by_name(engine, longest).name == longest
@@ -62,7 +54,6 @@ def test_users_are_listed_by_name_and_counted(engine: Pool, ada: User) -> None:
     assert not bob.has_password
 
 
-@pytest.mark.long
 def test_name_and_password_return_the_user(engine: Pool, ada: User) -> None:
     assert users.authenticate(engine, "ADA", PASSWORD) == ada
     for name, password in (("Ada", "wrong horse"), ("Bob", PASSWORD), ("", ""), ("Ada", ""), ("Ada\x00", PASSWORD)):
@@ -87,7 +78,6 @@ def test_hash_with_old_parameters_is_replaced_at_sign_in(engine: Pool, ada: User
     assert stored_hash(engine) == new
 
 
-@pytest.mark.long
 def test_new_password_replaces_the_old_one(engine: Pool, ada: User) -> None:
     users.set_password(engine, ada.id, passwords.hashed("battery staple"))
     assert users.authenticate(engine, "Ada", PASSWORD) is None

@@ -3,26 +3,14 @@
 from collections.abc import Iterator
 
 import pytest
-from argon2 import PasswordHasher
 from playwright.sync_api import Browser, sync_playwright
 
 from api import settings
-from api.accounts import passwords
 from tests.api.dashboard.site import Dashboard, opened
 from tests.processes.chromium import NOT_AUTOMATED, launch
 from tests.processes.running import Running
 from warehouse.control import database
 from warehouse.database.pool import Pool
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _quick_hashes() -> Iterator[None]:
-    """Hash passwords with little memory. `test_passwords` uses the hashes of the service, which take 0.1 s each."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(passwords, "_HASHER", PasswordHasher(time_cost=1, memory_cost=64))
-        passwords._dummy_hash.cache_clear()
-        yield
-    passwords._dummy_hash.cache_clear()
 
 
 @pytest.fixture(scope="module")

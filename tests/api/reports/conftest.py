@@ -1,6 +1,5 @@
 """Projects of the tests of reports."""
 
-import secrets
 from collections.abc import Iterator
 
 import httpx
@@ -50,11 +49,4 @@ def beacon(service: Running) -> Iterator[httpx.Client]:
             page = {"Origin": "https://example.com", "User-Agent": FIREFOX}
             hit = {"url": "https://example.com/a"}
             assert httpx.post(f"{client.base_url}hits", json=hit, headers=page).status_code == 202
-        yield client
-
-
-@pytest.fixture
-def site(service: Running) -> Iterator[httpx.Client]:
-    """Return a client of a new project."""
-    with client_of(service, f"views-{secrets.token_hex(6)}") as client:
         yield client
