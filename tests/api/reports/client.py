@@ -22,6 +22,13 @@ CLAUDE_USER = (
 CSV, PARQUET = "text/csv", "application/vnd.apache.parquet"
 NDJSON = "application/x-ndjson"
 COUNTS = ("human", "ai", "bot", "total")
+NOTHING: dict[str, Any] = {
+    "totals": {"human": 0, "ai": 0, "total": 0},
+    "views": [],
+    "hasMore": False,
+    "measured": {"human": "none", "ai": "none", "bot": "none"},
+}
+"""Views of a project without hits."""
 
 
 @contextmanager
@@ -44,8 +51,12 @@ def problem(response: httpx.Response, status: int) -> Any:
     """Assert that a response is an RFC 9457 problem with this status, and return its body."""
     assert response.status_code == status, response.text[:500]
     assert response.headers["content-type"] == "application/problem+json"
-    assert response.json()["status"] == status
-    return response.json()
+    body = response.json()
+    assert (body["status"], body["requestId"]) == (status, response.headers["x-request-id"])
+    assert body["type"]
+    assert body["title"]
+    assert body["detail"]
+    return body
 
 
 def table(response: httpx.Response) -> list[dict[str, Any]]:

@@ -15,20 +15,11 @@ import pytest
 from starlette.requests import Request
 
 from api.routes.beacon import evidence_of
-from tests.api.reports.client import problem
+from tests.api.reports.client import FIREFOX, GPTBOT, NO_TLS, NOTHING, problem
 from tests.processes.running import Running, new_key
 
-NO_TLS = False  # value of `verify`; True reads all certificates, which takes 20 ms
-FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
-GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.3; +https://openai.com/gptbot"
 ORIGIN, OTHER_ORIGIN = "https://shop.example", "http://localhost:3000"
 JSON, TEXT = "application/json", "text/plain"
-NOTHING = {
-    "totals": {"human": 0, "ai": 0, "total": 0},
-    "views": [],
-    "hasMore": False,
-    "measured": {"human": "none", "ai": "none", "bot": "none"},
-}
 
 
 class Page:
@@ -37,10 +28,7 @@ class Page:
     def __init__(self, service: Running, project: str) -> None:
         self._key = new_key(service.data, project)
         self.client = httpx.Client(
-            base_url=f"{service.url}/v1/analytics/{project}",
-            headers={"User-Agent": FIREFOX},
-            timeout=60,
-            verify=NO_TLS,
+            base_url=f"{service.url}/v1/analytics/{project}", headers={"User-Agent": FIREFOX}, timeout=60, verify=NO_TLS
         )
 
     def send(self, content: Any, kind: str = TEXT, **headers: str) -> httpx.Response:
@@ -75,14 +63,13 @@ def shop(service: Running) -> Iterator[Page]:
     page.client.close()
 
 
-@pytest.mark.parametrize("kind", [JSON, TEXT, "text/plain;charset=UTF-8", "application/json; charset=utf-8"])
-def test_beacon_is_classified_by_the_user_agent_of_its_request(page: Page, kind: str) -> None:
-    response = page.send({"url": "https://example.com/a/?q=1#top"}, kind)
-    assert (response.status_code, response.json()) == (202, {"accepted": 1, "duplicates": 0, "rejected": []})
-    assert (
-        page.send({"path": "/a", "referrer": "https://example.org/"}, kind, **{"User-Agent": GPTBOT}).status_code == 202
-    )
-    assert page.counts() == {"/a": (1, 1)}
+def test_beacon_is_classified_by_the_user_agent_of_its_request(page: Page) -> None:
+    for kind in (JSON, TEXT, "text/plain;charset=UTF-8", "application/json; charset=utf-8"):
+        response = page.send({"url": "https://example.com/a/?q=1#top"}, kind)
+        assert (response.status_code, response.json()) == (202, {"accepted": 1, "duplicates": 0, "rejected": []})
+        by_agent = page.send({"path": "/a", "referrer": "https://example.org/"}, kind, **{"User-Agent": GPTBOT})
+        assert by_agent.status_code == 202
+    assert page.counts() == {"/a": (4, 4)}
 
 
 def test_long_path_of_a_beacon_is_cut_and_counted(page: Page) -> None:
@@ -91,35 +78,21 @@ def test_long_path_of_a_beacon_is_cut_and_counted(page: Page) -> None:
     assert page.counts() == {"/" + 511 * "a": (2, 0)}
 
 
-@pytest.mark.parametrize("kind", [JSON, TEXT])
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("userAgent", GPTBOT),
-        ("timestamp", "2025-03-01T12:00:00Z"),
-        ("status", 200),
-        ("format", "md"),
-        ("colour", "red"),
-        ("projectId", "site"),
-    ],
-)
-def test_fields_of_servers_and_unknown_fields_are_rejected(page: Page, kind: str, field: str, value: Any) -> None:
-    body = problem(page.send({"path": "/a", field: value}, kind), 400)
-    assert [each["pointer"] for each in body["errors"]] == [f"/{field}"]
+def test_fields_of_servers_and_unknown_fields_are_rejected(page: Page) -> None:
+    fields: dict[str, Any] = {"userAgent": GPTBOT, "timestamp": "2025-03-01T12:00:00Z", "status": 200, "format": "md"}
+    for field, value in (fields | {"colour": "red", "projectId": "site"}).items():
+        for kind in (JSON, TEXT):
+            body = problem(page.send({"path": "/a", field: value}, kind), 400)
+            assert [each["pointer"] for each in body["errors"]] == [f"/{field}"]
     assert page.export() == NOTHING
 
 
 VALID = b'{"path": "/a"}'
 HOSTILE = [
-    b"[" + VALID + b"]",
-    b"",
-    b"{}",
-    b'{"path": "/a", "url": "https://example.com/a"}',
-    b'{"path": "/\xff"}',
-    rb'{"path": "/a", "eventId": "\udc00"}',
-    b'{"path": ' + 30_000 * b"[" + 30_000 * b"]" + b"}",
+    b"[" + VALID + b"]", b"", b"{}", b'{"path": "/a", "url": "https://example.com/a"}', b'{"path": "/\xff"}',
+    rb'{"path": "/a", "eventId": "\udc00"}', b'{"path": ' + 30_000 * b"[" + 30_000 * b"]" + b"}",
     b'{"path": ' + 50_000 * b"9" + b"}",
-]
+]  # fmt: skip
 """Bodies that are refused; `tests/ingest/hits/test_body.py` has more, and random ones."""
 
 
@@ -130,20 +103,19 @@ def test_invalid_body_is_a_400_and_stores_nothing(page: Page) -> None:
     assert page.export() == NOTHING
 
 
-@pytest.mark.parametrize(
-    "kind", ["application/x-ndjson", "text/html", "application/x-www-form-urlencoded", "text/plain; charset=utf-16"]
-)
-def test_other_media_type_is_rejected(page: Page, kind: str) -> None:
-    problem(page.send(VALID, kind), 415)
+def test_other_media_type_is_rejected(page: Page) -> None:
+    form = "application/x-www-form-urlencoded"
+    for kind in ("application/x-ndjson", "text/html", form, "text/plain; charset=utf-16"):
+        problem(page.send(VALID, kind), 415)
     assert page.export() == NOTHING
 
 
-@pytest.mark.parametrize("chunked", [False, True])
-def test_large_beacon_is_rejected(page: Page, chunked: bool) -> None:
+def test_large_beacon_is_rejected(page: Page) -> None:
     """Check sizes far above that of a browser's beacon, and 32 KiB, which is accepted."""
     large = VALID.ljust(1024 * 1024)
     pieces = iter([large[:-1], large[-1:]])  # httpx sends an iterator without a Content-Length
-    problem(page.client.post("hits", content=pieces if chunked else large, headers={"Content-Type": TEXT}), 413)
+    for content in (large, pieces):
+        problem(page.client.post("hits", content=content, headers={"Content-Type": TEXT}), 413)
     problem(page.send(gzip.compress(large), **{"Content-Encoding": "gzip"}), 413)
     assert page.export() == NOTHING
     assert page.send(VALID.ljust(32 * 1024)).status_code == 202
@@ -154,37 +126,26 @@ def test_beacon_for_an_unknown_project_is_a_404(service: Running) -> None:
         problem(httpx.post(f"{service.url}/v1/analytics/{project}/hits", json={"path": "/a"}), 404)
 
 
-@pytest.mark.parametrize("kind", [JSON, TEXT])
-@pytest.mark.parametrize("origin", [ORIGIN, OTHER_ORIGIN, None])
-def test_beacon_of_an_allowed_origin_or_without_one_is_stored(shop: Page, origin: str | None, kind: str) -> None:
+def test_beacon_of_an_allowed_origin_or_without_one_is_stored(shop: Page) -> None:
     before = shop.export()["totals"]["human"]
-    response = shop.send(VALID, kind, **({"Origin": origin} if origin else {}))
-    assert response.status_code == 202
-    assert response.headers.get("access-control-allow-origin") == origin
-    assert shop.export()["totals"]["human"] == before + 1
+    for origin in (ORIGIN, OTHER_ORIGIN, None):
+        for kind in (JSON, TEXT):
+            response = shop.send(VALID, kind, **({"Origin": origin} if origin else {}))
+            assert response.status_code == 202
+            assert response.headers.get("access-control-allow-origin") == origin
+    assert shop.export()["totals"]["human"] == before + 6
 
 
-@pytest.mark.parametrize(
-    "origin",
-    [
-        "https://evil.example",
-        "http://shop.example",
-        "https://shop.example:8443",
-        "https://www.shop.example",
-        "https://shop.example.evil.example",
-        "https://evil.example/https://shop.example",
-        "https://xshop.example",
-        "http://localhost:3001",
-        "null",
-        "*",
-        "",
-    ],
-)
-def test_beacon_of_another_origin_is_rejected(shop: Page, origin: str) -> None:
+def test_beacon_of_another_origin_is_rejected(shop: Page) -> None:
     before = shop.export()
-    response = shop.send(VALID, Origin=origin)
-    assert "does not accept beacons from the origin" in problem(response, 403)["detail"]
-    assert response.headers.get("access-control-allow-origin", "") == origin, "the page cannot read the reason"
+    for origin in (
+        "https://evil.example", "http://shop.example", "https://shop.example:8443", "https://www.shop.example",
+        "https://shop.example.evil.example", "https://evil.example/https://shop.example", "https://xshop.example",
+        "http://localhost:3001", "null", "*", "",
+    ):  # fmt: skip
+        response = shop.send(VALID, Origin=origin)
+        assert "does not accept beacons from the origin" in problem(response, 403)["detail"], origin
+        assert response.headers.get("access-control-allow-origin", "") == origin, "the page cannot read the reason"
     assert shop.export() == before
 
 
@@ -198,38 +159,37 @@ def preflight(page: Page, **headers: str) -> httpx.Response:
     return page.client.options("hits", headers={**requested, **headers})
 
 
-@pytest.mark.parametrize("origin", [ORIGIN, OTHER_ORIGIN])
-def test_preflight_of_an_allowed_origin_succeeds(shop: Page, origin: str) -> None:
-    response = preflight(shop, Origin=origin)
-    assert response.status_code in (200, 204)
-    assert response.content == b""
-    assert response.headers["access-control-allow-origin"] == origin
-    assert "POST" in response.headers["access-control-allow-methods"]
-    assert "content-type" in response.headers["access-control-allow-headers"].lower()
-    assert int(response.headers["access-control-max-age"]) > 0
-    assert "origin" in response.headers["vary"].lower()
-
-
-def test_preflight_of_another_origin_allows_nothing(shop: Page) -> None:
+def test_preflight_allows_the_origins_of_the_project_and_no_other(shop: Page) -> None:
+    for origin in (ORIGIN, OTHER_ORIGIN):
+        response = preflight(shop, Origin=origin)
+        assert response.status_code in (200, 204)
+        assert response.content == b""
+        assert response.headers["access-control-allow-origin"] == origin
+        assert "POST" in response.headers["access-control-allow-methods"]
+        assert "content-type" in response.headers["access-control-allow-headers"].lower()
+        assert int(response.headers["access-control-max-age"]) > 0
+        assert "origin" in response.headers["vary"].lower()
     response = preflight(shop, Origin="https://evil.example")
     assert not [name for name in response.headers if name.startswith("access-control-")]
 
 
-@pytest.mark.parametrize(
-    ("status", "kind", "body"),
-    [
+def test_page_may_read_responses_and_errors(shop: Page) -> None:
+    for status, kind, body in (
         (202, JSON, VALID),
         (400, JSON, b"{}"),
         (400, TEXT, b"["),
         (413, JSON, 1024 * 1024 * b" "),
         (415, "text/html", VALID),
-    ],
-)
-def test_page_may_read_responses_and_errors(shop: Page, status: int, kind: str, body: bytes) -> None:
-    response = shop.send(body, kind, Origin=ORIGIN)
-    assert response.status_code == status
-    assert response.headers["access-control-allow-origin"] == ORIGIN
-    assert "origin" in response.headers["vary"].lower()
+    ):
+        response = shop.send(body, kind, Origin=ORIGIN)
+        assert response.status_code == status
+        assert response.headers["access-control-allow-origin"] == ORIGIN
+        assert "origin" in response.headers["vary"].lower()
+    for query, status in (("path=/pixel", 200), ("path=", 400)):
+        response = shop.client.get(f"pixel.gif?{query}", headers={"Origin": ORIGIN})
+        assert response.status_code == status
+        assert response.headers["access-control-allow-origin"] == ORIGIN
+        assert response.headers["vary"] == "Origin, Accept-Encoding"
 
 
 def test_beacon_that_cannot_be_counted_is_a_503_and_other_requests_are_answered(service: Running, page: Page) -> None:
@@ -268,12 +228,10 @@ def test_pixel_for_a_page_of_another_origin_is_rejected(shop: Page) -> None:
     assert shop.export() == before
 
 
-@pytest.mark.parametrize(
-    "headers", [{"Referer": "https://evil.example/"}, {"Sec-Fetch-Site": "cross-site"}], ids=["referer", "no referer"]
-)
-def test_pixel_on_a_page_of_another_site_counts_no_visitor(shop: Page, headers: dict[str, str]) -> None:
+def test_pixel_on_a_page_of_another_site_counts_no_visitor(shop: Page) -> None:
     before = shop.export()
-    problem(shop.client.get("pixel.gif", params={"path": "/a"}, headers=headers), 403)
+    for headers in ({"Referer": "https://evil.example/"}, {"Sec-Fetch-Site": "cross-site"}):
+        problem(shop.client.get("pixel.gif", params={"path": "/a"}, headers=headers), 403)
     assert shop.export() == before
     own = {"Referer": f"{ORIGIN}/", "Sec-Fetch-Site": "cross-site"}
     assert shop.client.get("pixel.gif", params={"path": "/a"}, headers=own).status_code == 200
@@ -285,14 +243,6 @@ def test_url_of_another_site_is_refused(shop: Page) -> None:
     problem(shop.client.get("pixel.gif", params={"url": "https://evil.example/a"}), 403)
     assert shop.export() == before
     assert shop.send({"url": f"{ORIGIN}/a"}).status_code == 202
-
-
-@pytest.mark.parametrize("query", ["path=/pixel", "path="])
-def test_page_of_an_allowed_origin_may_read_the_response_of_the_pixel(shop: Page, query: str) -> None:
-    response = shop.client.get(f"pixel.gif?{query}", headers={"Origin": ORIGIN})
-    assert response.status_code == (200 if query == "path=/pixel" else 400)
-    assert response.headers["access-control-allow-origin"] == ORIGIN
-    assert response.headers["vary"] == "Origin, Accept-Encoding"
 
 
 @pytest.mark.parametrize(
@@ -341,24 +291,21 @@ def test_head_of_the_pixel_counts_nothing(page: Page) -> None:
     assert page.export() == NOTHING
 
 
-@pytest.mark.parametrize(
-    ("query", "parameters"),
-    [
-        ("", {"path"}),
-        ("path=", {"path"}),
-        ("path=/a&url=https://example.com/a", {"path"}),
-        ("url=/a", {"url"}),
-        ("path=/a%00", {"path"}),
-        ("path=/" + 9000 * "a", {"path"}),
-        ("path=/a&path=/b", {"path"}),
-        ("path=/a&colour=red", {"colour"}),
-        ("path=/a&userAgent=GPTBot", {"userAgent"}),
-        ("path=/a&timestamp=2025-03-01", {"timestamp"}),
-        ("path=/a&eventId=" + 1000 * "e", {"eventId"}),
-        ("path=/a&colour=red&path=/b", {"path", "colour"}),
-    ],
-)
-def test_invalid_parameters_of_the_pixel_are_faults(page: Page, query: str, parameters: set[str]) -> None:
-    body = problem(page.client.get(f"pixel.gif?{query}"), 400)
-    assert {each.get("parameter") for each in body["errors"]} == parameters
+def test_invalid_parameters_of_the_pixel_are_faults(page: Page) -> None:
+    for query, parameters in {
+        "": {"path"},
+        "path=": {"path"},
+        "path=/a&url=https://example.com/a": {"path"},
+        "url=/a": {"url"},
+        "path=/a%00": {"path"},
+        "path=/" + 9000 * "a": {"path"},
+        "path=/a&path=/b": {"path"},
+        "path=/a&colour=red": {"colour"},
+        "path=/a&userAgent=GPTBot": {"userAgent"},
+        "path=/a&timestamp=2025-03-01": {"timestamp"},
+        "path=/a&eventId=" + 1000 * "e": {"eventId"},
+        "path=/a&colour=red&path=/b": {"path", "colour"},
+    }.items():
+        body = problem(page.client.get(f"pixel.gif?{query}"), 400)
+        assert {each.get("parameter") for each in body["errors"]} == parameters, query
     assert page.export() == NOTHING

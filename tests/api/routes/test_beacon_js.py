@@ -1,10 +1,10 @@
-"""beacon.js in Chromium: a site on one origin, and the service that receives its hits on another."""
+"""beacon.js in Chromium: a site on one origin, and a server that receives its hits on another."""
 
 import gzip
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -76,24 +76,17 @@ class Service:
         assert (sent.path, sent.body["interactive"]) == ("/v1/analytics/docs/events", False)
         return sent.url, sent.body["props"]["ms"] // 1_000
 
-    def urls_until(self, last: str) -> list[str]:
-        """Return the URLs of the hits up to and including the URL `last`."""
-        urls = [self.next_hit().url]
-        while urls[-1] != last:
-            urls.append(self.next_hit().url)
-        return urls
-
 
 class Site:
     """A server with the same page on every path. Tests set the head of the page."""
 
-    def __init__(self, origin: str, service: Service) -> None:
+    def __init__(self, origin: str, receiver: Service) -> None:
         self.origin = origin
-        self.service = service
+        self.receiver = receiver
         self.head, self.body = self.script_tag('data-project="docs" data-local'), ""
 
     def script_tag(self, attributes: str, mount_path: str = "") -> str:
-        return f'<script defer src="{self.service.origin}{mount_path}/beacon.js" {attributes}></script>'
+        return f'<script defer src="{self.receiver.origin}{mount_path}/beacon.js" {attributes}></script>'
 
     def html(self) -> str:
         head = f"<head><title>A page</title>{self.head}</head>"
@@ -128,7 +121,7 @@ def _serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
 
 
 @pytest.fixture
-def service() -> Iterator[Service]:
+def receiver() -> Iterator[Service]:
     hits, times = Queue[Hit](), Queue[Hit]()
 
     class Handler(_Quiet):
@@ -146,13 +139,13 @@ def service() -> Iterator[Service]:
 
 
 @pytest.fixture
-def site(service: Service) -> Iterator[Site]:
+def site(receiver: Service) -> Iterator[Site]:
     class Handler(_Quiet):
         def do_GET(self) -> None:
             _respond(self, "text/html; charset=utf-8", site.html().encode())
 
     with _serving(Handler) as origin:
-        site = Site(origin, service)
+        site = Site(origin, receiver)
         yield site
 
 
@@ -182,136 +175,98 @@ def push(page: Page) -> Callable[[str], None]:
     return push
 
 
-def _send_sentinel(page: Page, service: Service) -> str:
-    """Send a hit without the beacon, and return its URL."""
+def assert_nothing_else_is_sent(page: Page, receiver: Service) -> None:
+    """Send a hit without the beacon, and check that it is the next one."""
     url = "https://sentinel.test/"
     send = "([to, url]) => navigator.sendBeacon(to, JSON.stringify({url}))"
-    page.evaluate(send, [f"{service.origin}/v1/analytics/docs/hits", url])
-    return url
+    page.evaluate(send, [f"{receiver.origin}/v1/analytics/docs/hits", url])
+    assert receiver.next_hit().url == url
 
 
-def test_first_load_sends_one_hit_as_text_plain(page: Page, site: Site, service: Service) -> None:
+def test_load_sends_one_hit_below_the_mount_path_of_the_script(page: Page, site: Site, receiver: Service) -> None:
     page.goto(f"{site.origin}/guide?utm_source=news#install", referer="https://search.example/results")
-
-    hit = service.next_hit()
-
+    hit = receiver.next_hit()
     assert hit.path == "/v1/analytics/docs/hits"
     assert hit.content_type.startswith("text/plain")
     assert hit.body.keys() == {"url", "referrer", "eventId", "timeZone"}
     assert hit.url == f"{site.origin}/guide?utm_source=news"
     assert hit.body["referrer"].startswith("https://search.example/")
-    sentinel = _send_sentinel(page, service)
-    assert service.urls_until(sentinel) == [sentinel]
-
-
-def test_hit_without_a_referrer_lacks_the_field(page: Page, site: Site, service: Service) -> None:
-    page.goto(site.origin)
-    assert service.next_hit().body.keys() == {"url", "eventId", "timeZone"}
-
-
-def test_hits_go_below_the_mount_path_of_the_script(page: Page, site: Site, service: Service) -> None:
+    assert_nothing_else_is_sent(page, receiver)
+    assert page.context.cookies() == []
+    assert page.evaluate("localStorage.length + sessionStorage.length") == 0
     site.head = site.script_tag('data-project="my-docs" data-local', mount_path="/stats")
     page.goto(site.origin)
-    assert service.next_hit().path == "/stats/v1/analytics/my-docs/hits"
+    hit = receiver.next_hit()
+    assert (hit.path, hit.body.keys()) == ("/stats/v1/analytics/my-docs/hits", {"url", "eventId", "timeZone"})
 
 
-def test_push_state_sends_a_hit_referred_by_the_previous_page(
-    page: Page, site: Site, service: Service, push: Callable[[str], None]
+def test_push_state_back_and_replace_state_send_hits_referred_by_the_previous_page(
+    page: Page, site: Site, receiver: Service, push: Callable[[str], None]
 ) -> None:
     page.goto(f"{site.origin}/one", referer="https://search.example/")
-    first = service.next_hit()
-
-    push("/two?tab=1#top")
-    second = service.next_hit()
-    push("/two?tab=2")
-    third = service.next_hit()
-
-    assert (second.url, second.body["referrer"]) == (f"{site.origin}/two?tab=1", f"{site.origin}/one")
-    assert (third.url, third.body["referrer"]) == (f"{site.origin}/two?tab=2", f"{site.origin}/two?tab=1")
-    assert len({hit.body["eventId"] for hit in (first, second, third)}) == 3
-
-
-def test_back_sends_a_hit_referred_by_the_previous_page(
-    page: Page, site: Site, service: Service, push: Callable[[str], None]
-) -> None:
-    page.goto(f"{site.origin}/one")
-    assert service.next_hit().url == f"{site.origin}/one"
-    push("/two")
-    assert service.next_hit().url == f"{site.origin}/two"
-
-    page.evaluate("history.back()")
-
-    back = service.next_hit()
-    assert (back.url, back.body["referrer"]) == (f"{site.origin}/one", f"{site.origin}/two")
+    hits = [receiver.next_hit()]
+    for change in (
+        "history.pushState({}, '', '/two?tab=1#top')",
+        "history.pushState({}, '', '/two?tab=2')",
+        "history.back()",
+        "history.replaceState({}, '', '/three')",
+    ):
+        page.evaluate(change)
+        hits.append(receiver.next_hit())
+    urls = [f"{site.origin}{path}" for path in ("/one", "/two?tab=1", "/two?tab=2", "/two?tab=1", "/three")]
+    assert [hit.url for hit in hits] == urls
+    assert [hit.body["referrer"] for hit in hits[1:]] == urls[:-1]
+    assert len({hit.body["eventId"] for hit in hits}) == 5
 
 
-def test_replace_state_to_another_path_sends_a_hit(page: Page, site: Site, service: Service) -> None:
-    page.goto(f"{site.origin}/one")
-    assert service.next_hit().url == f"{site.origin}/one"
-    page.evaluate("history.replaceState({}, '', '/two')")
-    assert service.next_hit().url == f"{site.origin}/two"
-
-
-@pytest.mark.parametrize(
-    "script",
-    [
+def test_change_within_the_page_sends_nothing(page: Page, site: Site, receiver: Service) -> None:
+    for script in (
         "location.hash = 'chapter'",
         "history.pushState({}, '', '#chapter')",
         "history.pushState({}, '', location.href)",
         "history.replaceState({scroll: 1}, '')",
         "history.replaceState({}, '', '/one?filter=open')",
         "new Promise(back => { location.hash = 'a'; onpopstate = back; history.back() }).then(() => 0)",
-    ],
-)
-def test_change_within_the_page_sends_nothing(
-    page: Page, site: Site, service: Service, push: Callable[[str], None], script: str
-) -> None:
-    page.goto(f"{site.origin}/one")
-    assert service.next_hit().url == f"{site.origin}/one"
-
-    page.evaluate(script)
-
-    push("/sentinel")
-    assert service.next_hit().url == f"{site.origin}/sentinel"
+    ):
+        page.goto(f"{site.origin}/one")
+        assert receiver.next_hit().url == f"{site.origin}/one"
+        page.evaluate(script)
+        page.evaluate("history.pushState({}, '', '/sentinel')")
+        assert receiver.next_hit().url == f"{site.origin}/sentinel", script
 
 
-def test_canonical_link_is_sent_with_the_utm_parameters_of_the_url(page: Page, site: Site, service: Service) -> None:
-    site.head += '<link rel="canonical" href="/guide/#top">'
+def test_canonical_link_of_the_site_is_sent_with_utm_parameters(page: Page, site: Site, receiver: Service) -> None:
+    head = site.head
+    site.head = f'{head}<link rel="canonical" href="/guide/#top">'
     page.goto(f"{site.origin}/old-guide?session=7&utm_source=news")
-    assert service.next_hit().url == f"{site.origin}/guide/?utm_source=news"
-
-
-def test_canonical_link_to_another_site_is_ignored(page: Page, site: Site, service: Service) -> None:
-    site.head += '<link rel="canonical" href="https://original.example/guide">'
+    assert receiver.next_hit().url == f"{site.origin}/guide/?utm_source=news"
+    site.head = f'{head}<link rel="canonical" href="https://original.example/guide">'
     page.goto(f"{site.origin}/copy")
-    assert service.next_hit().url == f"{site.origin}/copy"
+    assert receiver.next_hit().url == f"{site.origin}/copy"
 
 
 def test_canonical_link_is_used_for_the_first_page_only(
-    page: Page, site: Site, service: Service, push: Callable[[str], None]
+    page: Page, site: Site, receiver: Service, push: Callable[[str], None]
 ) -> None:
     site.head += '<link rel="canonical" href="/guide">'
     page.goto(f"{site.origin}/old-guide")
-    assert service.next_hit().url == f"{site.origin}/guide"
-
+    assert receiver.next_hit().url == f"{site.origin}/guide"
     push("/two")
-    second = service.next_hit()
+    second = receiver.next_hit()
     assert (second.url, second.body["referrer"]) == (f"{site.origin}/two", f"{site.origin}/guide")
     page.evaluate("history.back()")
-    assert service.next_hit().url == f"{site.origin}/guide"
+    assert receiver.next_hit().url == f"{site.origin}/guide"
 
 
-def test_hit_is_sent_by_a_fetch_with_keepalive(page: Page, site: Site, service: Service) -> None:
+def test_hit_is_sent_by_a_fetch_with_keepalive(page: Page, site: Site, receiver: Service) -> None:
     page.add_init_script(RECORD_FETCH)
-
     page.goto(f"{site.origin}/one")
-
-    assert service.next_hit().url == f"{site.origin}/one"
+    assert receiver.next_hit().url == f"{site.origin}/one"
     assert page.evaluate("fetched") == [{"keepalive": True, "credentials": "omit"}]
 
 
 def test_time_for_which_a_page_was_visible_is_sent_when_it_is_hidden_and_when_it_is_left(
-    page: Page, site: Site, service: Service, push: Callable[[str], None]
+    page: Page, site: Site, receiver: Service, push: Callable[[str], None]
 ) -> None:
     page.clock.install()
     page.goto(f"{site.origin}/one")
@@ -319,41 +274,38 @@ def test_time_for_which_a_page_was_visible_is_sent_when_it_is_hidden_and_when_it
     push("/two")  # sends no time: the next view shows how long the visit was
     page.clock.fast_forward(70_000)
     page.evaluate(f"{HIDE}; {CHANGED}")
-    assert service.next_time() == (f"{site.origin}/two", 70)
+    assert receiver.next_time() == (f"{site.origin}/two", 70)
     page.clock.fast_forward(600_000)
     page.evaluate(f"{SHOW}; {CHANGED}")
     page.clock.fast_forward(15_000)
     page.add_init_script(f"{HIDE}")
     page.goto(f"{site.origin}/background")
-    assert service.next_time() == (f"{site.origin}/two", 85)
+    assert receiver.next_time() == (f"{site.origin}/two", 85)
     page.clock.fast_forward(600_000)
     page.evaluate(CHANGED)  # was hidden, and still is
     page.evaluate(f"{SHOW}; {CHANGED}")
     page.clock.fast_forward(5_000)
     page.goto("about:blank")
-    assert service.next_time() == (f"{site.origin}/background", 5)
+    assert receiver.next_time() == (f"{site.origin}/background", 5)
 
 
-def test_reason_of_a_failed_beacon_is_in_the_console_and_in_the_log(
-    page: Page, site: Site, start: Callable[..., Running]
-) -> None:
-    running = start()
-    assert running.run("project", "create", "shop", "--origin", "https://shop.example").returncode == 0
+def test_reason_of_a_failed_beacon_is_in_the_console_and_in_the_log(page: Page, site: Site, service: Running) -> None:
+    assert service.run("project", "create", "script-shop", "--origin", "https://shop.example").returncode == 0
     for project, status, reason in (
-        ("shop", 403, "project 'shop' does not accept beacons from the origin"),
-        ("nobody", 404, "'nobody'"),
+        ("script-shop", 403, "project 'script-shop' does not accept beacons from the origin"),
+        ("script-nobody", 404, "'script-nobody'"),
     ):
-        site.head = f'<script defer src="{running.url}/beacon.js" data-project="{project}" data-local></script>'
+        site.head = f'<script defer src="{service.url}/beacon.js" data-project="{project}" data-local></script>'
         with page.expect_console_message(lambda message: message.text.startswith("Readership:")) as warning:
             page.goto(site.origin)
         assert warning.value.text.startswith(f"Readership: {status} {{")
         assert reason in warning.value.text
-        until(partial(_is_logged, running, status, reason))
+        until(partial(_is_logged, service, status, reason))
 
 
-def _is_logged(running: Running, status: int, reason: str) -> bool:
+def _is_logged(service: Running, status: int, reason: str) -> bool:
     """Return whether the log has the response, which is logged after it was sent."""
-    return any(f'"status":{status},' in line and reason in line for line in running.log.read_text().splitlines())
+    return any(f'"status":{status},' in line and reason in line for line in service.log.read_text().splitlines())
 
 
 def test_unreachable_service_is_reported_in_the_console(page: Page, site: Site) -> None:
@@ -362,93 +314,74 @@ def test_unreachable_service_is_reported_in_the_console(page: Page, site: Site) 
         page.goto(site.origin)
 
 
-def test_automated_browser_sends_nothing(playwright: Playwright, site: Site, service: Service) -> None:
+def test_automated_browser_sends_nothing(playwright: Playwright, site: Site, receiver: Service) -> None:
     with launch(playwright) as automated:
         page = automated.new_page()
         page.goto(site.origin)
         page.evaluate("history.pushState({}, '', '/two')")
-        sentinel = _send_sentinel(page, service)
-        assert service.urls_until(sentinel) == [sentinel]
+        assert_nothing_else_is_sent(page, receiver)
 
 
-def test_prerendered_page_is_counted_when_it_is_shown(page: Page, site: Site, service: Service) -> None:
+def test_prerendered_page_is_counted_when_it_is_shown(page: Page, site: Site, receiver: Service) -> None:
     page.add_init_script(FAKE_PRERENDERING)
     page.goto(f"{site.origin}/next")
-    sentinel = _send_sentinel(page, service)
-    assert service.urls_until(sentinel) == [sentinel]
-
+    assert_nothing_else_is_sent(page, receiver)
     page.evaluate(ACTIVATE)
+    assert receiver.next_hit().url == f"{site.origin}/next"
 
-    assert service.next_hit().url == f"{site.origin}/next"
 
-
-def test_return_from_the_back_forward_cache_sends_a_hit(page: Page, site: Site, service: Service) -> None:
+def test_return_from_the_back_forward_cache_sends_a_hit(page: Page, site: Site, receiver: Service) -> None:
     page.goto(f"{site.origin}/one", referer="https://search.example/")
-    first = service.next_hit()
-
+    first = receiver.next_hit()
     page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))")
-
-    again = service.next_hit()
+    again = receiver.next_hit()
     assert (again.url, again.body["referrer"]) == (first.url, first.body["referrer"])
     assert again.body["eventId"] != first.body["eventId"]
 
 
-def test_script_without_a_project_sends_nothing_and_warns(page: Page, site: Site, service: Service) -> None:
-    site.head = site.script_tag("data-local")
-    with page.expect_console_message(lambda message: "data-project" in message.text) as warning:
-        page.goto(site.origin)
-    assert warning.value.type == "warning"
-    sentinel = _send_sentinel(page, service)
-    assert service.urls_until(sentinel) == [sentinel]
+def test_script_without_a_project_or_on_a_local_page_only_warns(page: Page, site: Site, receiver: Service) -> None:
+    for attributes, missing in (("data-local", "data-project"), ('data-project="docs"', "data-local")):
+        site.head = site.script_tag(attributes)
+        with page.expect_console_message(lambda message, missing=missing: missing in message.text) as warning:
+            page.goto(site.origin)
+        assert warning.value.type == "warning"
+        assert_nothing_else_is_sent(page, receiver)
 
 
-def test_local_page_sends_nothing_without_data_local(page: Page, site: Site, service: Service) -> None:
-    site.head = site.script_tag('data-project="docs"')
-    with page.expect_console_message(lambda message: "data-local" in message.text):
-        page.goto(site.origin)
-    sentinel = _send_sentinel(page, service)
-    assert service.urls_until(sentinel) == [sentinel]
-
-
-def test_file_sends_nothing_without_data_local(page: Page, site: Site, service: Service, tmp_path: Path) -> None:
+def test_file_sends_nothing_without_data_local(page: Page, site: Site, receiver: Service, tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     file.write_text(site.script_tag('data-project="docs"'))
     with page.expect_console_message(lambda message: "data-local" in message.text):
         page.goto(file.as_uri())
-    sentinel = _send_sentinel(page, service)
-    assert service.urls_until(sentinel) == [sentinel]
-
+    assert_nothing_else_is_sent(page, receiver)
     file.write_text(site.script_tag('data-project="docs" data-local'))
     page.reload()
-    assert service.next_hit().url == file.as_uri()
+    assert receiver.next_hit().url == file.as_uri()
 
 
-def test_page_on_plain_http_is_counted(page: Page, site: Site, service: Service) -> None:
+def test_page_on_plain_http_is_counted(page: Page, site: Site, receiver: Service) -> None:
     site.head = site.script_tag('data-project="docs"')
     origin = site.origin.replace("127.0.0.1", "docs.test")
     page.goto(f"{origin}/one")
     assert page.evaluate("crypto.randomUUID === undefined")
-    assert service.next_hit().url == f"{origin}/one"
+    assert receiver.next_hit().url == f"{origin}/one"
 
 
-def test_script_that_is_included_twice_counts_once(page: Page, site: Site, service: Service) -> None:
+def test_script_that_is_included_twice_counts_once(page: Page, site: Site, receiver: Service) -> None:
     site.head += site.head
     page.goto(f"{site.origin}/one")
-    assert service.next_hit().url == f"{site.origin}/one"
-    sentinel = _send_sentinel(page, service)
-    assert service.urls_until(sentinel) == [sentinel]
+    assert receiver.next_hit().url == f"{site.origin}/one"
+    assert_nothing_else_is_sent(page, receiver)
 
 
-def test_page_may_count_a_view_by_hand(page: Page, site: Site, service: Service) -> None:
+def test_page_may_count_a_view_by_hand(page: Page, site: Site, receiver: Service) -> None:
     page.goto(f"{site.origin}/one")
-    assert service.next_hit().url == f"{site.origin}/one"
-
+    assert receiver.next_hit().url == f"{site.origin}/one"
     page.evaluate("readership.view('/step-2#form')")
-    by_hand = service.next_hit()
+    by_hand = receiver.next_hit()
     page.evaluate("readership.view('http://[')")
     page.evaluate("readership.view()")
-    after = service.next_hit()
-
+    after = receiver.next_hit()
     assert (by_hand.url, by_hand.body["referrer"]) == (f"{site.origin}/step-2", f"{site.origin}/one")
     assert (after.url, after.body["referrer"]) == (f"{site.origin}/one", f"{site.origin}/step-2")
 
@@ -462,13 +395,6 @@ def test_error_of_a_hit_does_not_reach_the_page(page: Page, site: Site) -> None:
     assert errors == []
 
 
-def test_no_cookie_and_no_storage_are_set(page: Page, site: Site, service: Service) -> None:
-    page.goto(site.origin)
-    service.next_hit()
-    assert page.context.cookies() == []
-    assert page.evaluate("localStorage.length + sessionStorage.length") == 0
-
-
 def test_script_is_below_1500_bytes_with_gzip() -> None:
     assert len(gzip.compress(SCRIPTS["beacon.js"], compresslevel=9, mtime=0)) < 1_500
 
@@ -479,12 +405,12 @@ STUB = """<script>
 </script>"""
 
 
-def _event(service: Service, *, has_view: bool = False) -> tuple[str, str, Any]:
+def _event(receiver: Service, *, has_view: bool = False) -> tuple[str, str, Any]:
     """Return the name, the path of the page and the properties of the next hit, which must be an event.
 
     With `has_view`, the event and a view are posted at once, and arrive in any order.
     """
-    hit, *view = sorted((service.next_hit() for _ in range(1 + has_view)), key=lambda each: each.path)
+    hit, *view = sorted((receiver.next_hit() for _ in range(1 + has_view)), key=lambda each: each.path)
     assert all(each.path.endswith("/hits") for each in view)
     assert hit.path.endswith("/v1/analytics/docs/events"), hit
     assert hit.body["eventId"]
@@ -493,118 +419,96 @@ def _event(service: Service, *, has_view: bool = False) -> tuple[str, str, Any]:
 
 @pytest.mark.parametrize("name", ["readership", "plausible"])
 def test_calls_before_and_after_the_script_has_loaded_send_events(
-    page: Page, site: Site, service: Service, name: str, push: Callable[[str], None]
+    page: Page, site: Site, receiver: Service, name: str, push: Callable[[str], None]
 ) -> None:
     site.head = STUB.replace("NAME", name) + site.head
     page.goto(f"{site.origin}/pricing?tab=1")
-    assert _event(service, has_view=True) == ("Signup", "pricing?tab=1", {"plan": "pro", "seats": 5})
+    assert _event(receiver, has_view=True) == ("Signup", "pricing?tab=1", {"plan": "pro", "seats": 5})
     assert page.evaluate("called")
-
     push("/welcome")
-    assert service.next_hit().path.endswith("/hits")
+    assert receiver.next_hit().path.endswith("/hits")
     page.evaluate(f"{name}('Upgrade')")
-    assert _event(service) == ("Upgrade", "welcome", None)
+    assert _event(receiver) == ("Upgrade", "welcome", None)
     page.evaluate(f"{name}('Idle', {{interactive: false}})")
-    assert service.next_hit().body["interactive"] is False
+    assert receiver.next_hit().body["interactive"] is False
 
 
-def test_function_of_plausible_is_left_alone_and_its_queue_is_passed_on(
-    page: Page, site: Site, service: Service
-) -> None:
+def test_function_of_plausible_stays_and_its_queue_is_passed_on(page: Page, site: Site, receiver: Service) -> None:
     site.head = STUB.replace("NAME", "plausible") + site.head
     page.goto(site.origin)
-    assert _event(service, has_view=True)[0] == "Signup"
+    assert _event(receiver, has_view=True)[0] == "Signup"
     page.evaluate("plausible('Later')")
-    assert _event(service)[0] == "Later"
+    assert _event(receiver)[0] == "Later"
     assert page.evaluate("plausible.q.map(each => each[0])") == ["Signup", "Later"]
-
     site.head = "<script>window.plausible = name => { window.sent = name }</script>" + site.script_tag(
         'data-project="docs" data-local'
     )
     page.goto(f"{site.origin}/two")
-    assert service.next_hit().url == f"{site.origin}/two"
+    assert receiver.next_hit().url == f"{site.origin}/two"
     page.evaluate("plausible('Theirs')")
     assert page.evaluate("sent") == "Theirs"
-    sentinel = _send_sentinel(page, service)
-    assert service.urls_until(sentinel) == [sentinel]
+    assert_nothing_else_is_sent(page, receiver)
 
 
-def test_event_is_sent_when_a_prerendered_page_is_shown_and_its_callback_is_always_called(
-    page: Page, site: Site, service: Service
-) -> None:
+def test_prerendered_page_sends_its_events_when_shown_and_calls_back(page: Page, site: Site, receiver: Service) -> None:
     page.add_init_script(FAKE_PRERENDERING)
     page.goto(f"{site.origin}/next")
     page.evaluate("readership('Signup', {callback: () => window.called = true})")
     assert page.evaluate("called")
     page.evaluate(ACTIVATE)
-    assert service.next_hit().path.endswith("/hits")
-    assert _event(service) == ("Signup", "next", None)
+    assert receiver.next_hit().path.endswith("/hits")
+    assert _event(receiver) == ("Signup", "next", None)
 
 
 LINKS = """<a id=out href="http://other.test:1/shop?token=1#top"><b>Shop</b></a> <a id=in href="/guide">Guide</a>
     <a id=file href="/files/Manual.PDF?v=2">Manual</a> <a id=mail href="mailto:a@example.com">Mail</a>
     <a id=there href="http://other.test:1/set.zip">Set</a>"""
-OUT, FILE, THERE = "http://other.test:1/shop", "/files/Manual.PDF", "http://other.test:1/set.zip"
+OUT = ("Outbound Link: Click", "http://other.test:1/shop")
+FILE, THERE = ("File Download", "/files/Manual.PDF"), "http://other.test:1/set.zip"
+CLICKS: dict[str, dict[str, tuple[str, str]]] = {
+    "": {},
+    "outbound": {"out": OUT, "there": ("Outbound Link: Click", THERE)},
+    "downloads": {"file": FILE, "there": ("File Download", THERE)},
+    "outbound downloads": {"out": OUT, "file": FILE, "there": ("File Download", THERE)},
+}
+"""Names and addresses of the events by links, for each option of the script."""
 
 
-@pytest.mark.parametrize(
-    ("option", "expected"),
-    [
-        ("", {}),
-        ("outbound", {"out": ("Outbound Link: Click", OUT), "there": ("Outbound Link: Click", THERE)}),
-        ("downloads", {"file": ("File Download", FILE), "there": ("File Download", THERE)}),
-        (
-            "outbound downloads",
-            {
-                "out": ("Outbound Link: Click", OUT),
-                "file": ("File Download", FILE),
-                "there": ("File Download", THERE),
-            },
-        ),
-    ],
-)
-def test_clicks_on_links_are_sent_if_the_script_tag_names_them(
-    page: Page, site: Site, service: Service, option: str, expected: dict[str, tuple[str, str]]
-) -> None:
-    site.head, site.body = site.script_tag(f'data-project="docs" data-local data-events="{option}"'), LINKS
-    if option:
-        with page.expect_response("**/events.js"):
+def test_clicks_on_links_are_sent_if_the_script_tag_names_them(page: Page, site: Site, receiver: Service) -> None:
+    site.body = LINKS
+    for option, expected in CLICKS.items():
+        site.head = site.script_tag(f'data-project="docs" data-local data-events="{option}"')
+        with page.expect_response("**/events.js") if option else nullcontext():
             page.goto(f"{site.origin}/one")
-    else:
-        page.goto(f"{site.origin}/one")
-    service.next_hit()
-    page.wait_for_load_state("networkidle")
-    page.evaluate("addEventListener('click', click => click.preventDefault())")
-    for id in ("out", "in", "file", "mail", "there"):
-        page.click(f"#{id}")
-        if id in expected:
-            name, url = expected[id]
-            assert _event(service) == (name, "one", {"url": url})
-    page.click("#out", button="right")
-    sentinel = _send_sentinel(page, service)
-    assert service.urls_until(sentinel) == [sentinel]
+        receiver.next_hit()
+        page.wait_for_load_state("networkidle")
+        page.evaluate("addEventListener('click', click => click.preventDefault())")
+        for id in ("out", "in", "file", "mail", "there"):
+            page.click(f"#{id}")
+            if id in expected:
+                name, url = expected[id]
+                assert _event(receiver) == (name, "one", {"url": url})
+        page.click("#out", button="right")
+        assert_nothing_else_is_sent(page, receiver)
 
 
-def test_events_are_stored_although_the_click_leaves_the_page(
-    page: Page, site: Site, start: Callable[..., Running]
-) -> None:
-    running = start()
-    assert running.run("project", "create", "shop", "--origin", site.origin).returncode == 0
-    options = 'data-project="shop" data-local data-events="outbound downloads 404"'
-    site.head = f'<script defer src="{running.url}/beacon.js" {options}></script>'
+def test_events_are_stored_although_the_click_leaves_the_page(page: Page, site: Site, service: Running) -> None:
+    assert service.run("project", "create", "script-events", "--origin", site.origin).returncode == 0
+    options = 'data-project="script-events" data-local data-events="outbound downloads 404"'
+    site.head = f'<script defer src="{service.url}/beacon.js" {options}></script>'
     site.body = f'<a id=out href="{site.origin.replace("127.0.0.1", "other.test")}/shop?q=1">Shop</a>'
     with page.expect_response("**/events", timeout=HIT_TIMEOUT_S * 1_000):
         page.goto(f"{site.origin}/gone")
     page.evaluate("readership('Signup', {props: {plan: 'pro'}})")
-
     page.click("#out")
     page.wait_for_url("**/shop?q=1")
 
-    sql = "SELECT name, path, props, interactive, source, visitor IS NOT NULL AS known FROM events ORDER BY name"
+    columns = "name, path, props, interactive, source, visitor IS NOT NULL AS known"
+    sql = f"SELECT {columns} FROM events WHERE project_id = 'script-events' ORDER BY name"
     rows: list[dict[str, Any]] = []
 
     def are_stored() -> bool:
-        rows[:] = json.loads(running.run("sql", "--format", "json", sql).stdout)
+        rows[:] = json.loads(service.run("sql", "--format", "json", sql).stdout)
         return len(rows) == 4
 
     until(are_stored)
@@ -619,13 +523,13 @@ def test_events_are_stored_although_the_click_leaves_the_page(
     assert all(row["source"] == "beacon" and row["known"] for row in rows)
 
 
-@pytest.mark.parametrize("attributes", ['data-project="docs"', "data-local"])
-def test_excluded_page_sends_no_event(page: Page, site: Site, service: Service, attributes: str) -> None:
-    site.head, site.body = site.script_tag(f'{attributes} data-events="outbound downloads 404"'), LINKS
-    page.goto(site.origin)
-    page.evaluate("addEventListener('click', click => click.preventDefault())")
-    page.click("#out")
-    page.evaluate("readership('Signup', {callback: () => window.called = true})")
-    assert page.evaluate("called")
-    sentinel = _send_sentinel(page, service)
-    assert service.urls_until(sentinel) == [sentinel]
+def test_excluded_page_sends_no_event(page: Page, site: Site, receiver: Service) -> None:
+    site.body = LINKS
+    for attributes in ('data-project="docs"', "data-local"):
+        site.head = site.script_tag(f'{attributes} data-events="outbound downloads 404"')
+        page.goto(site.origin)
+        page.evaluate("addEventListener('click', click => click.preventDefault())")
+        page.click("#out")
+        page.evaluate("readership('Signup', {callback: () => window.called = true})")
+        assert page.evaluate("called")
+        assert_nothing_else_is_sent(page, receiver)

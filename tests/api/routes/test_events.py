@@ -2,14 +2,13 @@
 
 import gzip
 import json
-import secrets
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.api.routes.test_hits import FIREFOX, GPTBOT, GZIP, JSON, NDJSON, client_of, counts, lines, problem, receipt
+from tests.api.reports.client import FIREFOX, GPTBOT, client_of, problem
+from tests.api.routes.test_hits import GZIP, JSON, NDJSON, counts, lines, receipt
 from tests.processes.running import Running
 
 EVENT = {"name": "Signup", "path": "/welcome/", "userAgent": FIREFOX}
@@ -17,13 +16,6 @@ COLUMNS = "name, path, traffic, agent, source, interactive, props"
 ORIGIN = "https://shop.example"
 LONG = {f"{number:02}" * 150: "x" * 2_000 for number in range(30)}
 STORED = ["Signup", "/welcome", "human", None, "server", True, None]
-
-
-@pytest.fixture
-def site(service: Running) -> Iterator[httpx.Client]:
-    """Return a client of a new project with a write key."""
-    with client_of(service, f"events-{secrets.token_hex(6)}") as client:
-        yield client
 
 
 def project_of(site: httpx.Client) -> str:
@@ -52,11 +44,7 @@ def stored(service: Running, site: httpx.Client, columns: str = COLUMNS) -> list
             [
                 ["A", "/a", "ai", "GPTBot", "server", False, None],
                 ["bot", "/", "bot", None, "server", True, None],
-                [
-                    "ü" * 120,
-                    *STORED[1:-1],
-                    '{"plan": "pro", "seats": "5", "ratio": "0.5", "trial": "true"}',
-                ],
+                ["ü" * 120, *STORED[1:-1], '{"plan": "pro", "seats": "5", "ratio": "0.5", "trial": "true"}'],
             ],
         ),
         (json.dumps({**EVENT, "props": LONG}).encode(), JSON, [[*STORED[:-1], json.dumps(LONG)]]),
@@ -71,9 +59,8 @@ def test_events_of_a_server_are_stored_and_are_no_page_views(
     assert counts(site) == {}
 
 
-@pytest.mark.parametrize(
-    ("change", "field", "reason"),
-    [
+def test_invalid_event_is_rejected_with_its_field_and_reason_and_the_other_is_stored(site: httpx.Client) -> None:
+    invalid: list[tuple[dict[str, Any], str, str]] = [
         ({"name": ""}, "name", "must not be empty"),
         ({"name": "x" * 121}, "name", "has 121 characters; at most 120 are accepted"),
         ({"name": " "}, "name", "must not be empty"),
@@ -87,16 +74,13 @@ def test_events_of_a_server_are_stored_and_are_no_page_views(
         ({"plan": "pro"}, "plan", "unknown field; known"),
         ({"url": "https://example.com/"}, "path", "give one of `url` and `path`, not both"),
         ({"address": "x"}, "address", "is not an IPv4 or IPv6 address without a port"),
-    ],
-)
-def test_invalid_event_is_rejected_with_its_field_and_reason_and_the_other_is_stored(
-    site: httpx.Client, change: dict[str, Any], field: str, reason: str
-) -> None:
-    answer = site.post("events", json=[EVENT, {**EVENT, **change}]).json()
-    [rejected] = answer.pop("rejected")
+    ]
+    answer = site.post("events", json=[EVENT, *({**EVENT, **change} for change, _, _ in invalid)]).json()
+    rejected = answer.pop("rejected")
     assert answer == {"accepted": 1, "duplicates": 0}
-    assert (rejected["index"], rejected["field"]) == (1, field)
-    assert rejected["reason"].startswith(reason[:20])
+    for index, (each, (_, field, reason)) in enumerate(zip(rejected, invalid, strict=True), start=1):
+        assert (each["index"], each["field"]) == (index, field)
+        assert each["reason"].startswith(reason[:20])
 
 
 def test_event_ids_and_keys_count_once_apart_from_those_of_hits_and_of_pages(site: httpx.Client) -> None:

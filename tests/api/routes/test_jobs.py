@@ -25,6 +25,7 @@ NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 NOW_US = 1_780_000_000_000_000
 FIELDS = {"id", "status", "source", "model", "prLink", "createdAt", "archivedAt", "failureReason"}
 
+AS_JSON = {"Content-Type": "application/json"}
 CURSORS = ("cursor=", "cursor=x", "cursor=%00", "cursor=MQ", "cursor=LTEgeA", "cursor=é", f"cursor={'M' * 500}")
 """Texts that are no cursors."""
 
@@ -87,58 +88,44 @@ def test_pull_request_is_in_the_job_unless_the_job_is_active(agent: httpx.Client
     assert agent.get(f"/job/{id}").json()["prLink"] is None
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ("{}", None),
-        ('{"prompt": ""}', "prompt"),
-        ('{"prompt": null}', "prompt"),
-        ('{"prompt": 1}', "prompt"),
-        ('{"prompt": "x", "model": "y"}', "model"),
-        ('{"prompt": "\\u0000"}', "prompt"),
-        ('{"prompt": "\\ud83d"}', None),
-        ("[]", None),
-        ('"x"', None),
-        ("", None),
-        ("{", None),
-        ("NaN", None),
-        ('{"prompt":' + "[" * 100_000, None),
-        (json.dumps({"prompt": "x" * 65_537}), "prompt"),
-    ],
-)
-@pytest.mark.parametrize("to", ["/job", "/job/any/message"])
-def test_invalid_prompt_is_rejected_with_its_field(agent: httpx.Client, to: str, body: str, field: str | None) -> None:
-    response = agent.post(to, content=body, headers={"Content-Type": "application/json"})
-    assert kind(response) == (400, "invalid-body")
-    if field is not None:
-        assert [fault["pointer"] for fault in response.json()["errors"]] == [f"/{field}"]
+def test_invalid_prompt_is_rejected_with_its_field(agent: httpx.Client) -> None:
+    for body, field in {
+        "{}": None,
+        '{"prompt": ""}': "prompt",
+        '{"prompt": null}': "prompt",
+        '{"prompt": 1}': "prompt",
+        '{"prompt": "x", "model": "y"}': "model",
+        '{"prompt": "\\u0000"}': "prompt",
+        '{"prompt": "\\ud83d"}': None,
+        "[]": None,
+        '"x"': None,
+        "": None,
+        "{": None,
+        "NaN": None,
+        '{"prompt":' + "[" * 100_000: None,
+        json.dumps({"prompt": "x" * 65_537}): "prompt",
+    }.items():
+        for to in ("/job", "/job/any/message"):
+            response = agent.post(to, content=body, headers=AS_JSON)
+            assert kind(response) == (400, "invalid-body"), body[:100]
+            if field is not None:
+                assert [fault["pointer"] for fault in response.json()["errors"]] == [f"/{field}"]
     assert agent.get("/jobs").json()["jobs"] == []
 
 
 def test_invalid_utf8_another_media_type_and_a_large_body_are_rejected(agent: httpx.Client) -> None:
-    as_json = {"Content-Type": "application/json"}
-    assert kind(agent.post("/job", content=b'{"prompt": "\xff"}', headers=as_json)) == (400, "invalid-body")
+    assert kind(agent.post("/job", content=b'{"prompt": "\xff"}', headers=AS_JSON)) == (400, "invalid-body")
     text = {"Content-Type": "text/plain"}
     assert kind(agent.post("/job", content=b'{"prompt": "x"}', headers=text)) == (415, "unsupported-media-type")
-    assert kind(agent.post("/job", content=b" " * (512 * 1024 + 1), headers=as_json)) == (413, "body-too-large")
-
-
-def test_prompt_of_64_kib_is_accepted(agent: httpx.Client) -> None:
-    assert agent.post("/job", json={"prompt": "é" * 32_768}).status_code == 201
+    assert kind(agent.post("/job", content=b" " * (512 * 1024 + 1), headers=AS_JSON)) == (413, "body-too-large")
+    assert agent.post("/job", json={"prompt": "é" * 32_768}).status_code == 201, "64 KiB"
 
 
 def test_unknown_job_is_not_found(agent: httpx.Client) -> None:
-    for response in (
-        agent.get("/job/%00"),
-        agent.get("/job/0123456789abcdef01234567"),
-        agent.get("/job/unknown"),
-        agent.get("/job/unknown/log"),
-        agent.get("/job/unknown/prompts"),
-        agent.post("/job/unknown/message", json={"prompt": "x"}),
-        agent.post("/job/unknown/cancel"),
-        agent.post("/job/unknown/archive"),
-    ):
-        assert kind(response) == (404, "not-found")
+    for path in ("%00", "0123456789abcdef01234567", "unknown", "unknown/log", "unknown/prompts"):
+        assert kind(agent.get(f"/job/{path}")) == (404, "not-found"), path
+    for action in ("message", "cancel", "archive"):
+        assert kind(agent.post(f"/job/unknown/{action}", json={"prompt": "x"})) == (404, "not-found"), action
 
 
 def test_key_of_another_project_and_a_read_key_are_rejected(agent: httpx.Client, service: Running) -> None:
@@ -200,16 +187,14 @@ def test_each_success_has_the_rest_of_the_quota(agent: httpx.Client) -> None:
 
 
 def test_exhausted_quota_is_a_429_with_a_delay(agent: httpx.Client) -> None:
-    id = create(agent)
-    for _ in range(99):
-        create(agent)
+    ids = [create(agent) for _ in range(100)]
     response = agent.post("/job", json={"prompt": "x"})
     assert kind(response) == (429, "rate-limited")
     wait_s = int(response.headers["retry-after"])
     assert 3500 < wait_s <= 3600
     assert response.headers["ratelimit"] == f'"create";r=0;t={wait_s}'
     assert response.headers["ratelimit-policy"] == '"create";q=100;w=3600'
-    assert agent.post(f"/job/{id}/message", json={"prompt": "x"}).status_code == 200
+    assert agent.post(f"/job/{ids[0]}/message", json={"prompt": "x"}).status_code == 200
 
 
 def test_reason_of_a_failure_is_in_the_job_until_the_next_prompt(agent: httpx.Client, engine: Pool) -> None:
@@ -250,11 +235,11 @@ def test_jobs_are_listed_in_pages_and_by_status(agent: httpx.Client, engine: Poo
     assert set(page["jobs"][0]) == FIELDS
 
 
-@pytest.mark.parametrize("query", ["status=done", "limit=0", "limit=251", "offset=1", "limit=1&limit=2", *CURSORS])
-def test_invalid_parameter_of_the_list_is_a_fault(agent: httpx.Client, query: str) -> None:
-    response = agent.get(f"/jobs?{query}")
-    assert kind(response) == (400, "invalid-parameter")
-    assert response.json()["errors"][0]["parameter"] == query.partition("=")[0]
+def test_invalid_parameter_of_the_list_is_a_fault(agent: httpx.Client) -> None:
+    for query in ("status=done", "limit=0", "limit=251", "offset=1", "limit=1&limit=2", *CURSORS):
+        response = agent.get(f"/jobs?{query}")
+        assert kind(response) == (400, "invalid-parameter"), query
+        assert response.json()["errors"][0]["parameter"] == query.partition("=")[0]
 
 
 def test_log_is_text_or_one_entry_per_line(agent: httpx.Client, engine: Pool) -> None:
@@ -269,12 +254,8 @@ def test_log_is_text_or_one_entry_per_line(agent: httpx.Client, engine: Pool) ->
     assert text.text == f"{at} turn 1 turn: begins\n  | one\n  | two\n{at} turn 1 failure: it broke\n"
     lines = agent.get(f"/job/{id}/log", headers={"Accept": "application/x-ndjson"})
     assert lines.headers["content-type"] == "application/x-ndjson"
-    assert [json.loads(line) for line in lines.text.splitlines()][2] == {
-        "at": at,
-        "turn": 1,
-        "kind": "failure",
-        "text": "it broke",
-    }
+    failure = {"at": at, "turn": 1, "kind": "failure", "text": "it broke"}
+    assert [json.loads(line) for line in lines.text.splitlines()][2] == failure
     assert kind(agent.get(f"/job/{id}/log", headers={"Accept": "image/png"})) == (406, "not-acceptable")
 
 
@@ -321,9 +302,7 @@ def test_deleted_project_leaves_no_job_and_no_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_unavailable_database_is_a_503_with_a_delay_and_nothing_is_stored(
-    start: Callable[..., Running], postgresql: str
-) -> None:
+def test_unavailable_database_is_a_503_and_nothing_is_stored(start: Callable[..., Running], postgresql: str) -> None:
     with way_to(postgresql) as (way, url, past):
         service = start(READERSHIP_DATABASE_URL=url, READERSHIP_JOBS_AT_ONCE="0")
         engine = database.connect(past)
