@@ -41,38 +41,40 @@ def test_values_are_sorted_by_total_and_unknown_ones_come_after_their_equals(hit
         "hasMore": False,
         "measured": {"human": "part", "ai": "part", "bot": "part"},
     }
+    for kind in (CSV, PARQUET, NDJSON) if by != "utmSource" else ():  # =1+1 gets an apostrophe in CSV
+        response = hits.get(f"breakdown?by={by}&limit=1&offset=9", headers={"Accept": kind})
+        assert table(response) == rows(BREAKDOWNS[by], "value" if kind == NDJSON else by), "every value"
+        assert f"-{by}-until-" in response.headers["content-disposition"]
 
 
-@pytest.mark.parametrize("by", ["browser", "os", "device", "rule"])
-def test_rows_add_up_to_the_totals(hits: httpx.Client, by: str) -> None:
-    report = hits.get(f"breakdown?by={by}").json()
-    for name, views in {"human": 3, "ai": 3, "bot": 1, "total": 6}.items():
-        assert report["totals"][name] == sum(row[name] for row in report["rows"]) == views
+def test_rows_add_up_to_the_totals(hits: httpx.Client) -> None:
+    for by in ("browser", "os", "device", "rule"):
+        report = hits.get(f"breakdown?by={by}").json()
+        for name, views in {"human": 3, "ai": 3, "bot": 1, "total": 6}.items():
+            assert report["totals"][name] == sum(row[name] for row in report["rows"]) == views
 
 
-@pytest.mark.parametrize("kind", [CSV, PARQUET, NDJSON])
-@pytest.mark.parametrize("by", [by for by in BREAKDOWNS if by != "utmSource"])
-def test_table_has_every_value_in_each_format(hits: httpx.Client, by: str, kind: str) -> None:
-    response = hits.get(f"breakdown?by={by}&limit=1&offset=9", headers={"Accept": kind})
-    assert table(response) == rows(BREAKDOWNS[by], "value" if kind == NDJSON else by)
-    assert f"-{by}-until-" in response.headers["content-disposition"]
-
-
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("by=agent&traffic=ai", [("GPTBot", 0, 2, 0), ("Claude-User", 0, 1, 0)]),
-        ("by=agent&path=/docs/*", [(None, 2, 0, 0), ("Claude-User", 0, 1, 0), ("GPTBot", 0, 1, 0)]),
-        ("by=path&agent=GPTBot", [("/about/us", 0, 1, 0), ("/docs/b", 0, 1, 0)]),
-        ("by=path&traffic=bot", [("/about", 0, 0, 1)]),
-        ("by=status&operator=OpenAI&dateTo=2025-04-01", [("200", 0, 1, 0)]),
-        ("by=agent&dateFrom=2025-03-30T00:30:00Z&dateTo=2025-03-30T12:00:00Z", [("GPTBot", 0, 1, 0)]),
-    ],
-)
-def test_filters_and_range_apply(hits: httpx.Client, query: str, expected: Rows) -> None:
-    report = hits.get(f"breakdown?{query}").json()
-    assert report["rows"] == rows(expected)
-    assert report["totals"]["bot"] == sum(row[3] for row in expected)
+def test_filters_of_any_dimensions_and_range_combine(hits: httpx.Client) -> None:
+    expected: dict[str, Rows] = {
+        "by=agent&traffic=ai": [("GPTBot", 0, 2, 0), ("Claude-User", 0, 1, 0)],
+        "by=agent&path=/docs/*": [(None, 2, 0, 0), ("Claude-User", 0, 1, 0), ("GPTBot", 0, 1, 0)],
+        "by=path&agent=GPTBot": [("/about/us", 0, 1, 0), ("/docs/b", 0, 1, 0)],
+        "by=path&traffic=bot": [("/about", 0, 0, 1)],
+        "by=status&operator=OpenAI&dateTo=2025-04-01": [("200", 0, 1, 0)],
+        "by=agent&dateFrom=2025-03-30T00:30:00Z&dateTo=2025-03-30T12:00:00Z": [("GPTBot", 0, 1, 0)],
+        "by=path&path=*docs*": [("/docs/a", 2, 0, 0), ("/docs/b", 0, 2, 0)],
+        "by=path&path=*/us*": [("/about/us", 0, 1, 0)],
+        "by=path&referrerHost=news.example.com": [("/docs/a", 1, 0, 0)],
+        "by=path&utmSource=%3D1%2B1&browser=Firefox": [("/about", 1, 0, 0)],
+        "by=path&status=200": [("/about/us", 0, 1, 0), ("/docs/b", 0, 1, 0)],
+        "by=path&status=200&format=markdown&agent=GPTBot": [("/docs/b", 0, 1, 0)],
+        "by=path&rule=ai:GPTBot&path=*docs*": [("/docs/b", 0, 1, 0)],
+        "by=path&os=Linux&device=desktop&dateFrom=2025-04-01": [("/about", 1, 0, 0)],
+    }
+    for query, listed in expected.items():
+        report = hits.get(f"breakdown?{query}").json()
+        assert report["rows"] == rows(listed), query
+        assert report["totals"]["bot"] == sum(row[3] for row in listed), query
 
 
 def test_source_without_hits_has_no_count(hits: httpx.Client) -> None:
@@ -81,34 +83,17 @@ def test_source_without_hits_has_no_count(hits: httpx.Client) -> None:
     assert report["measured"] == {"human": "none", "ai": "none", "bot": "none"}
 
 
-@pytest.mark.parametrize("kind", [CSV, PARQUET, NDJSON])
-def test_readers_whom_no_source_saw_have_no_count(beacon: httpx.Client, kind: str) -> None:
+def test_readers_whom_no_source_saw_have_no_count(beacon: httpx.Client) -> None:
     report = beacon.get("breakdown?by=path").json()
     row = {"value": "/a", "human": 1, "ai": None, "bot": None, "total": 1}
     assert (report["rows"], report["measured"]) == ([row], {"human": "all", "ai": "none", "bot": "none"})
     assert report["totals"] == {"human": 1, "ai": None, "bot": None, "total": 1}
-    (line,) = table(beacon.get("breakdown?by=path", headers={"Accept": kind}))
-    assert list(line.values()) == list(row.values())
+    for kind in (CSV, PARQUET, NDJSON):
+        (line,) = table(beacon.get("breakdown?by=path", headers={"Accept": kind}))
+        assert list(line.values()) == list(row.values())
     only_ai = beacon.get("breakdown?by=path&traffic=ai").json()
     assert only_ai["totals"] == {"human": 0, "ai": None, "bot": 0, "total": None}
     assert beacon.get("breakdown?by=path&traffic=human").json()["totals"] == {"human": 1, "ai": 0, "bot": 0, "total": 1}
-
-
-@pytest.mark.parametrize(
-    ("filters", "paths"),
-    [
-        ("path=*docs*", [("/docs/a", 2, 0, 0), ("/docs/b", 0, 2, 0)]),
-        ("path=*/us*", [("/about/us", 0, 1, 0)]),
-        ("referrerHost=news.example.com", [("/docs/a", 1, 0, 0)]),
-        ("utmSource=%3D1%2B1&browser=Firefox", [("/about", 1, 0, 0)]),
-        ("status=200", [("/about/us", 0, 1, 0), ("/docs/b", 0, 1, 0)]),
-        ("status=200&format=markdown&agent=GPTBot", [("/docs/b", 0, 1, 0)]),
-        ("rule=ai:GPTBot&path=*docs*", [("/docs/b", 0, 1, 0)]),
-        ("os=Linux&device=desktop&dateFrom=2025-04-01", [("/about", 1, 0, 0)]),
-    ],
-)
-def test_filters_of_any_dimensions_combine(hits: httpx.Client, filters: str, paths: Rows) -> None:
-    assert hits.get(f"breakdown?by=path&{filters}").json()["rows"] == rows(paths)
 
 
 def test_status_of_beacons_is_unknown_and_readers_that_filters_leave_out_are_0(beacon: httpx.Client) -> None:

@@ -26,15 +26,8 @@ def test_source_has_its_first_and_last_hit_and_the_days_between_without_one(hits
 
 
 def test_project_without_hits_has_no_source(site: httpx.Client) -> None:
-    nothing = {
-        "sources": [],
-        "policy": "all",
-        "warnings": [],
-        "overlapDays": 0,
-        "unbeaconed": 0,
-        "measured": {"human": [], "ai": [], "bot": []},
-    }
-    assert site.get("coverage").json() == nothing
+    nothing = {"sources": [], "policy": "all", "warnings": [], "overlapDays": 0, "unbeaconed": 0}
+    assert site.get("coverage").json() == nothing | {"measured": {"human": [], "ai": [], "bot": []}}
 
 
 def test_tables_have_a_row_for_each_source(hits: httpx.Client) -> None:

@@ -125,7 +125,7 @@ def test_batches_are_of_one_size_however_the_rows_arrive(sizes: list[int]) -> No
         assert written(media_type, *batches) == b"".join(form.chunks(SCHEMA, one))
 
 
-@pytest.mark.long
+@pytest.mark.night
 @pytest.mark.parametrize("media_type", FORMATS)
 def test_memory_does_not_grow_with_the_number_of_rows(media_type: str) -> None:
     peaks = []

@@ -6,38 +6,27 @@ import pytest
 from tests.api.reports.client import CSV, NDJSON, PARQUET, problem, table
 from tests.processes.running import PROJECT, Running, new_key
 
-REPORTS = {
-    "views": "views?",
-    "series": "series?interval=month",
-    "breakdown": "breakdown?by=path",
-    "coverage": "coverage?",
-    "errors": "errors?",
-}
+REPORTS = {"views": "views?", "series": "series?interval=month", "breakdown": "breakdown?by=path"}
+REPORTS |= {"coverage": "coverage?", "errors": "errors?"}
 COUNTS = [name for name in REPORTS if name not in {"coverage", "errors"}]
 EVERY_REPORT = pytest.mark.parametrize("report", REPORTS)
-EVERY_COUNT = pytest.mark.parametrize("report", COUNTS)
 
 
-@EVERY_REPORT
-def test_report_requires_a_key_that_may_read(service: Running, hits: httpx.Client, report: str) -> None:
-    url = f"{hits.base_url}{REPORTS[report]}"
-    assert httpx.get(url).status_code == 401
+def test_report_requires_a_key_that_may_read(service: Running, hits: httpx.Client) -> None:
     keys = {scope: new_key(service.data, "reports-hits", scope) for scope in ("read", "ingest")}
     keys["other"] = new_key(service.data, PROJECT)
-    statuses = {
-        name: httpx.get(url, headers={"Authorization": f"Bearer {key}"}).status_code for name, key in keys.items()
-    }
-    assert statuses == {"read": 200, "ingest": 403, "other": 403}
+    for report in REPORTS.values():
+        url = f"{hits.base_url}{report}"
+        assert httpx.get(url).status_code == 401
+        headers = {name: {"Authorization": f"Bearer {key}"} for name, key in keys.items()}
+        statuses = {name: httpx.get(url, headers=each).status_code for name, each in headers.items()}
+        assert statuses == {"read": 200, "ingest": 403, "other": 403}, report
 
 
 @EVERY_REPORT
-def test_unknown_parameter_is_named(hits: httpx.Client, report: str) -> None:
+def test_unknown_parameter_and_unavailable_media_type_are_named(hits: httpx.Client, report: str) -> None:
     (error,) = problem(hits.get(f"{REPORTS[report]}&colour=red"), 400)["errors"]
     assert error["parameter"] == "colour"
-
-
-@EVERY_REPORT
-def test_unavailable_media_type_is_a_406_with_the_available_ones(hits: httpx.Client, report: str) -> None:
     detail = problem(hits.get(REPORTS[report], headers={"Accept": "text/html"}), 406)["detail"]
     assert all(kind in detail for kind in ("application/json", CSV, PARQUET, NDJSON))
 
@@ -69,31 +58,28 @@ FILTERED = {
 """Filters with the views by people, AI agents and other bots that match them."""
 
 
-@pytest.mark.parametrize(("query", "counts"), FILTERED.items())
-def test_filters_count_the_same_hits_in_every_report(
-    hits: httpx.Client, query: str, counts: tuple[int, int, int]
-) -> None:
-    human, ai, bot = counts
-    totals = {report: hits.get(f"{REPORTS[report]}&{query}").json()["totals"] for report in COUNTS}
-    assert totals["views"] == {"human": human, "ai": ai, "total": human + ai}
-    assert totals["series"] == totals["breakdown"]
-    expected = {"human": human, "ai": ai, "bot": bot, "total": human + ai}
-    unknown = dict.fromkeys(expected)  # of a source without a hit
-    assert totals["series"] == (unknown if query == "source=log" else expected)
+def test_filters_count_the_same_hits_in_every_report(hits: httpx.Client) -> None:
+    for query, (human, ai, bot) in FILTERED.items():
+        totals = {report: hits.get(f"{REPORTS[report]}&{query}").json()["totals"] for report in COUNTS}
+        assert totals["views"] == {"human": human, "ai": ai, "total": human + ai}, query
+        assert totals["series"] == totals["breakdown"], query
+        expected = {"human": human, "ai": ai, "bot": bot, "total": human + ai}
+        unknown = dict.fromkeys(expected)  # of a source without a hit
+        assert totals["series"] == (unknown if query == "source=log" else expected), query
 
 
-@EVERY_COUNT
-@pytest.mark.parametrize("kind", [CSV, PARQUET, NDJSON])
-def test_views_have_no_bots_in_any_format(hits: httpx.Client, report: str, kind: str) -> None:
-    columns = list(table(hits.get(REPORTS[report], headers={"Accept": kind}))[0])
-    assert ("bot" in columns) is (report != "views")
+def test_views_have_no_bots_in_any_format(hits: httpx.Client) -> None:
+    for report in COUNTS:
+        for kind in (CSV, PARQUET, NDJSON):
+            columns = list(table(hits.get(REPORTS[report], headers={"Accept": kind}))[0])
+            assert ("bot" in columns) is (report != "views")
 
 
 @EVERY_REPORT
-@pytest.mark.parametrize("kind", ["application/json", CSV, PARQUET, NDJSON])
-def test_etag_is_of_the_content(hits: httpx.Client, report: str, kind: str) -> None:
-    first, again = (hits.get(REPORTS[report], headers={"Accept": kind}) for _ in range(2))
-    assert first.headers["etag"] == again.headers["etag"]
-    unchanged = hits.get(REPORTS[report], headers={"Accept": kind, "If-None-Match": first.headers["etag"]})
-    assert (unchanged.status_code, unchanged.content) == (304, b"")
-    assert "x-as-of" in unchanged.headers
+def test_etag_is_of_the_content(hits: httpx.Client, report: str) -> None:
+    for kind in ("application/json", CSV, PARQUET, NDJSON):
+        first, again = (hits.get(REPORTS[report], headers={"Accept": kind}) for _ in range(2))
+        assert first.headers["etag"] == again.headers["etag"]
+        unchanged = hits.get(REPORTS[report], headers={"Accept": kind, "If-None-Match": first.headers["etag"]})
+        assert (unchanged.status_code, unchanged.content) == (304, b"")
+        assert "x-as-of" in unchanged.headers

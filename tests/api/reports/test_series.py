@@ -1,7 +1,6 @@
 """Series: the views of each interval, in the time zone of the request."""
 
 import httpx
-import pytest
 
 from tests.api.reports.client import COUNTS, CSV, NDJSON, PARQUET, problem, table
 
@@ -23,30 +22,25 @@ def rows(listed: Rows) -> list[dict[str, object]]:
     return [dict(zip(names, (*row, row[1] + row[2]), strict=True)) for row in listed]
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        (RANGE, DAYS),
-        (f"interval=day&{RANGE}", DAYS),
-        (f"{RANGE}&timezone=Europe/Berlin", DAYS_IN_BERLIN),
-        (f"interval=week&{RANGE}", [("2025-03-24", 2, 2, 1), ("2025-03-31", 1, 1, 0)]),
-        (f"interval=month&{RANGE}", [("2025-03-01", 2, 2, 1), ("2025-04-01", 1, 1, 0)]),
-        (f"interval=month&{RANGE}&traffic=ai", [("2025-03-01", 0, 2, 0), ("2025-04-01", 0, 1, 0)]),
-        (f"interval=month&{RANGE}&path=/docs/b", [("2025-03-01", 0, 2, 0), ("2025-04-01", 0, 0, 0)]),
-        ("interval=day&dateTo=2025-03-30T00:30:00.000001Z", [("2025-03-29", 2, 0, 0), ("2025-03-30", 0, 1, 0)]),
-    ],
-)
-def test_interval_without_views_is_a_row_of_zeros(hits: httpx.Client, query: str, expected: Rows) -> None:
-    assert hits.get(f"series?{query}").json() == {
-        "totals": {
-            "human": sum(row[1] for row in expected),
-            "ai": sum(row[2] for row in expected),
-            "bot": sum(row[3] for row in expected),
-            "total": sum(row[1] + row[2] for row in expected),
-        },
-        "series": rows(expected),
-        "measured": dict.fromkeys(("human", "ai", "bot"), "part" if "dateFrom" in query else "all"),
+def test_interval_without_views_is_a_row_of_zeros(hits: httpx.Client) -> None:
+    of_months = [("2025-03-01", 2, 2, 1), ("2025-04-01", 1, 1, 0)]
+    series: dict[str, Rows] = {
+        RANGE: DAYS,
+        f"interval=day&{RANGE}": DAYS,
+        f"{RANGE}&timezone=Europe/Berlin": DAYS_IN_BERLIN,
+        f"interval=week&{RANGE}": [("2025-03-24", 2, 2, 1), ("2025-03-31", 1, 1, 0)],
+        f"interval=month&{RANGE}": of_months,
+        f"interval=month&{RANGE}&traffic=ai": [("2025-03-01", 0, 2, 0), ("2025-04-01", 0, 1, 0)],
+        f"interval=month&{RANGE}&path=/docs/b": [("2025-03-01", 0, 2, 0), ("2025-04-01", 0, 0, 0)],
+        "interval=day&dateTo=2025-03-30T00:30:00.000001Z": [("2025-03-29", 2, 0, 0), ("2025-03-30", 0, 1, 0)],
     }
+    for query, expected in series.items():
+        human, ai, bot = (sum(row[column] for row in expected) for column in (1, 2, 3))
+        assert hits.get(f"series?{query}").json() == {
+            "totals": {"human": human, "ai": ai, "bot": bot, "total": human + ai},
+            "series": rows(expected),
+            "measured": dict.fromkeys(("human", "ai", "bot"), "part" if "dateFrom" in query else "all"),
+        }, query
 
 
 def test_interval_in_which_no_source_counted_is_unknown(hits: httpx.Client) -> None:
@@ -83,11 +77,11 @@ def test_day_on_which_the_clock_changes_has_23_hours(hits: httpx.Client) -> None
     }
 
 
-@pytest.mark.parametrize("kind", [CSV, PARQUET, NDJSON])
-def test_table_has_the_same_rows_in_each_format(hits: httpx.Client, kind: str) -> None:
-    response = hits.get(f"series?{RANGE}&timezone=Europe/Berlin", headers={"Accept": kind})
-    assert table(response) == rows(DAYS_IN_BERLIN)
-    assert "-series-2025-03-29_2025-04-01." in response.headers["content-disposition"]
+def test_table_has_the_same_rows_in_each_format(hits: httpx.Client) -> None:
+    for kind in (CSV, PARQUET, NDJSON):
+        response = hits.get(f"series?{RANGE}&timezone=Europe/Berlin", headers={"Accept": kind})
+        assert table(response) == rows(DAYS_IN_BERLIN)
+        assert "-series-2025-03-29_2025-04-01." in response.headers["content-disposition"]
 
 
 def test_series_without_dates_is_from_the_first_hit_to_today(hits: httpx.Client) -> None:

@@ -55,30 +55,25 @@ def test_agents_have_their_requests_bytes_and_times(cost: httpx.Client) -> None:
     assert cost.get("cost").json() == {"rows": [GPTBOT_ROW, PEOPLE_ROW], "hasMore": False}
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("by=operator", [("OpenAI", 4), (None, 2)]),
-        ("by=kind", [("page", 4), ("asset", 1), ("robots", 1)]),
-        ("by=status", [("200", 4), ("304", 1), ("429", 1)]),
-        ("by=source", [("log", 6)]),
-        ("by=date", [("2026-09-02", 6)]),
-        ("source=server", []),
-        ("by=kind&agent=GPTBot", [("page", 3), ("robots", 1)]),
-        ("traffic=human", [(None, 2)]),
-        ("operator=OpenAI&status=429", [("GPTBot", 1)]),
-        ("kind=asset", [(None, 1)]),
-        ("limit=1", [("GPTBot", 4)]),
-        ("limit=1&offset=1", [(None, 2)]),
-        ("dateFrom=2026-09-03", []),
-        ("dateTo=2026-09-02", []),
-        ("dateFrom=2026-09-02&dateTo=2026-09-03&agent=GPTBot", [("GPTBot", 4)]),
-    ],
-)
-def test_filters_and_days_choose_requests(
-    cost: httpx.Client, query: str, expected: list[tuple[str | None, int]]
-) -> None:
-    assert [(row["value"], row["requests"]) for row in rows(cost, query)] == expected
+def test_filters_and_days_choose_requests(cost: httpx.Client) -> None:
+    expected = {
+        "by=operator": [("OpenAI", 4), (None, 2)],
+        "by=kind": [("page", 4), ("asset", 1), ("robots", 1)],
+        "by=status": [("200", 4), ("304", 1), ("429", 1)],
+        "by=source": [("log", 6)],
+        "by=date": [("2026-09-02", 6)],
+        "source=server": [],
+        "by=kind&agent=GPTBot": [("page", 3), ("robots", 1)],
+        "traffic=human": [(None, 2)],
+        "operator=OpenAI&status=429": [("GPTBot", 1)],
+        "kind=asset": [(None, 1)],
+        "limit=1": [("GPTBot", 4)],
+        "limit=1&offset=1": [(None, 2)],
+        "dateFrom=2026-09-03": [],
+        "dateTo=2026-09-02": [],
+        "dateFrom=2026-09-02&dateTo=2026-09-03&agent=GPTBot": [("GPTBot", 4)],
+    }
+    assert {query: [(row["value"], row["requests"]) for row in rows(cost, query)] for query in expected} == expected
 
 
 def test_what_was_not_logged_is_null(cost: httpx.Client) -> None:
@@ -101,12 +96,10 @@ def test_requests_are_no_page_views(cost: httpx.Client) -> None:
     assert cost.get("breakdown?by=path").json()["totals"] == {"human": 1, "ai": 2, "bot": 0, "total": 3}
 
 
-@pytest.mark.parametrize(
-    "query", ["by=path", "kind=x", "status=99", "traffic=x", "dateTo=2026-09-01T12:00:00Z", "path=/a"]
-)
-def test_invalid_parameter_is_named(site: httpx.Client, query: str) -> None:
-    [error] = problem(site.get(f"cost?{query}"), 400)["errors"]
-    assert error["parameter"] == query.partition("=")[0]
+def test_invalid_parameter_is_named(cost: httpx.Client) -> None:
+    for query in ("by=path", "kind=x", "status=99", "traffic=x", "dateTo=2026-09-01T12:00:00Z", "path=/a"):
+        [error] = problem(cost.get(f"cost?{query}"), 400)["errors"]
+        assert error["parameter"] == query.partition("=")[0]
 
 
 def test_requests_can_be_queried(cost: httpx.Client, service: Running) -> None:
