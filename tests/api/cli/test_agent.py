@@ -1,41 +1,28 @@
 """`project agent` shows and changes the configuration of a project's agent jobs."""
 
-import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from api.cli.main import main
+from tests.api.cli.console import call, complaint, result
 
 URL = "https://github.com/example/docs"
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    assert run(tmp_path / "data", "project", "create", "docs").returncode == 0
+    assert call(tmp_path / "data", "project", "create", "docs").status == 0
     return tmp_path / "data"
 
 
-def run(data: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in this process: a process of its own takes a second to start."""
-    done = CliRunner().invoke(main, ["--data", str(data), *arguments])
-    return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
-
-
 def agent(data: Path, *options: str) -> dict[str, Any]:
-    done = run(data, "project", "agent", "docs", *options)
-    assert done.returncode == 0, done.stderr
-    shown: dict[str, Any] = json.loads(done.stdout)
+    shown: dict[str, Any] = result(call(data, "project", "agent", "docs", *options))
     return shown
 
 
 def refused(data: Path, *options: str) -> str:
-    done = run(data, "project", "agent", "docs", *options)
-    assert (done.returncode, done.stdout) == (1, "")
-    return str(done.stderr)
+    return complaint(call(data, "project", "agent", "docs", *options))
 
 
 def test_option_changes_only_the_setting_that_it_names(data: Path) -> None:
@@ -53,17 +40,13 @@ def test_changes_of_ci_configuration_are_refused_unless_the_owner_allows_them(da
     assert agent(data, "--refuse-ci")["allow_ci"] is False
 
 
-def test_project_is_created_with_its_repository(tmp_path: Path) -> None:
-    done = run(tmp_path / "data", "project", "create", "docs", "--repository", URL, "--ref", "trunk")
-    assert done.returncode == 0, done.stderr
+def test_project_is_created_with_its_repository_unless_that_is_invalid(tmp_path: Path) -> None:
+    done = call(tmp_path / "data", "project", "create", "docs", "--repository", URL, "--ref", "trunk")
+    assert done.status == 0, done.err
     assert (agent(tmp_path / "data")["repository"], agent(tmp_path / "data")["ref"]) == (URL, "trunk")
-
-
-def test_invalid_repository_creates_no_project(tmp_path: Path) -> None:
-    done = run(tmp_path / "data", "project", "create", "docs", "--repository", "git@github.com:example/docs")
-    assert done.returncode == 1
-    assert "repository: must be an http or https URL" in done.stderr
-    assert run(tmp_path / "data", "project", "list").stdout.strip() == "[]"
+    invalid = ("project", "create", "more", "--repository", "git@github.com:example/docs")
+    assert "repository: must be an http or https URL" in complaint(call(tmp_path / "data", *invalid))
+    assert [each["id"] for each in result(call(tmp_path / "data", "project", "list"))] == ["docs"]
 
 
 def test_command_selects_the_preset_command_and_another_preset_removes_it(data: Path) -> None:
@@ -73,13 +56,10 @@ def test_command_selects_the_preset_command_and_another_preset_removes_it(data: 
     assert (shown["preset"], shown["command"]) == ("codex", [])
 
 
-@pytest.mark.parametrize(
-    ("options", "fault"), [("sh -c 'cat", "no closing quotation"), ("my-agent \\", "no escaped character")]
-)
-def test_command_with_an_open_quotation_is_refused_in_one_line(data: Path, options: str, fault: str) -> None:
-    error = refused(data, "--repository", URL, "--command", options)
-    assert f"--command cannot be split into words: {fault};" in error
-    assert error.count("\n") == 1
+def test_command_with_an_open_quotation_is_refused_in_one_line(data: Path) -> None:
+    for options, fault in (("sh -c 'cat", "no closing quotation"), ("my-agent \\", "no escaped character")):
+        error = refused(data, "--repository", URL, "--command", options)
+        assert f"--command cannot be split into words: {fault};" in error
 
 
 def test_empty_readable_removes_the_folders(data: Path) -> None:
@@ -101,9 +81,9 @@ def test_repository_on_another_host_needs_its_own_token_and_api(data: Path) -> N
     assert agent(data, "--repository", "https://git.example.org/more")["git_token"] == "env:TOKEN"
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_invalid_value_is_an_error_that_names_the_setting_and_changes_nothing(data: Path) -> None:
+    before = agent(data, "--repository", URL)
+    for options, message in (
         (("--repository", "https://user:pw@github.com/example/docs"), "repository: must be an http or https URL"),
         (("--ref", "--upload-pack"), "ref: must be the name of a branch"),
         (("--git-token", "ghp_0123456789"), "git_token: must be env:NAME or file:/path, not the secret itself"),
@@ -114,13 +94,8 @@ def test_repository_on_another_host_needs_its_own_token_and_api(data: Path) -> N
         (("--readable", "agents"), "readable: must be absolute paths"),
         (("--webhook", "https://example.com/hook"), "webhook_secret: must be set together with webhook"),
         (("--webhook", "ftp://example.com", "--webhook-secret", "env:HOOK"), "webhook: must be an http or https URL"),
-    ],
-)
-def test_invalid_value_is_an_error_that_names_the_setting_and_changes_nothing(
-    data: Path, options: tuple[str, ...], message: str
-) -> None:
-    before = agent(data, "--repository", URL)
-    error = refused(data, *options)
-    assert message in error
-    assert options[-1] not in error or options[-1] in ("0", "command", "agents")
+    ):
+        error = refused(data, *options)
+        assert message in error
+        assert options[-1] not in error or options[-1] in ("0", "command", "agents")
     assert agent(data) == before

@@ -116,10 +116,12 @@ def test_deletion_leaves_nothing_of_its_project(folder: Folder) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("step", ["before revoke", "before erase", "before forget"])
-def test_second_deletion_changes_nothing_of_a_project_that_is_created_after_the_first(
-    folder: Folder, step: str
-) -> None:
+@pytest.mark.parametrize(
+    ("database_url", "step"),
+    [("sqlite", "before revoke"), ("sqlite", "before erase"), ("postgresql", "before forget")],
+    indirect=["database_url"],
+)
+def test_second_deletion_changes_nothing_of_a_project_created_after_the_first(folder: Folder, step: str) -> None:
     internal_id = folder.create()
     delete = partial(deletion.delete_project, folder.settings, folder.control, "site", internal_id, cached_s=0)
 

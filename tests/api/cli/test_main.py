@@ -19,12 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 from api.cli.main import COMMANDS, main, os_error_message
-from tests.api.cli.console import (
-    FIREFOX,
-    SAMPLE,
-    call,
-    complaint,
-)
+from tests.api.cli.console import FIREFOX, SAMPLE, call, complaint, result
 from tests.processes.running import COMMAND, PROJECT, new_key, readership_process
 
 
@@ -42,101 +37,70 @@ def test_command_prints_a_table_on_a_terminal(data: Path) -> None:
 
 
 @pytest.mark.long
-def test_reader_of_standard_output_may_end_early(tmp_path: Path) -> None:
-    """Run the equivalent of `readership classify --format ndjson < user_agents | head -1`."""
-    agents = tmp_path / "agents"
-    agents.write_text(20_000 * f"{FIREFOX}\n")
-    with agents.open("rb") as lines:
-        classify = subprocess.Popen(
-            [COMMAND, "classify", "--format", "ndjson"], stdin=lines, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
+def test_reader_of_standard_output_may_end_early() -> None:
+    """Run the equivalent of `readership classify --format ndjson < user_agents | head -1`, line by line."""
+    command = [COMMAND, "classify", "--format", "ndjson"]
+    classify = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert classify.stdin is not None
     assert classify.stdout is not None
-    assert json.loads(classify.stdout.readline())["traffic"] == "human"
+    classify.stdin.write(f"{FIREFOX}\n".encode())
+    classify.stdin.flush()
+    assert json.loads(classify.stdout.readline())["traffic"] == "human", "printed before the next row is read"
     classify.stdout.close()
     classify.stdout = None
-    assert classify.communicate(timeout=60)[1] == b""
+    assert classify.communicate(20_000 * f"{FIREFOX}\n".encode(), timeout=60)[1] == b""
 
 
-USAGE_ERRORS = {
-    "no such command": ["frobnicate"],
-    "no argument": ["key", "create"],
-    "no file": ["import", PROJECT],
-    "dry run of what is followed": ["import", PROJECT, "--follow", "--dry-run", "a.log"],
-    "standard input followed": ["import", PROJECT, "--follow", "-"],
-    "bad scope": ["key", "create", PROJECT, "--scope", "admin"],
-    "bad days": ["key", "create", PROJECT, "--expires-days", "0"],
-    "bad port": ["serve", "--port", "65536"],
-    "no worker": ["serve", "--workers", "0"],
-}
-ERRORS: dict[str, tuple[list[str], dict[str, str], str]] = {
-    "project taken": (["project", "create", PROJECT], {}, PROJECT),
-    "bad project id": (["project", "create", "No_Slug"], {}, "No_Slug"),
-    "project id too long": (["project", "create", "a" * 64], {}, "63"),
-    "bad origin": (["project", "create", "x", "--origin", "example.com"], {}, "example.com"),
-    "origin with a path": (
-        ["project", "create", "x", "--origin", "https://example.com/a"],
-        {},
-        "https://example.com/a",
-    ),
-    "key of no project": (["key", "create", "nobody"], {}, "nobody"),
-    "keys of no project": (["key", "list", "nobody"], {}, "nobody"),
-    "no such key": (["key", "revoke", "nothing"], {}, "nothing"),
-    "key of no such project": (["key", "revoke", "ci", "--project", "nobody"], {}, "nobody"),
-    "import into no project": (["import", "nobody", str(SAMPLE / "access.log")], {}, "nobody"),
-    "deletion of no project": (["project", "delete", "nobody", "--yes"], {}, "nobody"),
-    "no such file": (["import", PROJECT, "/nowhere/access.log"], {}, "/nowhere/access.log"),
-    "a folder for a file": (["import", PROJECT, str(SAMPLE)], {}, str(SAMPLE)),
-    "gzip cut short": (["import", PROJECT, "{folder}/cut.gz"], {}, "cut.gz"),
-    "no log": (["import", PROJECT, "{folder}/plain.gz"], {}, "--format"),
-    "most lines malformed": (["import", PROJECT, "{folder}/plain.gz", "--format", "common"], {}, "most lines"),
-    "no such format": (["import", PROJECT, str(SAMPLE / "access.log"), "--format", "clf"], {}, "combined"),
-    "a folder to follow": (["import", PROJECT, str(SAMPLE), "--follow"], {}, "folder"),
-    "gzip spoilt": (["import", PROJECT, "{folder}/spoilt.gz"], {}, "spoilt.gz"),
-    "one file of two missing": (
-        ["import", PROJECT, str(SAMPLE / "access.log"), "/nowhere/b.log"],
-        {},
-        "/nowhere/b.log",
-    ),
-    "bad number": (["flush"], {"READERSHIP_LOAD_ROWS": "many"}, "READERSHIP_LOAD_ROWS"),
-    "number below its least": (["serve"], {"READERSHIP_BEACONS_PER_MINUTE": "0"}, "READERSHIP_BEACONS_PER_MINUTE"),
-    "backlog below a post": (
-        ["serve"],
-        {"READERSHIP_BACKLOG_ROWS_MAX": "9999"},
-        "READERSHIP_BACKLOG_ROWS_MAX must be a whole number of at least 10000",
-    ),
-    "negative number": (["doctor"], {"READERSHIP_RETENTION_DAYS": "-1"}, "READERSHIP_RETENTION_DAYS"),
-    "bad database": (["project", "list"], {"READERSHIP_DATABASE_URL": "nonsense"}, "READERSHIP_DATABASE_URL"),
-    "unknown database": (["project", "list"], {"READERSHIP_DATABASE_URL": "oracle9://x/y"}, "READERSHIP_DATABASE_URL"),
-    "unreachable database": (
-        ["project", "list"],
-        {"READERSHIP_DATABASE_URL": "sqlite:////nowhere/c.sqlite"},
-        "/nowhere/c.sqlite",
-    ),
-    "port in use": (["serve", "--port", "{port}"], {}, "{port}"),
-    "bad host": (["serve", "--host", "256.0.0.1", "--port", "0"], {}, "256.0.0.1"),
-    "data in a file": (["--data", "{folder}/cut.gz/data", "project", "list"], {}, "cut.gz"),
-    "new data in a file": (
-        ["--data", "{folder}/cut.gz/data", "project", "create", "x"],
-        {},
-        "{folder}/cut.gz: there is a file in place of a folder",
-    ),
-    "data folder is a file": (
-        ["--data", "{folder}/cut.gz", "serve", "--port", "0"],
-        {},
-        "{folder}/cut.gz: there is a file in place of a folder",
-    ),
-    "no such file to import": (
-        ["import", PROJECT, "/nowhere/access.log"],
-        {},
-        "/nowhere/access.log: there is no such file",
-    ),
-    "no such folder to import": (["import", PROJECT, "{folder}"], {}, "{folder} is a folder"),
-    "lake is a file": (
-        ["--data", "{folder}/spoilt", "flush"],
-        {},
-        "{folder}/spoilt/lake: there is a file in place of a folder",
-    ),
-}
+USAGE_ERRORS = [
+    ["frobnicate"],
+    ["key", "create"],
+    ["import", PROJECT],
+    ["import", PROJECT, "--follow", "--dry-run", "a.log"],
+    ["import", PROJECT, "--follow", "-"],
+    ["key", "create", PROJECT, "--scope", "admin"],
+    ["key", "create", PROJECT, "--expires-days", "0"],
+    ["serve", "--port", "65536"],
+    ["serve", "--workers", "0"],
+]
+LOG, FOLDER = str(SAMPLE / "access.log"), str(SAMPLE)
+ERRORS: list[tuple[list[str], str]] = [
+    (["project", "create", PROJECT], PROJECT),
+    (["project", "create", "No_Slug"], "No_Slug"),
+    (["project", "create", "a" * 64], "63"),
+    (["project", "create", "x", "--origin", "example.com"], "example.com"),
+    (["project", "create", "x", "--origin", "https://example.com/a"], "https://example.com/a"),
+    (["key", "create", "nobody"], "nobody"),
+    (["key", "list", "nobody"], "nobody"),
+    (["key", "revoke", "nothing"], "nothing"),
+    (["key", "revoke", "ci", "--project", "nobody"], "nobody"),
+    (["import", "nobody", LOG], "nobody"),
+    (["project", "delete", "nobody", "--yes"], "nobody"),
+    (["import", PROJECT, "/nowhere/access.log"], "/nowhere/access.log: there is no such file"),
+    (["import", PROJECT, FOLDER], f"{FOLDER} is a folder"),
+    (["import", PROJECT, "{folder}/cut.gz"], "cut.gz"),
+    (["import", PROJECT, "{folder}/plain.gz"], "--format"),
+    (["import", PROJECT, "{folder}/plain.gz", "--format", "common"], "most lines"),
+    (["import", PROJECT, LOG, "--format", "clf"], "combined"),
+    (["import", PROJECT, FOLDER, "--follow"], "folder"),
+    (["import", PROJECT, "{folder}/spoilt.gz"], "spoilt.gz"),
+    (["import", PROJECT, LOG, "/nowhere/b.log"], "/nowhere/b.log"),
+    (["serve", "--port", "{port}"], "{port}"),
+    (["serve", "--host", "256.0.0.1", "--port", "0"], "256.0.0.1"),
+    (["--data", "{folder}/cut.gz/data", "project", "list"], "cut.gz"),
+    (["--data", "{folder}/cut.gz/data", "project", "create", "x"], "cut.gz: there is a file in place of a folder"),
+    (["--data", "{folder}/cut.gz", "serve", "--port", "0"], "{folder}/cut.gz: there is a file in place of a folder"),
+    (["--data", "{folder}/spoilt", "flush"], "{folder}/spoilt/lake: there is a file in place of a folder"),
+]
+"""Arguments of commands that fail, and what their messages name."""
+WRONG_SETTINGS = [
+    ("flush", "LOAD_ROWS", "many", "READERSHIP_LOAD_ROWS"),
+    ("serve", "BEACONS_PER_MINUTE", "0", "READERSHIP_BEACONS_PER_MINUTE"),
+    ("serve", "BACKLOG_ROWS_MAX", "9999", "READERSHIP_BACKLOG_ROWS_MAX must be a whole number of at least 10000"),
+    ("doctor", "RETENTION_DAYS", "-1", "READERSHIP_RETENTION_DAYS"),
+    ("project list", "DATABASE_URL", "nonsense", "READERSHIP_DATABASE_URL"),
+    ("project list", "DATABASE_URL", "oracle9://x/y", "READERSHIP_DATABASE_URL"),
+    ("project list", "DATABASE_URL", "sqlite:////nowhere/c.sqlite", "/nowhere/c.sqlite"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -154,19 +118,26 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         yield {"folder": str(folder), "port": str(taken.getsockname()[1])}
 
 
-@pytest.mark.parametrize(("arguments", "environ", "named"), ERRORS.values(), ids=ERRORS)
-def test_error_is_one_line_that_names_its_cause(
-    names: dict[str, str], arguments: list[str], environ: dict[str, str], named: str
-) -> None:
+@pytest.mark.parametrize(("arguments", "named"), ERRORS, ids=str)
+def test_error_is_one_line_that_names_its_cause(names: dict[str, str], arguments: list[str], named: str) -> None:
     formatted = [each.format(**names) for each in arguments]
-    complained = complaint(call(Path(names["folder"]) / "data", *formatted, **environ))
+    complained = complaint(call(Path(names["folder"]) / "data", *formatted))
     assert named.format(**names) in complained
     assert "[Errno" not in complained
 
 
-def test_command_names_a_read_only_control_database_in_one_line(tmp_path: Path) -> None:
+def test_error_of_a_setting_is_one_line_that_names_it(names: dict[str, str]) -> None:
+    for command, name, value, named in WRONG_SETTINGS:
+        complained = complaint(call(Path(names["folder"]) / "data", *command.split(), **{f"READERSHIP_{name}": value}))
+        assert named in complained
+        assert "[Errno" not in complained
+
+
+def test_control_database_may_be_a_uri_and_a_read_only_one_is_named_in_one_line(tmp_path: Path) -> None:
     new_key(tmp_path / "data")
+    assert call(tmp_path / "data", "key", "list").status == 0  # a command creates the tables that it uses
     url = f"sqlite:///file:{tmp_path / 'data' / 'control.sqlite'}?mode=ro&uri=true"
+    assert len(result(call(tmp_path / "data", "key", "list", READERSHIP_DATABASE_URL=url))) == 1
     done = call(tmp_path / "data", "project", "create", "new", READERSHIP_DATABASE_URL=url)
     assert complaint(done) == "Error: the control database: attempt to write a readonly database\n"
 
@@ -183,11 +154,11 @@ def test_command_on_a_control_database_without_a_column_ends_with_a_traceback(tm
     assert "no such column: origins" in done.stderr
 
 
-@pytest.mark.parametrize("arguments", USAGE_ERRORS.values(), ids=USAGE_ERRORS)
-def test_wrong_arguments_end_with_the_usage_and_exit_status_2(data: Path, arguments: list[str]) -> None:
-    done = call(data, *arguments)
-    assert (done.status, done.out) == (2, "")
-    assert "Usage: " in done.err
+def test_wrong_arguments_end_with_the_usage_and_exit_status_2(data: Path) -> None:
+    for arguments in USAGE_ERRORS:
+        done = call(data, *arguments)
+        assert (done.status, done.out) == (2, ""), arguments
+        assert "Usage: " in done.err
 
 
 def test_help_and_version_need_no_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,9 +172,7 @@ def test_help_and_version_need_no_data_folder(tmp_path: Path, monkeypatch: pytes
     assert list(tmp_path.iterdir()) == []
 
 
-def test_data_folder_is_that_of_the_option_or_the_environment_or_the_default(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_data_folder_is_from_the_option_environment_or_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     create = ["project", "create", "docs"]
     for arguments, environ in (
@@ -227,16 +196,13 @@ def test_message_of_a_full_disk_has_no_path() -> None:
     assert os_error_message(raised.value) == "the disk is full"
 
 
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [
+def test_message_of_an_error_has_its_path_and_no_number() -> None:
+    for error, message in (
         (OSError(errno.ELOOP, os.strerror(errno.ELOOP), "/a/loop"), "/a/loop: Too many levels of symbolic links"),
         (OSError(errno.EACCES, os.strerror(errno.EACCES), "/a"), "/a: this user has no permission"),
         (OSError("Not a gzipped file"), "Not a gzipped file"),
-    ],
-)
-def test_message_of_an_error_has_its_path_and_no_number(error: OSError, message: str) -> None:
-    assert os_error_message(error) == message
+    ):
+        assert os_error_message(error) == message
 
 
 def test_message_of_an_error_of_arrow_has_no_number(tmp_path: Path) -> None:

@@ -45,7 +45,6 @@ def test_key_is_printed_alone_listed_without_its_secret_and_revoked(data: Path) 
     assert KEY.fullmatch(created.out.removesuffix("\n"))
     assert created.out.endswith("\n")
     assert "rdr_" not in created.err
-
     listed = call(data, "key", "list", PROJECT)
     key = next(each for each in result(listed) if each["name"] == "ci")
     assert (key["project"], key["scope"]) == (PROJECT, "read")
@@ -53,7 +52,6 @@ def test_key_is_printed_alone_listed_without_its_secret_and_revoked(data: Path) 
     assert key["revoked_s"] is None
     assert key["start"] == created.out[: len("rdr_read_") + 4]
     assert created.out[:14] not in listed.out
-
     assert key["id"] in complaint(call(data, "key", "revoke", "ci"))
     assert result(call(data, "key", "revoke", "ci", "--project", PROJECT))["id"] == key["id"]
     again = next(each for each in result(call(data, "key", "list")) if each["name"] == "ci")
@@ -69,9 +67,7 @@ def test_key_may_only_post_hits_and_has_no_expiry_by_default(data: Path) -> None
 
 
 @pytest.mark.long
-def test_deleted_project_leaves_no_hit_key_or_record_of_imported_logs(
-    start: Callable[..., Running], tmp_path: Path
-) -> None:
+def test_deleted_project_leaves_no_hit_key_or_record_of_a_log(start: Callable[..., Running], tmp_path: Path) -> None:
     service = start()
     other = {"Authorization": f"Bearer {new_key(service.data, 'other')}"}
     url = service.views.replace(f"/{PROJECT}/", "/other/")
@@ -107,9 +103,7 @@ LINES = (
 
 
 @pytest.mark.long
-def test_chosen_hits_are_printed_and_deleted_only_with_yes_and_an_import_does_not_bring_them_back(
-    data: Path, tmp_path: Path
-) -> None:
+def test_chosen_hits_are_deleted_only_with_yes_and_no_import_brings_them_back(data: Path, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     log.write_text(LINES.format(FIREFOX))
     result(call(data, "import", PROJECT, str(log)))
@@ -129,16 +123,14 @@ def test_chosen_hits_are_printed_and_deleted_only_with_yes_and_an_import_does_no
     assert rows == [{"path": "/a"}, {"path": "/a"}]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_choice_of_hits_that_cannot_be_meant_is_refused(data: Path) -> None:
+    begin = ("--from", "2026-10-02")
+    for arguments, message in (
         ((), "name the days with --from, --to, or both"),
-        (("--from", "2026-10-02", "--to", "2026-10-02"), "--to 2026-10-02 is not after --from 2026-10-02"),
-        (("--from", "2026-10-02", "--path", ""), "--path must not be empty"),
-        (("--from", "2026-10-02", "--path", "https://a.example/b"), "--path https://a.example/b is an absolute URL"),
-    ],
-)
-def test_choice_of_hits_that_cannot_be_meant_is_refused(data: Path, arguments: tuple[str, ...], message: str) -> None:
-    done = call(data, "project", "delete-hits", PROJECT, *arguments, "--yes")
-    assert done.status == 2
-    assert message in " ".join(done.err.split())
+        ((*begin, "--to", "2026-10-02"), "--to 2026-10-02 is not after --from 2026-10-02"),
+        ((*begin, "--path", ""), "--path must not be empty"),
+        ((*begin, "--path", "https://a.example/b"), "--path https://a.example/b is an absolute URL"),
+    ):
+        done = call(data, "project", "delete-hits", PROJECT, *arguments, "--yes")
+        assert done.status == 2
+        assert message in " ".join(done.err.split())

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 import warehouse
+from api.cli.main import main
 from ingest.classification.agents import rows as known_agents
 from tests.api.cli.console import FIREFOX, call, result
-from tests.processes.running import COMMAND, Running, new_key, readership
+from tests.processes.running import COMMAND, Running, memory_unlimited, new_key, readership
 from warehouse.errors import AgentsDamaged
 from warehouse.schema import HITS
 
@@ -33,11 +35,10 @@ def filled(service: Running) -> Running:
     return service
 
 
-def printed(service: Running, question: str, form: str = "table", columns: int | None = None) -> str:
-    options = {} if columns is None else {"env": {"COLUMNS": str(columns), "PATH": ""}}
-    answer = service.run("sql", question, "--format", form, **options)
-    assert answer.returncode == 0, answer.stderr
-    return answer.stdout
+def printed(service: Running, question: str, form: str = "table") -> str:
+    done = call(service.data, "sql", question, "--format", form)
+    assert done.status == 0, done.err
+    return done.out
 
 
 def test_notebook_sees_each_acknowledged_hit_of_a_running_service(service: Running) -> None:
@@ -74,9 +75,7 @@ def test_table_is_as_wide_as_its_cells_and_shows_nulls(service: Running) -> None
     table = printed(
         service, "SELECT 2026 AS year, 'a' AS text, '' AS nothing, NULL AS missing, true AS yes, [1] AS list"
     )
-    assert [line for line in table.splitlines() if "│" in line] == [
-        "│ 2026 │ a    │         │ NULL    │ True │ [1]  │",
-    ]
+    assert [line for line in table.splitlines() if "│" in line] == ["│ 2026 │ a    │         │ NULL    │ True │ [1]  │"]
 
 
 def test_result_too_wide_for_the_terminal_has_one_line_per_value(filled: Running) -> None:
@@ -93,7 +92,8 @@ def test_result_too_wide_for_the_terminal_has_one_line_per_value(filled: Running
 
 @pytest.mark.long
 def test_long_cell_is_wrapped(service: Running) -> None:
-    table = printed(service, "SELECT repeat('abcdefgh', 30) AS long, 1 AS short", columns=60)
+    question = "SELECT repeat('abcdefgh', 30) AS long, 1 AS short"
+    table = service.run("sql", question, "--format", "table", env={"COLUMNS": "60", "PATH": ""}).stdout
     assert max(map(len, table.splitlines())) <= 60
     assert "".join(line.split("│")[1].strip() for line in table.splitlines() if "│" in line) == "abcdefgh" * 30
 
@@ -116,12 +116,11 @@ def test_csv_and_json_distinguish_null_from_an_empty_string(service: Running) ->
     assert printed(service, question, "ndjson") == f"{row}\n"
 
 
-@pytest.mark.long
 def test_parquet_has_the_types_of_the_result(service: Running, tmp_path: Path) -> None:
     file = tmp_path / "agents.parquet"
-    question = "SELECT name, 1::BIGINT AS n FROM agents"
-    command = [COMMAND, "--data", service.data, "sql", question, "--format", "parquet"]
-    file.write_bytes(subprocess.check_output(command))
+    command = ["--data", str(service.data), "sql", "SELECT name, 1::BIGINT AS n FROM agents", "--format", "parquet"]
+    with memory_unlimited():
+        file.write_bytes(CliRunner().invoke(main, command).stdout_bytes)
     assert str(pq.read_schema(file).field("n").type) == "int64"
     assert pq.read_metadata(file).num_rows == len(known_agents())
 
@@ -159,11 +158,11 @@ def test_parquet_is_not_written_to_a_terminal(service: Running) -> None:
     assert "send it to a file" in refused.stderr
 
 
-@pytest.mark.parametrize("timeout", ["1e12", "nan", "-1", "86401"])
-def test_time_limit_that_no_timer_accepts_is_refused(tmp_path: Path, timeout: str) -> None:
-    refused = call(tmp_path, "sql", "SELECT 1", "--timeout", timeout)
-    assert refused.status == 2
-    assert "Invalid value for '--timeout'" in refused.err
+def test_time_limit_that_no_timer_accepts_is_refused(tmp_path: Path) -> None:
+    for timeout in ("1e12", "nan", "-1", "86401"):
+        refused = call(tmp_path, "sql", "SELECT 1", "--timeout", timeout)
+        assert refused.status == 2
+        assert "Invalid value for '--timeout'" in refused.err
 
 
 def test_command_in_the_process_of_the_tests_leaves_its_memory_unlimited(tmp_path: Path) -> None:
@@ -182,23 +181,16 @@ def test_type_that_parquet_lacks_is_an_error_that_names_the_cast(service: Runnin
     assert "CAST the column AS VARCHAR" in refused.stderr
 
 
-@pytest.mark.parametrize("form", ["table", "csv", "json", "ndjson"])
-@pytest.mark.parametrize(
-    "time",
-    [
-        "'infinity'::TIMESTAMP",
-        "'-infinity'::TIMESTAMPTZ",
-        "'infinity'::TIMESTAMP_S",
-        "DATE '29000-01-01'",
-        "['infinity'::DATE]",
-    ],
-)
-def test_time_outside_the_years_1_to_9999_is_refused_in_one_line(service: Running, time: str, form: str) -> None:
-    refused = service.run("sql", f"SELECT {time} AS far", "--format", form)
-    assert refused.returncode == 1
-    assert refused.stderr.startswith(f"Error: {form} cannot represent the result: a time in column far is outside")
-    assert refused.stderr.endswith("CAST the column AS VARCHAR\n")
-    assert refused.stderr.count("\n") == 1
+def test_time_outside_the_years_1_to_9999_is_refused_in_one_line(service: Running) -> None:
+    infinite = "'infinity'::TIMESTAMP"
+    of_types = ("'-infinity'::TIMESTAMPTZ", "'infinity'::TIMESTAMP_S", "DATE '29000-01-01'", "['infinity'::DATE]")
+    forms = [(infinite, form) for form in ("table", "csv", "json", "ndjson")]
+    for time, form in forms + [(time, "csv") for time in of_types]:
+        refused = service.run("sql", f"SELECT {time} AS far", "--format", form)
+        assert refused.returncode == 1
+        assert refused.stderr.startswith(f"Error: {form} cannot represent the result: a time in column far is outside")
+        assert refused.stderr.endswith("CAST the column AS VARCHAR\n")
+        assert refused.stderr.count("\n") == 1
 
 
 def test_time_is_printed_in_nanoseconds(service: Running) -> None:
@@ -230,7 +222,6 @@ def test_folder_without_data_is_named_and_not_created(service: Running, tmp_path
     assert not (tmp_path / "typo").exists()
 
 
-@pytest.mark.long
 def test_classify_takes_an_argument_or_lines_of_standard_input(data: Path) -> None:
     gptbot = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.3; +https://openai.com/gptbot"
     one = result(call(data, "classify", gptbot))
@@ -238,16 +229,14 @@ def test_classify_takes_an_argument_or_lines_of_standard_input(data: Path) -> No
     assert (one["userAgent"], one["traffic"], one["agent"]) == (gptbot, "ai", "GPTBot")
     assert (one["operator"], one["purpose"]) == ("OpenAI", "training")
     assert one["rule"]
-
     lines = f"{gptbot}\n{FIREFOX}\r\n\ncurl/8.5.0".encode() + b"\n\xff\xfe"
-    done = subprocess.run(
-        [COMMAND, "classify", "--format", "ndjson"], input=lines, capture_output=True, timeout=60, check=True
-    )
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [each["userAgent"] for each in lines[:4]] == [gptbot, FIREFOX, "", "curl/8.5.0"]
-    assert [each["traffic"] for each in lines[:4]] == ["ai", "human", "bot", "bot"]
-    assert len(lines) == 5
-    assert lines[0] == one
+    done = CliRunner().invoke(main, ["classify", "--format", "ndjson"], input=lines)
+    assert done.exit_code == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [each["userAgent"] for each in rows[:4]] == [gptbot, FIREFOX, "", "curl/8.5.0"]
+    assert [each["traffic"] for each in rows[:4]] == ["ai", "human", "bot", "bot"]
+    assert len(rows) == 5
+    assert rows[0] == one
 
 
 def test_classify_takes_the_accept_header_of_the_requests(data: Path) -> None:
@@ -262,10 +251,8 @@ def test_classify_explains_the_steps_up_to_the_one_that_decided(data: Path) -> N
     one = result(call(data, "classify", "--explain", "Mozilla/5.0 (compatible; AhrefsBot/7.0)"))
     assert one["rule"] == one["steps"][-1]["rule"] == "bot:crawler-user-agents:AhrefsBot"
     assert [step["matched"] for step in one["steps"]] == [False, False, True]
-
     done = call(data, "classify", "--explain", "--format", "ndjson", stdin="GPTBot/1.3\ncurl/8\n")
     assert [json.loads(line)["steps"][-1]["text"] for line in done.out.splitlines()] == ["GPTBot", "curl"]
-
     shown = call(data, "classify", "--explain", "--format", "table", "[red]GPTBot/1.3").out
     assert "[red]GPTBot/1.3" in shown
     assert "AI agents" in shown

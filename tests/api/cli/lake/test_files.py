@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from api import data_folder, settings
+from tests.api.cli.console import Imported
 from tests.processes.running import new_key, readership
 from tests.warehouse.site import NOON, ROOT, view
 from warehouse.database.transaction import transaction
@@ -27,12 +28,11 @@ def run(data: Path, *arguments: str) -> tuple[str, str]:
 
 
 @pytest.fixture(scope="module")
-def compacted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def compacted(imported: Imported, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a data folder with the sample log in two projects, compacted: each day has replaced files."""
-    data = tmp_path_factory.mktemp("files") / "data"
-    for project in ("one", "two"):
-        new_key(data, project)
-        run(data, "import", project, LOG)
+    data = imported.copy(tmp_path_factory.mktemp("files"))
+    new_key(data, "two")
+    run(data, "import", "two", LOG)
     run(data, "compact")
     return data
 
@@ -111,11 +111,8 @@ def test_table_without_files_has_no_paths_and_no_sql(tmp_path: Path) -> None:
     new_key(tmp_path / "data")
     assert run(tmp_path / "data", "files", "hits") == ("", "")
     done = readership("--data", str(tmp_path / "data"), "files", "hits", "--sql")
-    assert (done.returncode, done.stdout, done.stderr) == (
-        1,
-        "",
-        "Error: table hits has no files yet; run readership flush if hits wait in the hot log\n",
-    )
+    message = "Error: table hits has no files yet; run readership flush if hits wait in the hot log\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", message)
 
 
 def test_readme_of_the_lake_explains_how_to_read_it(compacted: Path) -> None:

@@ -3,20 +3,19 @@
 import json
 import os
 import time
-from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-import httpx
 import pyarrow.parquet as pq
 import pytest
+from starlette.testclient import TestClient
 
-from api import data_folder, settings
+from api import app, data_folder, settings
 from ingest.hotlog.ledger_store import Ledger
 from ingest.imports.fingerprint import Fingerprint, fingerprint
 from ingest.imports.ledger import Position, record
-from tests.processes.running import Running, readership
+from tests.processes.running import readership
 from tests.processes.waiting import until
 from tests.warehouse.site import DAY, SECRET, Site, view
 from warehouse import clock
@@ -115,12 +114,13 @@ def test_hits_that_wait_in_the_hot_log_show_that_the_clock_of_a_new_folder_jumpe
     assert event_ids(data) == ["only"]
 
 
-def test_readyz_warns_of_a_clock_that_jumped_and_stays_ready(start: Callable[..., Running]) -> None:
-    service = start()
+def test_readyz_warns_of_a_clock_that_jumped_and_stays_ready(tmp_path: Path) -> None:
+    chosen = settings.read({}, tmp_path / "data")
+    data_folder.prepare(chosen)
     now_s = time.time()
-    clock.record(service.data / "lake", clock.Clock(now_s - 400 * 24 * 3600, now_s))
-    ready = f"{service.url}/readyz"
-    until(lambda: "warnings" in httpx.get(ready, timeout=60).json())  # the answer is cached for a second
-    answer = httpx.get(ready, timeout=60)
+    with TestClient(app.create(chosen)) as client:
+        clock.record(tmp_path / "data" / "lake", clock.Clock(now_s - 400 * 24 * 3600, now_s))
+        until(lambda: "warnings" in client.get("/readyz").json())  # the answer is cached for a second
+        answer = client.get("/readyz")
     assert (answer.status_code, answer.json()["status"]) == (200, "ok")
     assert answer.json()["warnings"]["clock"].startswith("the clock jumped: it shows ")

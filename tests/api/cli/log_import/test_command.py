@@ -11,16 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.api.cli.console import (
-    EXPECTED,
-    FIREFOX,
-    SAMPLE,
-    Imported,
-    all_of,
-    call,
-    complaint,
-    result,
-)
+from tests.api.cli.console import EXPECTED, FIREFOX, SAMPLE, Imported, all_of, call, complaint, result
 from tests.processes.running import COMMAND, PROJECT, Running
 
 
@@ -53,9 +44,7 @@ def test_imported_sample_log_is_the_expected_export(imported: Imported, tmp_path
     assert service.stop() == 0
 
 
-def test_import_reads_gzip_standard_input_and_several_files_beside_a_running_service(
-    service: Running, tmp_path: Path
-) -> None:
+def test_import_reads_gzip_standard_input_and_several_files_beside_a_service(service: Running, tmp_path: Path) -> None:
     line = f'192.0.2.1 - - [01/Mar/1999:12:00:00 +0000] "GET {{}} HTTP/1.1" 200 5 "-" "{FIREFOX}"\n'
     plain, packed = tmp_path / "access.log", tmp_path / "access.log.1.gz"
     plain.write_text(line.format("/a") + line.format("/b"))

@@ -21,14 +21,8 @@ def test_summary_counts_page_views_agents_and_skipped_lines(capsys: pytest.Captu
     progress.show(summary, 0.5, is_dry_run=False)
     printed = capsys.readouterr().out
     counts = rows(printed)
-    assert {name: counts[name] for name in ("page views", "human", "AI", "GPTBot", "ClaudeBot", "other bots")} == {
-        "page views": "10",
-        "human": "5",
-        "AI": "3",
-        "GPTBot": "2",
-        "ClaudeBot": "1",
-        "other bots": "2",
-    }
+    expected = {"page views": "10", "human": "5", "AI": "3", "GPTBot": "2", "ClaudeBot": "1", "other bots": "2"}
+    assert {name: counts[name] for name in expected} == expected
     assert (counts["skipped"], counts["not a page"], counts["malformed"]) == ("990", "980", "10")
     assert (counts["read before"], counts["lines/s"]) == ("30", "2,000")
     assert printed.index("GPTBot") < printed.index("ClaudeBot"), "the agent with more page views is first"

@@ -205,7 +205,7 @@ def objects(folder: Folder, lake: str) -> set[str]:
 
 
 @pytest.mark.long
-def test_value_that_postgresql_refuses_ends_the_move_before_the_lake_is_copied(
+def test_value_that_postgresql_refuses_ends_the_move_before_a_copy(
     folder: Folder, postgresql: str, bucket: str
 ) -> None:
     with closing(sqlite3.connect(folder.data / "control.sqlite", isolation_level=None)) as control:

@@ -7,9 +7,7 @@ import pytest
 from tests.api.cli.console import call, result
 
 
-def test_settings_are_printed_with_their_values_and_without_a_password(
-    data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_are_printed_with_values_and_without_a_password(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("READERSHIP_RETENTION_DAYS", "400")
     monkeypatch.setenv("READERSHIP_REVERSE_DNS", "on")
     monkeypatch.setenv("READERSHIP_DATABASE_URL", "postgresql://user:pass-word@database.test/readership")
