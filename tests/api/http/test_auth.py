@@ -14,14 +14,12 @@ import pytest
 
 from api import settings
 from api.accounts import keys
-from tests.api.reports.client import problem
+from tests.api.reports.client import FIREFOX, NO_TLS, problem
 from tests.processes.running import PROJECT, Running, new_key
 from tests.processes.waiting import until
 from tests.stores import sql
 from warehouse.control import database
 
-NO_TLS = False  # value of `verify`; True reads all certificates, which takes 20 ms
-FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 HIT = {"path": "/auth", "userAgent": FIREFOX}
 
 
@@ -89,40 +87,19 @@ def test_valid_key_is_accepted_with_any_case_of_the_scheme(owner: Owner) -> None
         assert owner.classify(f"{scheme} {token}").status_code == 200
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
-        "",
-        "Bearer",
-        "{token}",
-        "Basic {token}",
-        "Token {token}",
-        "Bearer{token}",
-        "Bearer {token}x",
-        "Bearer {token} x",
-        "Bearer x{token}",
-        "Bearer {short}",
-        "Bearer {secret}",
-        "Bearer {upper}",
-        "Bearer {typo}",
-        "Bearer \xe9\xff",
-        "Bearer rdr_admin_",
-        "Bearer " + 38 * "0",
-        "Bearer rdr_admin_" + 38 * "0",
-        "Bearer rdr_admin_" + 5000 * "0",
-        "Basic YWRtaW46YWRtaW4=",
-        "Bearer null",
-    ],
-)
-def test_malformed_authorization_is_rejected(owner: Owner, form: str) -> None:
+def test_malformed_authorization_is_rejected(owner: Owner) -> None:
     token = owner.key()
     secret = token.removeprefix("rdr_admin_")
-    upper = "rdr_admin_" + secret.swapcase()
-    authorization = form.format(token=token, short=token[:-1], secret=secret, typo=typo(token), upper=upper)
-    for response in (owner.export(authorization), owner.post(authorization), owner.classify(authorization)):
-        detail = unauthenticated(response)
-        assert secret[:20] not in response.text + str(response.headers)
-        assert detail
+    for authorization in (
+        "", "Bearer", token, f"Basic {token}", f"Token {token}", f"Bearer{token}", f"Bearer {token}x",
+        f"Bearer {token} x", f"Bearer x{token}", f"Bearer {token[:-1]}", f"Bearer {secret}",
+        f"Bearer rdr_admin_{secret.swapcase()}", f"Bearer {typo(token)}", "Bearer \xe9\xff", "Bearer rdr_admin_",
+        "Bearer " + 38 * "0", "Bearer rdr_admin_" + 38 * "0", "Bearer rdr_admin_" + 5000 * "0",
+        "Basic YWRtaW46YWRtaW4=", "Bearer null",
+    ):  # fmt: skip
+        for response in (owner.export(authorization), owner.post(authorization), owner.classify(authorization)):
+            assert unauthenticated(response), authorization
+            assert secret[:20] not in response.text + str(response.headers)
     assert owner.export(f"Bearer {token}").json()["totals"]["total"] == 0
 
 
@@ -169,11 +146,12 @@ def test_post_with_a_key_of_another_project_stores_nothing(service: Running, own
     assert service.get("limit=250") == before
 
 
-def test_read_key_does_not_post_hits(owner: Owner) -> None:
+def test_read_key_does_not_post_hits_and_gets_the_required_scopes(owner: Owner) -> None:
     token = f"Bearer {owner.key('read')}"
     assert owner.export(token).status_code == 200
     assert owner.classify(token).status_code == 200
-    problem(owner.post(token), 403)
+    detail = problem(owner.post(token), 403)["detail"]
+    assert detail == "the API key has the scope `read`; this operation needs `ingest` or `write`"
     assert owner.export(token).json()["totals"]["total"] == 0
 
 
@@ -216,16 +194,12 @@ def test_key_is_not_in_the_log_in_a_response_or_on_disk(service: Running, owner:
         for form in (f"Bearer {token}", token, f"Basic {token}"):
             responses += [owner.export(form), owner.export(form, "nobody"), owner.post(form), owner.classify(form)]
             responses += [owner.post(form, hit={"colour": "red"}), owner.export(form, query="limit=0")]
-        responses.append(
-            owner.client.get(f"/v1/analytics/{owner.project}/views", params={"key": token, "access_token": token})
-        )
-        responses.append(
-            owner.client.get(f"/v1/analytics/{owner.project}/views", headers={"X-Api-Key": token, "Cookie": token})
-        )
+        views = f"/v1/analytics/{owner.project}/views"
+        responses.append(owner.client.get(views, params={"key": token, "access_token": token}))
+        responses.append(owner.client.get(views, headers={"X-Api-Key": token, "Cookie": token}))
     assert {response.status_code for response in responses} == {200, 202, 400, 401, 403}
     last = responses[-1].headers["x-request-id"]
     until(lambda: last in service.log.read_text())
-
     text = service.log.read_text() + "".join(response.text + str(response.headers) for response in responses)
     files = [file.read_bytes() for file in service.data.rglob("*") if file.is_file()]
     for token in (valid, read, expired):
@@ -239,15 +213,8 @@ def test_ingest_key_only_posts_hits(owner: Owner) -> None:
     assert owner.post(token).status_code == 202
     rejections = [owner.export(token), owner.classify(token)]
     jobs = f"/v2/agent/{owner.project}/job"
-    for method, path in (
-        ("POST", jobs),
-        ("GET", f"{jobs}s"),
-        ("GET", f"{jobs}/1"),
-        ("POST", f"{jobs}/1/message"),
-        ("POST", f"{jobs}/1/cancel"),
-        ("POST", f"{jobs}/1/archive"),
-        ("GET", f"{jobs}/1/log"),
-    ):
+    posts = [("POST", f"{jobs}{path}") for path in ("", "/1/message", "/1/cancel", "/1/archive")]
+    for method, path in (*posts, ("GET", f"{jobs}s"), ("GET", f"{jobs}/1"), ("GET", f"{jobs}/1/log")):
         rejections.append(owner.client.request(method, path, json={"prompt": "x"}, headers=bearing(token)))
     for response in rejections:
         detail = problem(response, 403)["detail"]
@@ -255,8 +222,3 @@ def test_ingest_key_only_posts_hits(owner: Owner) -> None:
             r"the API key has the scope `ingest`; this operation needs `(read` or `write|write)`", detail
         )
     assert owner.client.get(f"{jobs}s", headers=bearing(f"Bearer {owner.key('write')}")).json()["jobs"] == []
-
-
-def test_read_key_gets_the_required_scopes(owner: Owner) -> None:
-    detail = problem(owner.post(f"Bearer {owner.key('read')}"), 403)["detail"]
-    assert detail == "the API key has the scope `read`; this operation needs `ingest` or `write`"

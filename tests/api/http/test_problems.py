@@ -8,10 +8,12 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from starlette.requests import Request
+from starlette.responses import Response
 
 from api.http import problems
 from api.logs import Outages
@@ -24,10 +26,15 @@ from warehouse.errors import DataIncomplete, InvalidMoment, LakeUnreachable, Mom
 from warehouse.query import engine
 
 
+def handled(error: Exception, **state: Any) -> tuple[Response, Any]:
+    """Return the response to a request that raises this error, and its body."""
+    request = Request({"type": "http", "headers": [], "state": {"request_id": "1", **state}})
+    response = asyncio.run(problems.handle(request, error))
+    return response, json.loads(bytes(response.body))
+
+
 def test_incomplete_data_is_503_without_retry_after() -> None:
-    request = Request({"type": "http", "headers": [], "state": {"request_id": "1"}})
-    response = asyncio.run(problems.handle(request, DataIncomplete("lake/hits is at version 3, not 4")))
-    body = json.loads(bytes(response.body))
+    response, body = handled(DataIncomplete("lake/hits is at version 3, not 4"))
     assert (response.status_code, body["type"]) == (503, "/docs#data-incomplete")
     assert body["detail"] == "lake/hits is at version 3, not 4"
     assert "retry-after" not in response.headers
@@ -64,38 +71,30 @@ UNREACHABLE = LakeUnreachable("s3://bucket does not answer")
     ],
 )
 def test_store_that_fails_is_a_503_that_names_it(error: Exception, detail: str) -> None:
-    state = {"request_id": "1", "outages": Outages(lambda *_: None)}
-    response = asyncio.run(problems.handle(Request({"type": "http", "headers": [], "state": state}), error))
-    body = json.loads(bytes(response.body))
+    response, body = handled(error, outages=Outages(lambda *_: None))
     assert (response.status_code, response.headers["retry-after"], body["detail"]) == (503, "5", detail)
 
 
-@pytest.mark.parametrize("error", [OSError("other"), sqlite_error(sqlite3.SQLITE_ERROR), of_control_database(1)])
-def test_fault_of_the_program_is_a_500_without_a_delay(error: Exception) -> None:
-    request = Request({"type": "http", "headers": [], "state": {"request_id": "1"}})
-    response = asyncio.run(problems.handle(request, error))
-    body = json.loads(bytes(response.body))
-    assert (response.status_code, body["detail"]) == (500, "an error of the service")
-    assert "retry-after" not in response.headers
+def test_fault_of_the_program_is_a_500_without_a_delay() -> None:
+    for error in (OSError("other"), sqlite_error(sqlite3.SQLITE_ERROR), of_control_database(1)):
+        response, body = handled(error)
+        assert (response.status_code, body["detail"]) == (500, "an error of the service")
+        assert "retry-after" not in response.headers
 
 
 def test_query_that_needs_too_much_memory_is_503_and_may_be_repeated(tmp_path: Path) -> None:
-    request = Request({"type": "http", "headers": [], "state": {"request_id": "1"}})
     with closing(engine.connect(tmp_path, "10MB", threads=1)) as database, pytest.raises(Exception) as raised:  # noqa: PT011  # the class is DuckDB's, which only `warehouse` knows
         database.execute("SELECT list(repeat('x', 1000) || range) FROM range(100000)").fetchall()
     assert "Out of Memory Error" in str(raised.value)
-    response = asyncio.run(problems.handle(request, raised.value))
-    body = json.loads(bytes(response.body))
+    response, body = handled(raised.value)
     assert (response.status_code, response.headers["retry-after"], body["type"]) == (503, "5", "/docs#overloaded")
     assert body["detail"] == problems.OUT_OF_MEMORY
 
 
 def test_moment_that_cannot_be_read_any_more_is_410_and_one_that_never_was_is_an_invalid_parameter() -> None:
-    request = Request({"type": "http", "headers": [], "state": {"request_id": "1"}})
-    gone = asyncio.run(problems.handle(request, MomentExpired("the moment is older than 10 minutes")))
-    assert (gone.status_code, json.loads(bytes(gone.body))["type"]) == (410, "/docs#moment-expired")
-    invalid = asyncio.run(problems.handle(request, InvalidMoment("it is in the future")))
-    body = json.loads(bytes(invalid.body))
+    gone, body = handled(MomentExpired("the moment is older than 10 minutes"))
+    assert (gone.status_code, body["type"]) == (410, "/docs#moment-expired")
+    invalid, body = handled(InvalidMoment("it is in the future"))
     assert (invalid.status_code, body["type"]) == (400, "/docs#invalid-parameter")
     assert body["errors"] == [{"detail": "it is in the future", "parameter": "asOf"}]
 
