@@ -27,30 +27,16 @@ from warehouse.maintenance.load import load
 from warehouse.schema import HOT
 
 LOG = str(ROOT / "sample_data" / "access.log")
-WITHOUT_DATA = (
-    ("project", "list"),
-    ("project", "origins", PROJECT, "https://example.com"),
-    ("project", "agent", PROJECT),
-    ("project", "delete", PROJECT, "--yes"),
-    ("key", "create", PROJECT),
-    ("key", "list"),
-    ("key", "revoke", "x"),
-    ("user", "list"),
-    ("user", "remove", "x"),
-    ("import", PROJECT, LOG),
-    ("import", PROJECT, LOG, "--dry-run"),
-    ("import", PROJECT, LOG, "--follow"),
-    ("sql", "SELECT 1"),
-    ("files", "hits"),
-    ("flush",),
-    ("compact",),
-    ("rebuild",),
-    ("reclassify",),
-    ("reclassify", "--dry-run"),
-    ("doctor",),
-    ("retention", "--yes"),
-    ("recover",),
-)
+WITHOUT_DATA = [
+    command.split()
+    for command in (
+        "project list", f"project origins {PROJECT} https://example.com", f"project agent {PROJECT}",
+        f"project delete {PROJECT} --yes", f"key create {PROJECT}", "key list", "key revoke x", "user list",
+        "user remove x", f"import {PROJECT} {LOG}", f"import {PROJECT} {LOG} --dry-run",
+        f"import {PROJECT} {LOG} --follow", "sql SELECT(1)", "files hits", "flush", "compact", "rebuild", "reclassify",
+        "reclassify --dry-run", "doctor", "retention --yes", "recover",
+    )
+]  # fmt: skip
 """Commands that need existing data: all but serve, worker, demo, project create and classify."""
 
 
@@ -133,23 +119,13 @@ def test_command_on_an_external_control_database_needs_no_data_folder(tmp_path: 
     assert not (tmp_path / "none").exists()
 
 
-def test_control_database_may_be_a_uri_of_sqlite(tmp_path: Path) -> None:
-    new_key(tmp_path / "data")
-    assert run(tmp_path / "data", "key", "list")[0] == 0  # a command creates the tables that it uses
-    url = f"sqlite:///file:{tmp_path / 'data' / 'control.sqlite'}?mode=ro&uri=true"
-    status, out, _ = run(tmp_path / "data", "key", "list", READERSHIP_DATABASE_URL=url)
-    assert (status, len(json.loads(out))) == (0, 1)
-
-
 def test_classify_needs_no_data_folder(tmp_path: Path) -> None:
     status, out, _ = run(tmp_path / "none", "classify", "GPTBot/1.3")
     assert (status, json.loads(out)["agent"]) == (0, "GPTBot")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_pages_of_the_last_days_keep_their_names_in_beacons_of_a_hot_log_without_values(
-    tmp_path: Path, database_url: str
-) -> None:
+def test_pages_of_the_last_days_keep_their_names_in_a_hot_log_without_values(tmp_path: Path, database_url: str) -> None:
     environ = {"READERSHIP_DATABASE_URL": database_url, "READERSHIP_NEW_VALUES_PER_DAY": "1"}
     chosen = settings.read(environ, tmp_path / "data")
     data_folder.prepare(chosen)
@@ -180,9 +156,7 @@ def test_pages_of_the_last_days_keep_their_names_in_beacons_of_a_hot_log_without
         assert stored("/0") == ["/0"]
 
 
-def test_service_stores_hits_if_a_file_of_the_last_days_is_damaged(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_service_stores_hits_if_a_file_of_late_is_damaged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     chosen = settings.read({}, tmp_path / "data")
     data_folder.prepare(chosen)
     with closing(batches.connect(chosen.hot_log)) as hot:
@@ -198,27 +172,21 @@ def mode_of(folder: Path) -> str:
     return f"{folder.stat().st_mode & 0o7777:04o}"
 
 
-def test_only_the_owner_has_access_to_a_new_data_folder(tmp_path: Path) -> None:
-    status, _, err = run(tmp_path / "data", "project", "create", PROJECT)
-    assert (status, err, mode_of(tmp_path / "data")) == (0, "", "0700")
+def test_only_the_owner_has_access_to_a_new_data_folder_and_to_an_empty_folder(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir(mode=0o755)
+    (tmp_path / "empty" / "lost+found").mkdir()
+    for folder in ("data", "empty"):
+        status, _, err = run(tmp_path / folder, "project", "create", PROJECT)
+        assert (status, err, mode_of(tmp_path / folder)) == (0, "", "0700")
 
 
-@pytest.mark.parametrize(
-    "command", [("project", "create", "other"), ("flush",), ("import", PROJECT, LOG)], ids=" ".join
-)
-def test_command_that_writes_removes_the_permissions_of_other_users(tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_command_that_writes_removes_the_permissions_of_other_users(tmp_path: Path) -> None:
     data = tmp_path / "data"
     new_key(data)
-    data.chmod(0o2755)
-    assert run(data, *command)[0] == 0
-    assert mode_of(data) == "2700"
-
-
-def test_empty_folder_used_as_data_folder_is_closed_to_other_users(tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir(mode=0o755)
-    (tmp_path / "data" / "lost+found").mkdir()
-    assert run(tmp_path / "data", "project", "create", PROJECT)[0] == 0
-    assert mode_of(tmp_path / "data") == "0700"
+    for command in (("project", "create", "other"), ("flush",), ("import", PROJECT, LOG)):
+        data.chmod(0o2755)
+        assert run(data, *command)[0] == 0
+        assert mode_of(data) == "2700"
 
 
 @pytest.mark.long

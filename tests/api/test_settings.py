@@ -21,67 +21,54 @@ def complaint(**environ: str) -> str:
     return str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "nearest"),
-    [
-        ("READERSHIP_LOAD_EVRY_S", "READERSHIP_LOAD_EVERY_S"),
-        ("READERSHIP_RETENTION", "READERSHIP_RETENTION_DAYS"),
-        ("READERSHIP_DATABASE", "READERSHIP_DATABASE_URL"),
-        ("READERSHIP_TRUSTED_PROXY", "READERSHIP_TRUSTED_PROXIES"),
-    ],
-)
-def test_unknown_setting_is_an_error_that_names_the_nearest_one(name: str, nearest: str) -> None:
-    assert complaint(**{name: "1"}) == f"there is no setting {name}: did you mean {nearest}?"
+def test_unknown_setting_is_an_error_that_names_the_nearest_one_or_all() -> None:
+    for name, nearest in {
+        "READERSHIP_LOAD_EVRY_S": "READERSHIP_LOAD_EVERY_S",
+        "READERSHIP_RETENTION": "READERSHIP_RETENTION_DAYS",
+        "READERSHIP_DATABASE": "READERSHIP_DATABASE_URL",
+        "READERSHIP_TRUSTED_PROXY": "READERSHIP_TRUSTED_PROXIES",
+    }.items():
+        assert complaint(**{name: "1"}) == f"there is no setting {name}: did you mean {nearest}?"
+    for name in ("ZZZZZZZZZZZZZZZ", "FOO", "ENVIRON", "RUN_SECRET"):
+        message = complaint(**{f"READERSHIP_{name}": "1"})
+        assert "READERSHIP_DATA, " in message
+        assert "RUN_SECRET" not in message.partition(": ")[2]
 
 
-@pytest.mark.parametrize(
-    "name", ["READERSHIP_ZZZZZZZZZZZZZZZ", "READERSHIP_FOO", "READERSHIP_ENVIRON", "READERSHIP_RUN_SECRET"]
-)
-def test_unknown_setting_that_is_near_to_none_gets_the_list(name: str) -> None:
-    message = complaint(**{name: "1"})
-    assert "READERSHIP_DATA, " in message
-    assert "RUN_SECRET" not in message.partition(": ")[2]
+def test_wrong_value_is_an_error_that_names_the_variable_and_the_limit() -> None:
+    some = "some of chatgpt.com, agent.bot.goog, not example.com"
+    for name, value, limit in (
+        ("LOAD_EVERY_S", "60s", "whole number"),
+        ("LOAD_EVERY_S", "", "whole number"),
+        ("LOAD_EVERY_S", "0", "at least 1,"),
+        ("LOAD_EVERY_S", "9" * 5000, "at most 1000000000"),
+        ("RETENTION_DAYS", "36501", "at most 36500"),
+        ("JOBS_AT_ONCE", "1000", "at most 256"),
+        ("TRUSTED_PROXIES", "10.0.0.0/8,localhost", "localhost"),
+        ("TRUSTED_PROXIES", "10.0.0.1/8", "10.0.0.1/8"),
+        ("DATA", "", "name a folder"),
+        ("BASE_URL", "", "such as https://example.com/stats"),
+        ("BASE_URL", "example.com/stats", "such as https://example.com/stats"),
+        ("BASE_URL", "https://example.com/?a", "such as https://example.com/stats"),
+        ("BASE_URL", 'https://example.com/"', "such as https://example.com/stats"),
+        ("REVERSE_DNS", "1", "on or off"),
+        ("KEY_DIRECTORIES", "chatgpt.com,example.com", some),
+        ("KEY_DIRECTORIES", "chatgpt.com,*", "not *"),
+        ("RAY", "local", "ray://HOST:PORT"),
+        ("RAY", "http://ray.internal:10001", "ray://HOST:PORT"),
+        ("LAKE", "s3:bucket", "such as s3://bucket/prefix"),
+        ("LAKE_CACHE_MIB", "0", "at least 1,"),
+        ("PRICE_PER_GB", "0.09", "an amount and a currency, such as 0.09 EUR"),
+        ("LOG_LEVEL", "INFO", "one of debug, info, warning, error"),
+    ):
+        message = complaint(**{f"READERSHIP_{name}": value})
+        assert f"READERSHIP_{name}" in message
+        assert limit in message
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "limit"),
-    [
-        ("READERSHIP_LOAD_EVERY_S", "60s", "whole number"),
-        ("READERSHIP_LOAD_EVERY_S", "", "whole number"),
-        ("READERSHIP_LOAD_EVERY_S", "0", "at least 1,"),
-        ("READERSHIP_LOAD_EVERY_S", "9" * 5000, "at most 1000000000"),
-        ("READERSHIP_RETENTION_DAYS", "36501", "at most 36500"),
-        ("READERSHIP_JOBS_AT_ONCE", "1000", "at most 256"),
-        ("READERSHIP_TRUSTED_PROXIES", "10.0.0.0/8,localhost", "localhost"),
-        ("READERSHIP_TRUSTED_PROXIES", "10.0.0.1/8", "10.0.0.1/8"),
-        ("READERSHIP_DATA", "", "name a folder"),
-        ("READERSHIP_BASE_URL", "", "such as https://example.com/stats"),
-        ("READERSHIP_BASE_URL", "example.com/stats", "such as https://example.com/stats"),
-        ("READERSHIP_BASE_URL", "https://example.com/?a", "such as https://example.com/stats"),
-        ("READERSHIP_BASE_URL", 'https://example.com/"', "such as https://example.com/stats"),
-        ("READERSHIP_REVERSE_DNS", "1", "on or off"),
-        (
-            "READERSHIP_KEY_DIRECTORIES",
-            "chatgpt.com,example.com",
-            "some of chatgpt.com, agent.bot.goog, not example.com",
-        ),
-        ("READERSHIP_KEY_DIRECTORIES", "chatgpt.com,*", "not *"),
-        ("READERSHIP_RAY", "local", "ray://HOST:PORT"),
-        ("READERSHIP_RAY", "http://ray.internal:10001", "ray://HOST:PORT"),
-        ("READERSHIP_LAKE", "s3:bucket", "such as s3://bucket/prefix"),
-        ("READERSHIP_LAKE_CACHE_MIB", "0", "at least 1,"),
-        ("READERSHIP_PRICE_PER_GB", "0.09", "an amount and a currency, such as 0.09 EUR"),
-        ("READERSHIP_LOG_LEVEL", "INFO", "one of debug, info, warning, error"),
-    ],
-)
-def test_wrong_value_is_an_error_that_names_the_variable_and_the_limit(name: str, value: str, limit: str) -> None:
-    assert name in complaint(**{name: value})
-    assert limit in complaint(**{name: value})
-
-
-@pytest.mark.parametrize("address", ["", "auto", "10.0.0.1:6379", "ray://ray.internal:10001", "ray://[::1]:10001"])
-def test_address_of_a_ray_cluster(address: str) -> None:
-    assert settings.read({"READERSHIP_RAY": address}).ray == address
+def test_address_of_a_ray_cluster() -> None:
+    for address in ("", "auto", "10.0.0.1:6379", "ray://ray.internal:10001", "ray://[::1]:10001"):
+        assert settings.read({"READERSHIP_RAY": address}).ray == address
 
 
 def test_variables_of_others_and_of_the_tests_are_ignored() -> None:
@@ -104,9 +91,7 @@ def test_lake_is_a_folder_or_a_prefix_in_an_object_store(tmp_path: Path) -> None
     assert pickle.loads(pickle.dumps(read)).lake == read.lake  # as sent to a server process
 
 
-def test_settings_with_a_large_environment_fit_into_the_pipe_to_a_server_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_with_a_large_environment_fit_into_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "x" * 100_000)
     read = settings.read(os.environ, tmp_path)
     pickled = pickle.dumps(read)
@@ -133,18 +118,18 @@ def test_password_of_the_database_is_in_no_text(tmp_path: Path) -> None:
     assert "pass-word" not in f"{read!r} {read.hot_log!r} {read.hot_log}"
 
 
-@pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
-def test_database_on_a_server_has_the_hot_log_too(scheme: str, tmp_path: Path) -> None:
-    read = settings.read({"READERSHIP_DATABASE_URL": f"{scheme}://user@database.test/readership"}, tmp_path)
-    assert read.database_url == "postgresql://user@database.test/readership"
-    assert read.hot_log == Server(read.database_url, "the database readership on database.test")
+def test_database_on_a_server_has_the_hot_log_too(tmp_path: Path) -> None:
+    for scheme in ("postgresql", "postgres", "postgresql+psycopg"):
+        read = settings.read({"READERSHIP_DATABASE_URL": f"{scheme}://user@database.test/readership"}, tmp_path)
+        assert read.database_url == "postgresql://user@database.test/readership"
+        assert read.hot_log == Server(read.database_url, "the database readership on database.test")
 
 
-@pytest.mark.parametrize("url", ["mysql://secret@host/db", "postgresql+psycopg2://secret@host/db", "sqlite:///", ""])
-def test_other_database_is_refused_without_its_url(url: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidSetting, match="must begin with postgresql:// or sqlite:///") as caught:
-        settings.read({"READERSHIP_DATABASE_URL": url}, tmp_path)
-    assert "secret" not in str(caught.value)
+def test_other_database_is_refused_without_its_url(tmp_path: Path) -> None:
+    for url in ("mysql://secret@host/db", "postgresql+psycopg2://secret@host/db", "sqlite:///", ""):
+        with pytest.raises(InvalidSetting, match="must begin with postgresql:// or sqlite:///") as caught:
+            settings.read({"READERSHIP_DATABASE_URL": url}, tmp_path)
+        assert "secret" not in str(caught.value)
 
 
 def test_network_is_used_only_if_a_setting_allows_it() -> None:

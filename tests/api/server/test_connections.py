@@ -22,6 +22,7 @@ from tests.processes.running import Running
 IDLE = 2_000
 USUAL = 1_024
 """The soft limit of open files that most systems give a process."""
+OK = b"HTTP/1.1 200 OK\r\n"
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 END_S = 30
 """Timeout of a test, in seconds; no test asserts a duration."""
@@ -77,6 +78,7 @@ def test_service_raises_its_soft_limit_and_serves_beside_2000_idle_connections(u
         assert all(is_open(each) for each in silent)
 
 
+@pytest.mark.long
 def test_at_a_hard_limit_of_1024_a_new_connection_takes_the_place_of_an_idle_one(usual: Running) -> None:
     assert usual.process is not None
     resource.prlimit(usual.process.pid, resource.RLIMIT_NOFILE, (USUAL, USUAL))
@@ -138,8 +140,8 @@ class Narrow(Connection):
 @asynccontextmanager
 async def served(
     protocol: type[Connection], app: App
-) -> AsyncIterator[Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]]:
-    """Serve an app on a free port; yield a function that opens a connection."""
+) -> AsyncIterator[Callable[..., Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]]:
+    """Serve an app on a free port; yield a function that opens a connection, and sends bytes."""
     config = uvicorn.Config(app, http=protocol, lifespan="off", log_config=None)
     config.load()
     state = ServerState()
@@ -147,9 +149,10 @@ async def served(
     host, port = server.sockets[0].getsockname()
     writers = []
 
-    async def connect() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def connect(sent: bytes = b"") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         reader, writer = await asyncio.open_connection(host, port)
         writers.append(writer)
+        writer.write(sent)
         return reader, writer
 
     async with server, asyncio.timeout(END_S):
@@ -160,6 +163,11 @@ async def served(
 
 async def hello(scope: Scope, receive: Receive, send: Send) -> None:
     await PlainTextResponse("hello")(scope, receive, send)
+
+
+async def read_response(reader: asyncio.StreamReader, body_bytes: int) -> None:
+    await reader.readuntil(b"\r\n\r\n")
+    await reader.readexactly(body_bytes)
 
 
 async def rest(reader: asyncio.StreamReader) -> bytes:
@@ -173,8 +181,7 @@ async def rest(reader: asyncio.StreamReader) -> bytes:
 @pytest.mark.parametrize("before", [b"", GET[:10], GET + b"\r\n"], ids=["silent", "part of a head", "after a response"])
 async def test_connection_is_closed_if_no_whole_request_comes(before: bytes) -> None:
     async with served(Hasty, hello) as connect:
-        reader, writer = await connect()
-        writer.write(before)
+        reader, _ = await connect(before)
         came = await rest(reader)
         assert came.count(b"200 OK") == (len(before) > len(GET))
 
@@ -196,9 +203,8 @@ async def test_request_may_take_longer_than_its_head() -> None:
         await hello(scope, receive, send)
 
     async with served(Hasty, slow) as connect:
-        reader, writer = await connect()
-        writer.write(GET)
-        assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+        reader, _ = await connect(GET)
+        assert await reader.readline() == OK
 
 
 async def test_connection_past_the_maximum_ends_the_one_that_waited_longest() -> None:
@@ -207,7 +213,7 @@ async def test_connection_past_the_maximum_ends_the_one_that_waited_longest() ->
         assert await rest(first) == b""
         for reader, writer in ((second, wrote), (third, third_wrote)):
             writer.write(GET)
-            assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+            assert await reader.readline() == OK
 
 
 async def test_connection_past_the_maximum_ends_the_one_that_has_sent_longest_at_a_body() -> None:
@@ -224,12 +230,11 @@ async def test_connection_past_the_maximum_ends_the_one_that_has_sent_longest_at
         for _, writer in slow:
             writer.write(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{")
             await begun.acquire()
-        reader, writer = await connect()
-        writer.write(GET)
-        assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+        reader, writer = await connect(GET)
+        assert await reader.readline() == OK
         assert await rest(slow[0][0]) == b""
         slow[1][1].write(b"}")
-        assert await slow[1][0].readline() == b"HTTP/1.1 200 OK\r\n"
+        assert await slow[1][0].readline() == OK
 
 
 async def test_body_after_a_response_that_was_read_late_ends_for_a_connection_past_the_maximum() -> None:
@@ -249,12 +254,10 @@ async def test_body_after_a_response_that_was_read_late_ends_for_a_connection_pa
         post = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n"
         writer.write(GET.replace(b"/ ", b"/large ", 1) + post)
         await Counting.paused.wait()
-        await reader.readuntil(b"\r\n\r\n")
-        await reader.readexactly(len(LARGE))
+        await read_response(reader, len(LARGE))
         await begun.wait()
-        other, other_writer = await connect()
-        other_writer.write(GET)
-        assert await other.readline() == b"HTTP/1.1 200 OK\r\n"
+        other, _ = await connect(GET)
+        assert await other.readline() == OK
 
 
 async def test_connection_past_the_maximum_ends_one_with_pipelined_requests_before_busy_ones() -> None:
@@ -269,22 +272,19 @@ async def test_connection_past_the_maximum_ends_one_with_pipelined_requests_befo
     async with served(Narrow, busy) as connect:
         get_busy, readers = GET.replace(b"/ ", b"/busy ", 1), []
         for sent in (get_busy, get_busy * 2):
-            reader, writer = await connect()
-            writer.write(sent)
+            reader, _ = await connect(sent)
             await begun.acquire()
             readers.append(reader)
-        new, writer = await connect()
-        writer.write(GET)
-        assert await new.readline() == b"HTTP/1.1 200 OK\r\n"
+        new, _ = await connect(GET)
+        assert await new.readline() == OK
         assert await rest(readers[1]) == b""
         go_on.set()
-        assert await readers[0].readline() == b"HTTP/1.1 200 OK\r\n"
+        assert await readers[0].readline() == OK
 
 
 @pytest.mark.parametrize("base_url", ["", "https://example.com/stats"])
 async def test_connection_is_answered_503_while_all_others_are_busy(base_url: str) -> None:
     narrow = type("Narrow", (connections.with_base_url(base_url),), {"maximum": staticmethod(Narrow.maximum)})
-
     begun, go_on = asyncio.Semaphore(0), asyncio.Event()
 
     async def busy(scope: Scope, receive: Receive, send: Send) -> None:
@@ -295,18 +295,16 @@ async def test_connection_is_answered_503_while_all_others_are_busy(base_url: st
     async with served(narrow, busy) as connect:
         waiting = []
         for _ in range(2):
-            reader, writer = await connect()
-            writer.write(GET)
+            reader, _ = await connect(GET)
             await begun.acquire()
             waiting.append(reader)
-        reader, writer = await connect()
-        writer.write(GET)
+        reader, _ = await connect(GET)
         answer = await rest(reader)
         assert answer.startswith(b"HTTP/1.1 503 ")
         assert b"retry-after: " in answer
         assert f'"type":"{base_url}/docs#overloaded"'.encode() in answer
         go_on.set()
-        assert [await each.readline() for each in waiting] == [b"HTTP/1.1 200 OK\r\n"] * 2
+        assert [await each.readline() for each in waiting] == [OK] * 2
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
@@ -346,8 +344,7 @@ async def test_connection_is_closed_if_its_client_does_not_read(last: bytes) -> 
     loop = asyncio.get_running_loop()
     assert isinstance(loop, Loop)
     async with served(Counting, large) as connect:
-        _, writer = await connect()
-        writer.write(GET[:-2] + last + b"\r\n" + GET)
+        _, _ = await connect(GET[:-2] + last + b"\r\n" + GET)
         await Counting.paused.wait()
         loop.skipped_s += Counting.client_s
         await Counting.lost.wait()
@@ -357,8 +354,7 @@ async def test_connection_stays_open_while_its_client_reads_slowly() -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, Loop)
     async with served(Counting, large) as connect:
-        reader, writer = await connect()
-        writer.write(GET)
+        reader, _ = await connect(GET)
         await reader.readuntil(b"\r\n\r\n")
         received = 0
         for _ in range(5):
@@ -375,13 +371,12 @@ async def test_connection_past_the_maximum_ends_one_whose_client_does_not_read()
         maximum = staticmethod(lambda: 1)
 
     async with served(Full, large) as connect:
-        _, writer = await connect()
-        writer.write(GET + GET)
+        _, writer = await connect(GET + GET)
         await Counting.paused.wait()
         reader, writer = await connect()
         await Counting.lost.wait()
         writer.write(GET)
-        assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+        assert await reader.readline() == OK
 
 
 async def test_connections_with_the_oldest_unread_responses_are_closed_above_the_limit_of_their_bytes() -> None:
@@ -394,15 +389,13 @@ async def test_connections_with_the_oldest_unread_responses_are_closed_above_the
         readers = []
         for _ in range(2):
             Counting.paused.clear()
-            reader, writer = await connect()
-            writer.write(GET)
+            reader, _ = await connect(GET)
             await Counting.paused.wait()
             readers.append(reader)
         await Counting.lost.wait()
         oldest, newest = readers
         assert len(await rest(oldest)) < half
-        await newest.readuntil(b"\r\n\r\n")
-        await newest.readexactly(half)
+        await read_response(newest, half)
 
 
 @pytest.mark.long
@@ -416,16 +409,13 @@ async def test_responses_that_were_read_do_not_count_towards_the_limit_of_unread
         readers = []
         for number in range(3):
             Counting.paused.clear()
-            reader, writer = await connect()
-            writer.write(GET)
+            reader, _ = await connect(GET)
             await Counting.paused.wait()
             readers.append(reader)
             if number == 0:
-                await reader.readuntil(b"\r\n\r\n")
-                await reader.readexactly(part)
+                await read_response(reader, part)
         for reader in readers[1:]:
-            await reader.readuntil(b"\r\n\r\n")
-            await reader.readexactly(part)
+            await read_response(reader, part)
 
 
 async def test_pipelined_request_waits_until_the_response_before_it_is_read() -> None:
@@ -436,14 +426,12 @@ async def test_pipelined_request_waits_until_the_response_before_it_is_read() ->
         await large(scope, receive, send)
 
     async with served(Patient, counted) as connect:
-        reader, writer = await connect()
-        writer.write(GET * 2)
+        reader, _ = await connect(GET * 2)
         await Counting.paused.wait()
         await asyncio.sleep(0)
         assert len(begun) == 1
         for _ in range(2):
-            await reader.readuntil(b"\r\n\r\n")
-            await reader.readexactly(len(LARGE))
+            await read_response(reader, len(LARGE))
         assert len(begun) == 2
 
 
@@ -457,8 +445,7 @@ async def test_app_sees_that_a_connection_with_pipelined_requests_was_closed() -
         ended.set()
 
     async with served(Connection, endless) as connect:
-        _, writer = await connect()
-        writer.write(GET * 2)
+        _, writer = await connect(GET * 2)
         await begun.wait()
         writer.transport.abort()
         await ended.wait()
@@ -472,8 +459,7 @@ async def test_connection_answers_a_few_pipelined_requests_and_closes() -> None:
         await hello(scope, receive, send)
 
     async with served(Connection, slow) as connect:
-        reader, writer = await connect()
-        writer.write(GET * 10_000)
+        reader, _ = await connect(GET * 10_000)
         loop = asyncio.get_running_loop()
         loop.call_later(0, go_on.set)
         answers = await rest(reader)
@@ -503,7 +489,7 @@ async def test_head_of_a_response_is_sent_with_the_start_of_its_body() -> None:
             sent = b""
             while not sent.endswith(b"\r\n0\r\n\r\n"):
                 sent += await asyncio.get_running_loop().sock_recv(client, 1 << 16)
-            assert sent.startswith(b"HTTP/1.1 200 OK\r\n")
+            assert sent.startswith(OK)
             assert sent.endswith(b"\r\n\r\n1\r\na\r\n1\r\nb\r\n0\r\n\r\n")
 
 
@@ -514,16 +500,15 @@ async def test_responses_without_a_body_and_continue_are_sent_at_once() -> None:
         await hello(scope, receive, send)
 
     async with served(Connection, read_all) as connect:
-        reader, writer = await connect()
-        writer.write(GET.replace(b"GET", b"HEAD") * 2)
+        reader, writer = await connect(GET.replace(b"GET", b"HEAD") * 2)
         for _ in range(2):
-            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 OK\r\n")
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(OK)
         writer.write(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n")
         assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
         writer.write(b"a")
-        assert (await reader.readuntil(b"hello")).startswith(b"HTTP/1.1 200 OK\r\n")
+        assert (await reader.readuntil(b"hello")).startswith(OK)
         writer.write(b"HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-        assert (await rest(reader)).startswith(b"HTTP/1.1 200 OK\r\n")
+        assert (await rest(reader)).startswith(OK)
 
 
 HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
@@ -543,8 +528,7 @@ FIELD = b"Cookie: %s\r\n"
 )
 async def test_head_that_is_too_large_is_answered_431(head: bytes) -> None:
     async with served(connections.with_base_url("https://example.com"), hello) as connect:
-        reader, writer = await connect()
-        writer.write(GET + b"\r\n")
+        reader, writer = await connect(GET + b"\r\n")
         await reader.readuntil(b"hello")
         writer.write(head)
         answer = await rest(reader)
@@ -561,7 +545,7 @@ async def test_head_of_the_maximum_size_is_answered_and_bodies_do_not_count() ->
         writer.write(HEAD + length + FIELD % (b"a" * size) + b"\r\n" + LARGE)
         assert await reader.readuntil(b"hello")
         writer.write(GET)
-        assert (await reader.readuntil(b"hello")).startswith(b"HTTP/1.1 200 OK\r\n")
+        assert (await reader.readuntil(b"hello")).startswith(OK)
 
 
 CHUNKED = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n"
@@ -573,10 +557,9 @@ def test_fields_after_a_body_are_ignored_and_counted() -> None:
 
     async def use() -> None:
         async with served(Connection, names) as connect:
-            reader, writer = await connect()
-            writer.write(CHUNKED + b"X-Forwarded-For: 203.0.113.1\r\nHost: other\r\n\r\n" + GET)
+            reader, _ = await connect(CHUNKED + b"X-Forwarded-For: 203.0.113.1\r\nHost: other\r\n\r\n" + GET)
             assert await reader.readuntil(b"\r\n\r\nhost transfer-encoding")
-            assert (await reader.readuntil(b"\r\n\r\nhost")).startswith(b"HTTP/1.1 200 OK\r\n")
+            assert (await reader.readuntil(b"\r\n\r\nhost")).startswith(OK)
 
     before = trailers()
     asyncio.run(use())
@@ -594,6 +577,7 @@ async def test_connection_is_closed_if_what_is_not_a_body_has_no_end(endless: by
             pass
 
     async with served(Connection, read) as connect:
-        reader, writer = await connect()
-        writer.write(endless + b"\r\na"[: 2 * (endless == b"\r\n")] + b"a" * 3 * connections.HEAD_BYTES_MAX)
+        reader, _ = await connect(
+            endless + b"\r\na"[: 2 * (endless == b"\r\n")] + b"a" * 3 * connections.HEAD_BYTES_MAX
+        )
         assert await rest(reader) == b""

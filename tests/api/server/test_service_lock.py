@@ -35,9 +35,7 @@ def refused(data: Path, run: Path) -> str:
 
 @pytest.mark.long
 @pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.night)])
-def test_second_service_is_refused_and_the_first_one_keeps_its_counts(
-    start: Callable[..., Running], processes: int
-) -> None:
+def test_second_service_is_refused_and_the_first_keeps_counts(start: Callable[..., Running], processes: int) -> None:
     service = start(processes=processes, READERSHIP_BEACONS_PER_MINUTE="3")
     for _ in each_alone(service) if processes > 1 else range(1):
         assert service.post([{"path": "/a"}]).status_code == 202
@@ -69,16 +67,11 @@ def test_worker_and_import_run_beside_a_service(start: Callable[..., Running]) -
     assert service.get()["totals"]["total"] > 0
 
 
-def test_killed_service_leaves_no_lock(start: Callable[..., Running]) -> None:
+@pytest.mark.long
+def test_killed_service_leaves_no_lock_and_that_of_a_killed_supervisor_ends(start: Callable[..., Running]) -> None:
     service = start(processes=2)
     service.kill()
-    service.processes = 1
     assert service.start().get()["totals"]["total"] == 0
-
-
-@pytest.mark.long
-def test_service_starts_after_the_supervisor_of_another_was_killed(start: Callable[..., Running]) -> None:
-    service = start(processes=2)
     assert service.process is not None
     os.kill(service.process.pid, signal.SIGKILL)
     service.process.wait(60)
@@ -109,6 +102,7 @@ def test_wait_for_a_service_that_does_not_end_has_a_timeout(tmp_path: Path) -> N
     first.release()
 
 
+@pytest.mark.long
 def test_service_marks_its_lock_at_the_signal_that_ends_it(start: Callable[..., Running]) -> None:
     service = start()
     lock = service.data / "run" / service_lock.FILE

@@ -64,9 +64,7 @@ def starting(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
 
 
 @pytest.mark.long
-def test_server_process_killed_while_it_starts_is_replaced_at_once(
-    starting: tuple[subprocess.Popen[bytes], Path],
-) -> None:
+def test_process_killed_while_it_starts_is_replaced_at_once(starting: tuple[subprocess.Popen[bytes], Path]) -> None:
     process, log = starting
     first = until(lambda: server_processes(process.pid))[0]
     os.kill(first, signal.SIGSTOP)
@@ -79,9 +77,7 @@ def test_server_process_killed_while_it_starts_is_replaced_at_once(
 
 
 @pytest.mark.long
-def test_sigterm_while_processes_start_ends_the_service(
-    starting: tuple[subprocess.Popen[bytes], Path],
-) -> None:
+def test_sigterm_while_processes_start_ends_the_service(starting: tuple[subprocess.Popen[bytes], Path]) -> None:
     process, log = starting
     until(lambda: len(server_processes(process.pid)) == 2)
     os.kill(server_processes(process.pid)[1], signal.SIGKILL)
@@ -91,9 +87,7 @@ def test_sigterm_while_processes_start_ends_the_service(
 
 
 @pytest.mark.long
-def test_server_process_killed_while_it_serves_is_replaced_and_the_log_has_its_signal(
-    start: Callable[..., Running],
-) -> None:
+def test_process_killed_while_it_serves_is_replaced_and_logged_with_its_signal(start: Callable[..., Running]) -> None:
     service = start(processes=2)
     assert service.process is not None
     parent = service.process.pid
@@ -161,9 +155,7 @@ def set_schema_version(hot_log: Path, version: int) -> int:
 
 
 @pytest.mark.long
-def test_first_start_that_fails_beside_a_started_process_is_retried(
-    starting: tuple[subprocess.Popen[bytes], Path],
-) -> None:
+def test_start_that_fails_beside_a_started_process_is_retried(starting: tuple[subprocess.Popen[bytes], Path]) -> None:
     process, log = starting
     first = until(lambda: pids if len(pids := server_processes(process.pid)) == 2 else None)
     os.kill(first[1], signal.SIGSTOP)
@@ -199,9 +191,7 @@ def test_server_process_that_ignores_the_end_is_killed_and_the_status_is_1(tmp_p
     assert (status, len(ends), len(started(tmp_path))) == (1, 1, 1)
 
 
-def test_server_process_that_ends_by_itself_is_restarted_under_its_number(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_process_that_ends_by_itself_is_restarted_by_number(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert Supervisor(ends_at_once, (tmp_path,), 1).run() == 0
     assert [record.getMessage() for record in caplog.records] == [
         "server process 0 ended with exit status 7; it is restarted in 0 s",
