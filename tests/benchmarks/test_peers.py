@@ -39,7 +39,7 @@ def clickhouse_peer(lake: Lake, folder: Path) -> Peer:
 
 
 @pytest.mark.parametrize("create", [raw, goatcounter_peer, clickhouse_peer])
-def test_peer_counts_the_views_by_people_and_agents(
+def test_peer_counts_views_of_people_and_ai(
     create: Callable[[Lake, Path], Peer], generated: Lake, tmp_path: Path
 ) -> None:
     views = counted(generated)

@@ -9,9 +9,7 @@ import pytest
 from tests.processes import state
 
 
-def test_process_that_ends_between_opening_and_reading_its_files_has_ended(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_process_that_ends_between_opening_and_reading_its_files_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     assert (state.is_running(child.pid), state.children(child.pid)) == (True, [])
 

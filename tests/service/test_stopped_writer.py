@@ -54,9 +54,7 @@ def ready(service: Running) -> httpx.Response:
 
 
 @pytest.mark.long
-def test_post_is_answered_503_and_the_export_answers_beside_a_stopped_writer(
-    start: Callable[..., Running],
-) -> None:
+def test_post_is_answered_503_and_the_export_answers_beside_a_stopped_writer(start: Callable[..., Running]) -> None:
     service = start()
     assert post(service, "/before").status_code == 202
     with stopped_writer(service):

@@ -33,11 +33,7 @@ def test_follow_up_continues_the_session_of_the_first_turn(job: Job, agent: dict
         assert (job.tree / "greeting.txt").read_text() == "Hello.\n"
         assert sorted(path.name for path in job.tree.iterdir()) == ["README", "greeting.txt"]
         second = job.run(
-            prompt="Does it?",
-            upstream=server.url,
-            session=first.session,
-            history=["Write a greeting."],
-            **agent,
+            prompt="Does it?", upstream=server.url, session=first.session, history=["Write a greeting."], **agent
         )
         assert second == type(second)(first.session, "It still greets.")
         assert server.prompts[-1].count("Write a greeting.") == 1

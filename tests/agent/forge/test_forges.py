@@ -74,10 +74,7 @@ def merge_request(source: int | None, target: int) -> dict[str, Any]:
     return {"web_url": "u", "source_branch": "b", "source_project_id": source, "target_project_id": target}
 
 
-@pytest.mark.parametrize(
-    ("forge", "response"),
-    [("github", pull), ("gitea", pull), ("gitlab", merge_request)],
-)
+@pytest.mark.parametrize(("forge", "response"), [("github", pull), ("gitea", pull), ("gitlab", merge_request)])
 @pytest.mark.parametrize(("source", "is_from_fork"), [(1, False), (2, True), (None, True)])
 def test_branch_of_another_or_a_deleted_repository_is_from_a_fork(
     forge: ForgeName, response: Any, source: int | None, is_from_fork: bool

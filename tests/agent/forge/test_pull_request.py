@@ -190,8 +190,7 @@ def test_error_for_a_read_only_token_has_the_required_rights(kind: ForgeKind, ne
     with (
         forge_double(kind, tokens={"read-token": "read"}) as forge,
         pytest.raises(
-            TurnFailed,
-            match=f"{forges.FORGES[kind].name} forbids the request .403.; the token needs .*{needed}",
+            TurnFailed, match=f"{forges.FORGES[kind].name} forbids the request .403.; the token needs .*{needed}"
         ),
     ):
         open_pull_request(forge, token="read-token")

@@ -21,19 +21,11 @@ def git(folder: Path, log: list[str], limit_s: float = 60) -> Git:
     [
         ("fatal: Out of memory, malloc failed", TurnFailed, "git needs more than 2 GiB of memory"),
         ("fatal: write error: No space left on device", TurnFailed, "the disk is full: write error"),
-        (
-            "fatal: Authentication failed for 'https://git.example/'",
-            TurnFailed,
-            "is it correct",
-        ),
+        ("fatal: Authentication failed for 'https://git.example/'", TurnFailed, "is it correct"),
         ("error: RPC failed; HTTP 403 The requested URL returned error: 403", TurnFailed, "forbids it"),
         ("error: RPC failed; HTTP 503 The requested URL returned error: 503", ForgeUnavailable, "could not be reached"),
         ("fatal: Could not resolve host: git.example", ForgeUnavailable, "git.example could not be reached"),
-        (
-            "remote: protected branch\n! [remote rejected] a -> b (declined)",
-            PushRefused,
-            "branch; .*declined",
-        ),
+        ("remote: protected branch\n! [remote rejected] a -> b (declined)", PushRefused, "branch; .*declined"),
         ("fatal: SSL certificate problem: unable to get local issuer", TurnFailed, "is not trusted on this"),
         ("a message of no known kind", TurnFailed, r"sh failed \(9\): a message of no known kind"),
     ],

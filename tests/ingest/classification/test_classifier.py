@@ -123,9 +123,7 @@ def test_bots_of_crawler_user_agents_have_names_and_not_patterns_hosts_or_paths(
         ("Mozilla/5.0 (compatible; oBot/2.3.1; +http://filterdb.iss.net/crawler/)", "oBot", "filterdb.iss.net/crawler"),
     ],
 )
-def test_bot_with_a_name_in_the_table_keeps_the_rule_that_explains_the_match(
-    user_agent: str, agent: str, text: str
-) -> None:
+def test_bot_with_a_name_in_the_table_keeps_the_rule_that_matched(user_agent: str, agent: str, text: str) -> None:
     answer = classifier.classify(user_agent)
     assert (answer.traffic, answer.agent, answer.rule) == ("bot", agent, f"bot:crawler-user-agents:{text}")
     assert text in user_agent

@@ -22,24 +22,15 @@ CHROME = "Chrome/131.0.0.0 Safari/537.36"
 
 DEVICES = [
     (f"{WINDOWS} {CHROME}", Device("Chrome", "Windows", "desktop")),
-    (
-        "Mozilla/5.0 (X11; Linux x86_64; rv:133.0) Gecko/20100101 Firefox/133.0",
-        Device("Firefox", "Linux", "desktop"),
-    ),
-    (
-        f"Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) {IOS}",
-        Device("Mobile Safari", "iOS", "mobile"),
-    ),
+    ("Mozilla/5.0 (X11; Linux x86_64; rv:133.0) Gecko/20100101 Firefox/133.0", Device("Firefox", "Linux", "desktop")),
+    (f"Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) {IOS}", Device("Mobile Safari", "iOS", "mobile")),
     (f"Mozilla/5.0 (iPad; CPU OS 17_1 like Mac OS X) {IOS}", Device("Mobile Safari", "iOS", "tablet")),
     (
         f"Mozilla/5.0 (Linux; Android 10; K) {KHTML} Chrome/131.0.0.0 Mobile Safari/537.36",
         Device("Chrome Mobile", "Android", "mobile"),
     ),
     (f"Mozilla/5.0 (Linux; Android 9; SM-T510) {KHTML} {CHROME}", Device("Chrome", "Android", "tablet")),
-    (
-        f"Mozilla/5.0 (Web0S; Linux/SmartTV) {KHTML} {CHROME}",
-        Device("Chrome", "Web0S", "tv"),
-    ),
+    (f"Mozilla/5.0 (Web0S; Linux/SmartTV) {KHTML} {CHROME}", Device("Chrome", "Web0S", "tv")),
     (
         (
             "Mozilla/5.0 (New Nintendo 3DS like iPhone) AppleWebKit/536.30 (KHTML, like Gecko) NX/3.0.0.5.22 "
@@ -47,10 +38,7 @@ DEVICES = [
         ),
         Device("NetFront NX", "iOS", "console"),
     ),
-    (
-        "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
-        Device("Googlebot", None, "bot"),
-    ),
+    ("Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)", Device("Googlebot", None, "bot")),
     (f"{WINDOWS} {CHROME} ExampleBot/1.0", Device("ExampleBot", "Windows", "bot")),
     (f"{WINDOWS} YahooApp/1.0 RobotMasterApp/2.3 {CHROME}", Device("Chrome", "Windows", "desktop")),
     ("undici", Device(None, None, "other")),

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ingest.classification.classifier import RULESET
 from ingest.classification.pool import Attributes, classify_many
 from ingest.classification.user_agent_cache import Columns, UserAgentCache
 from warehouse.schema import CLASSIFICATION
@@ -44,40 +43,16 @@ def random_bots(count: int, seed: int) -> list[str]:
     return [f"{chance.randbytes(12).hex()}bot/1.0" for _ in range(count)]
 
 
-def test_columns_are_those_of_the_schema_in_its_order() -> None:
-    columns = dict(zip(CLASSIFICATION.names, UserAgentCache().columns("GPTBot/1.3"), strict=True))
-    assert columns == {
-        "traffic": "ai",
-        "agent": "GPTBot",
-        "operator": "OpenAI",
-        "purpose": "training",
-        "rule": "ai:GPTBot",
-        "ruleset": RULESET,
-        "user_agent": "GPTBot/1.3",
-        "browser": None,
-        "os": None,
-        "device": "bot",
-    }
-
-
-def test_cached_user_agent_is_classified_once() -> None:
+def test_cached_or_repeated_user_agent_is_classified_once() -> None:
     recorder = Recorder()
     cache = UserAgentCache(recorder)
     assert cache.columns_of_all(AGENTS) == uncached(AGENTS)
-    more = ["curl/1", *AGENTS[::-1], "curl/2"]
+    more = ["curl/1", *AGENTS[::-1], "curl/2", "curl/1"]
     assert cache.columns_of_all(more) == uncached(more)
     assert cache.columns_of_all([]) == []
-    assert [cache.columns(user_agent) for user_agent in ("curl/2", "curl/3", "curl/3")] == uncached(
-        ["curl/2", "curl/3", "curl/3"]
-    )
+    last = ["curl/2", "curl/3", "curl/3"]
+    assert [cache.columns(user_agent) for user_agent in last] == uncached(last)
     assert recorder.user_agents == [*AGENTS, "curl/1", "curl/2", "curl/3"]
-
-
-def test_user_agent_repeated_in_one_call_is_classified_once() -> None:
-    recorder = Recorder()
-    repeated = ["curl/1", "curl/2", "curl/1"]
-    assert UserAgentCache(recorder).columns_of_all(repeated) == uncached(repeated)
-    assert recorder.user_agents == ["curl/1", "curl/2"]
 
 
 def test_least_recently_used_user_agent_is_evicted() -> None:

@@ -107,10 +107,11 @@ def test_person_has_a_channel_country_and_language(
     assert read(GPTBOT) == [None, None, None]
 
 
-def test_row_of_a_person_has_the_browser_and_the_device() -> None:
-    read = columns(IPHONE)
+def test_row_of_a_person_has_the_browser_and_the_device_and_an_empty_user_agent_is_that_of_a_bot() -> None:
+    read, bot = columns(IPHONE), columns("")
     assert [read[name] for name in ("traffic", "agent", "operator", "purpose")] == ["human", None, None, None]
     assert [read[name] for name in ("browser", "os", "device")] == ["Mobile Safari", "iOS", "mobile"]
+    assert (bot["traffic"], bot["rule"], bot["user_agent"]) == ("bot", "bot:empty-user-agent", "")
 
 
 def test_rows_of_a_post_are_those_of_its_hits_in_their_order() -> None:
@@ -119,11 +120,6 @@ def test_rows_of_a_post_are_those_of_its_hits_in_their_order() -> None:
         for number, agent in enumerate([IPHONE, GPTBOT, IPHONE, "", GPTBOT])
     ]
     assert rows("site", hits, RECEIVED_US, Verifier()) == [row("site", hit, "server", RECEIVED_US) for hit in hits]
-
-
-def test_hit_without_a_user_agent_is_classified_as_a_bot() -> None:
-    read = columns("")
-    assert (read["traffic"], read["rule"], read["user_agent"]) == ("bot", "bot:empty-user-agent", "")
 
 
 def test_hints_are_those_of_a_server_post_and_do_not_change_the_classification() -> None:
@@ -155,9 +151,11 @@ def test_format_is_that_of_the_path_unless_the_sender_sent_one() -> None:
     assert read("server", "text/html") == "text/html"
 
 
-def test_indexes_into_a_row_are_those_of_the_schema() -> None:
-    values = row("site", Hit("/a", TS_US, GPTBOT, None, {}, None, None, "event-1"), "log", RECEIVED_US)
-    assert (values[TRAFFIC], values[AGENT], values[HOT.names.index("event_id")]) == ("ai", "GPTBot", "event-1")
+def test_long_user_agent_is_classified_and_stored_whole() -> None:
+    user_agent = GPTBOT + ";" + "a" * (16_384 - len(GPTBOT) - 1)
+    values = row("site", Hit("/a", TS_US, user_agent, None, {}, None, None, None), "log", RECEIVED_US)
+    stored = [values[place] for place in (TRAFFIC, AGENT, HOT.names.index("user_agent"))]
+    assert stored == ["ai", "GPTBot", user_agent]
 
 
 @pytest.mark.parametrize(
@@ -174,12 +172,6 @@ def test_indexes_into_a_row_are_those_of_the_schema() -> None:
 def test_row_has_the_host_of_the_referrer(referrer: str | None, host: str | None) -> None:
     read = columns(referrer=referrer)
     assert (read["referrer"], read["referrer_host"]) == (referrer, host)
-
-
-def test_long_user_agent_is_classified_and_stored_whole() -> None:
-    user_agent = GPTBOT + ";" + "a" * (16_384 - len(GPTBOT) - 1)
-    read = columns(user_agent)
-    assert (read["agent"], read["user_agent"]) == ("GPTBot", user_agent)
 
 
 storable = st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=50)

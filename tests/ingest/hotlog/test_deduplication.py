@@ -32,11 +32,7 @@ def view(event_id: str | None, project: str = "site", source: str = "server") ->
 
 
 def post(
-    *event_ids: str | None,
-    project: str = "site",
-    key: str | None = None,
-    body: bytes = b"body",
-    source: str = "server",
+    *event_ids: str | None, project: str = "site", key: str | None = None, body: bytes = b"body", source: str = "server"
 ) -> Post:
     return Post(project, [view(each, project, source) for each in event_ids], REJECTED, key, body)
 

@@ -83,9 +83,7 @@ def unkey_file(data: Path, *projects: str) -> None:
 
 
 @pytest.mark.long
-def test_no_address_is_found_without_the_secret_and_those_of_an_older_ledger_are_not_found_any_more(
-    tmp_path: Path,
-) -> None:
+def test_no_address_is_found_without_the_secret_and_none_of_an_older_ledger_after_its_upgrade(tmp_path: Path) -> None:
     """Try all addresses of a network with all files but the control database, which has the secret."""
     data, log = tmp_path / "data", new_log(tmp_path)
     new_key(data)

@@ -55,9 +55,7 @@ def seen(hot: HotConnection) -> list[bytes]:
     return sorted(id for (id,) in hot.execute("SELECT id FROM seen_values").fetchall())
 
 
-def test_paths_above_the_limit_are_others_and_earlier_ones_keep_their_names(
-    hot: HotConnection, limit: NewValues
-) -> None:
+def test_paths_above_the_limit_are_others_and_earlier_ones_stay(hot: HotConnection, limit: NewValues) -> None:
     assert stored(hot, limit, view("/a"), view("/b"), view("/a")) == ["/a", "/b", "/a"]
     assert stored(hot, limit, view("/c"), view("/d"), view("/a")) == ["/c", "/(other)", "/a"]
     assert stored(hot, limit, view("/d"), view("/b"), view("/c")) == ["/(other)", "/b", "/c"]
@@ -79,9 +77,7 @@ def test_referring_hosts_and_sources_are_limited_in_the_same_way(hot: HotConnect
     assert stored(hot, limit, *rows, column="referrer")[2:] == ["https://2.example/page", None]
 
 
-def test_pages_of_the_last_days_keep_their_names_on_a_day_that_a_stranger_has_filled(
-    hot: HotConnection, limit: NewValues
-) -> None:
+def test_pages_of_the_last_days_keep_their_names_on_a_day_full_of_others(hot: HotConnection, limit: NewValues) -> None:
     assert stored(hot, limit, view("/a"), view("/b")) == ["/a", "/b"]
     for days in range(1, 9):
         now_s = NOW_S + days * DAY_S

@@ -146,9 +146,7 @@ SHORT = [line(), *[b"x"] * 300, line(b"GET /b HTTP/1.1"), b"", *[b"y", b"\r", b"
 
 @pytest.mark.parametrize("lines", [SHORT, [*[b""] * 400, b"x", line(), *[b"\r"] * 400, b"y"]])
 @pytest.mark.parametrize("name", ["combined", "cloudflare"])
-def test_result_of_short_lines_is_the_same_in_pieces(
-    name: str, lines: list[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_short_lines_give_the_same_in_pieces(name: str, lines: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     format, block = detect.named(name, []), Block(b"\n".join(lines) + b"\n", starts_mid_line=False, is_last=True)
     whole = parsed(block, format)
     monkeypatch.setattr(chunk, "SAMPLED_EVERY_BYTES", 64)

@@ -22,9 +22,7 @@ def is_each_once(encoded: pa.DictionaryArray) -> bool:
 
 
 @given(columns)
-def test_dictionary_of_a_compact_column_has_only_the_texts_of_its_rows(
-    pieces: list[tuple[list[str | None], int]],
-) -> None:
+def test_dictionary_of_a_compact_column_has_the_texts_of_its_rows(pieces: list[tuple[list[str | None], int]]) -> None:
     chunks = [column(of, skipped) for of, skipped in pieces]
     rows = [text for of, _ in pieces for text in of]
     compacted = compact(pa.chunked_array(chunks, TEXTS))
@@ -35,9 +33,7 @@ def test_dictionary_of_a_compact_column_has_only_the_texts_of_its_rows(
 
 
 @given(texts, st.lists(st.sampled_from(["", "-", "a", "x"]), min_size=1, max_size=2), st.sampled_from(["", "a", None]))
-def test_texts_are_replaced_by_another_text_or_by_null(
-    rows: list[str | None], texts: list[str], by: str | None
-) -> None:
+def test_texts_are_replaced_by_another_one_or_by_null(rows: list[str | None], texts: list[str], by: str | None) -> None:
     replaced = replace(column(rows), texts, by)
     assert replaced.to_pylist() == [by if row in texts else row for row in rows]
     assert is_each_once(replaced)

@@ -28,9 +28,9 @@ PACKINGS: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("packing", PACKINGS)
-def test_file_is_decompressed_by_its_first_bytes_and_each_read_is_reported(tmp_path: Path, packing: str) -> None:
+def test_file_of_two_parts_is_decompressed_and_each_read_is_reported(tmp_path: Path, packing: str) -> None:
     file, counts = tmp_path / "access.log.gz", list[int]()
-    file.write_bytes(PACKINGS[packing](CONTENT))
+    file.write_bytes(PACKINGS[packing](CONTENT[:4_321]) + PACKINGS[packing](CONTENT[4_321:]))
     with files.open_source(str(file), counts.append) as source:
         assert (source.packing, source.take(len(CONTENT) + 1)) == (packing, CONTENT)
     assert sum(counts) == file.stat().st_size

@@ -44,9 +44,13 @@ PACKINGS: dict[str, Callable[[bytes], bytes]] = {
     "xz": lzma.compress,
     "zst": lambda content: bytes(pa.compress(content, "zstd", asbytes=True)),
 }
-SIZES = {"small": (8 * 1024 * 1024, 8, 5_000), "many": (300, 2, 2), "one line": (1, 1, 1)}
-"""Block size in bytes, chunk size in blocks, and minimum number of rows for staged files. With the smaller sizes, a
-log of few lines crosses many boundaries."""
+SIZES = {"small": (8 * 1024 * 1024, 8, 5_000), "many": (300, 2, 2)}
+"""Block size in bytes, chunk size in blocks, and minimum number of rows for staged files. With `many`, a log of few
+lines crosses many boundaries."""
+
+
+in_small_blocks = pytest.mark.parametrize("_boundaries", ["many"], indirect=True)
+"""Mark of a test that shows the same with blocks of the usual size."""
 
 
 @pytest.fixture(params=["small", "many"], autouse=True)
@@ -108,6 +112,7 @@ def test_log_that_has_grown_adds_only_its_new_lines(site: Site, log: Path) -> No
         assert views_by_path(site) == each_once(end)
 
 
+@in_small_blocks
 @pytest.mark.long
 def test_log_imported_in_the_middle_of_a_line_adds_the_line_once(site: Site, tmp_path: Path, log: Path) -> None:
     """Cut the log at many offsets: the half line may be parsable or not, and the cut may be between `\\r` and `\\n`."""
@@ -122,10 +127,9 @@ def test_log_imported_in_the_middle_of_a_line_adds_the_line_once(site: Site, tmp
             assert views_by_path(cut_site) == each_once(9), cut
 
 
+@in_small_blocks
 @pytest.mark.parametrize("missing", [b"\n", b"\r\n", b"3\n", b' 0.003"\n'])
-def test_line_counted_without_its_end_is_not_counted_again_when_the_end_is_written(
-    site: Site, log: Path, missing: bytes
-) -> None:
+def test_line_counted_without_its_end_is_not_counted_again_with_its_end(site: Site, log: Path, missing: bytes) -> None:
     whole = log_line(1)[:-1] + (b" 0.00" if missing == b"3\n" else b"") + missing
     steps = [
         whole[: -len(missing)], whole[:-1], whole, whole + log_line(2)[:-1], whole + log_line(2),
@@ -139,6 +143,7 @@ def test_line_counted_without_its_end_is_not_counted_again_when_the_end_is_writt
     assert views_by_path(site) == each_once(5, first=1)
 
 
+@in_small_blocks
 def test_unfinished_line_is_reported_and_counted_when_it_is_complete(site: Site, log: Path) -> None:
     log.write_bytes(log_lines(0, 3) + log_line(3)[:50])
     first = run_import(site, log)
@@ -150,9 +155,7 @@ def test_unfinished_line_is_reported_and_counted_when_it_is_complete(site: Site,
 
 
 @pytest.mark.parametrize("packing", PACKINGS)
-def test_rotated_and_compressed_log_adds_only_the_lines_written_after_the_import(
-    site: Site, tmp_path: Path, packing: str
-) -> None:
+def test_rotated_and_compressed_log_adds_only_lines_written_later(site: Site, tmp_path: Path, packing: str) -> None:
     log, packed = tmp_path / "access.log", tmp_path / f"access.log.1.{packing}"
     log.write_bytes(log_lines(0, 20) + log_line(20)[:40])
     run_import(site, log)
@@ -163,6 +166,7 @@ def test_rotated_and_compressed_log_adds_only_the_lines_written_after_the_import
     assert views_by_path(site) == each_once(30)
 
 
+@in_small_blocks
 @pytest.mark.long
 @pytest.mark.parametrize(("copied_lines", "cut"), [(1, 0), (2, 1), (7, 60), (19, 0)])
 def test_older_and_shorter_copy_adds_nothing(site: Site, tmp_path: Path, copied_lines: int, cut: int) -> None:
@@ -200,6 +204,7 @@ def test_logs_with_the_same_first_lines_both_count(site: Site, tmp_path: Path, s
         assert views == each_once(32, first=10) + each_once(shared) + each_once(shared)
 
 
+@in_small_blocks
 def test_logs_with_the_same_headers_both_count(site: Site, tmp_path: Path) -> None:
     """Import CloudFront logs, which all have the same headers."""
     head = b"#Version: 1.0\n#Fields: date time cs-method cs-uri-stem sc-status cs(User-Agent)\n"
@@ -229,6 +234,7 @@ def test_concatenated_logs_add_only_the_new_lines_of_the_last(site: Site, tmp_pa
     assert views_by_path(site) == each_once(20 + JOINED_LINES)
 
 
+@in_small_blocks
 def test_log_imported_in_small_steps_is_recognised_behind_itself(site: Site, tmp_path: Path) -> None:
     log, joined = tmp_path / "log", tmp_path / "joined"
     for end in (1, 3, 40, JOINED_LINES):
@@ -241,6 +247,7 @@ def test_log_imported_in_small_steps_is_recognised_behind_itself(site: Site, tmp
     assert views_by_path(site) == each_once(JOINED_LINES + 3)
 
 
+@in_small_blocks
 @pytest.mark.long
 def test_known_log_behind_another_counts_again_if_it_is_too_short_to_be_recognised(site: Site, tmp_path: Path) -> None:
     one, two, joined = tmp_path / "one", tmp_path / "two", tmp_path / "joined"
@@ -254,6 +261,7 @@ def test_known_log_behind_another_counts_again_if_it_is_too_short_to_be_recognis
     )
 
 
+@in_small_blocks
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("first", "added"),
@@ -281,6 +289,7 @@ def test_log_that_repeats_its_first_lines_adds_them(site: Site, log: Path, first
     assert views_by_path(site).total() == len((first + added).splitlines())
 
 
+@in_small_blocks
 def test_ledger_of_a_project_is_separate_and_is_deleted_alone(site: Site, log: Path) -> None:
     log.write_bytes(log_lines(0, 10))
     for project in ("site", "other", "site"):
@@ -291,10 +300,9 @@ def test_ledger_of_a_project_is_separate_and_is_deleted_alone(site: Site, log: P
     assert run_import(site, log).lines == 0
 
 
+@in_small_blocks
 @pytest.mark.long
-def test_line_longer_than_a_block_counts_as_one_when_the_import_is_interrupted_at_any_step(
-    site: Site, log: Path
-) -> None:
+def test_line_longer_than_a_block_counts_as_one_when_an_import_is_interrupted_anywhere(site: Site, log: Path) -> None:
     hidden = b"x" * 70_000 + log_line(7)
     log.write_bytes(log_lines(0, 3) + hidden + log_lines(3, 6) + hidden[:-1])
     for steps in range(0, 400, 5):
@@ -340,6 +348,7 @@ def test_import_interrupted_at_any_step_and_run_again_counts_each_line_once(site
     assert sum(site.daily_views().values()) == 40
 
 
+@in_small_blocks
 @pytest.mark.long
 def test_concurrent_imports_of_a_log_count_each_line_once_and_one_fails(site: Site, log: Path) -> None:
     log.write_bytes(log_lines(0, 300))
@@ -369,6 +378,7 @@ def test_concurrent_imports_of_a_log_count_each_line_once_and_one_fails(site: Si
     assert run_import(site, log).lines == 0
 
 
+@in_small_blocks
 def test_no_more_of_a_log_is_read_than_shows_that_it_is_not_a_known_chunk(site: Site, tmp_path: Path) -> None:
     """Look up a log that differs from a large known chunk in its second line, and the chunk itself.
 
@@ -385,7 +395,8 @@ def test_no_more_of_a_log_is_read_than_shows_that_it_is_not_a_known_chunk(site: 
         assert ledger.find(own, known)[1] == 5_000
 
 
-def test_known_chunk_that_changes_while_it_is_read_is_not_skipped(
+@in_small_blocks
+def test_known_chunk_that_changes_meanwhile_is_not_skipped(
     site: Site, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = known_chunk(site, log)
@@ -522,17 +533,16 @@ class LogLifecycle(RuleBasedStateMachine):
         assert sum(self.site.daily_views().values()) == len(self.read)
 
 
+@in_small_blocks
 @pytest.mark.long
 def test_each_line_counts_once_in_random_sequences_of_changes_and_imports() -> None:
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
-        LogLifecycle,
-        settings=settings(max_examples=rounds(20), stateful_step_count=15),
+        LogLifecycle, settings=settings(max_examples=rounds(20), stateful_step_count=15)
     )
 
 
-def test_log_in_a_ledger_with_sha_256_digests_is_recognised(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@in_small_blocks
+def test_log_in_a_ledger_of_sha_256_is_recognised(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Import the log again, a shorter copy of it, and the log with new lines."""
     log, copy = tmp_path / "log", tmp_path / "copy"
     log.write_bytes(log_lines(0, 40))

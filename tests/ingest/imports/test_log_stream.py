@@ -113,12 +113,7 @@ def test_last_bytes_are_known_at_the_end_and_at_the_last_line_end(block_bytes: i
 
 @pytest.mark.parametrize(
     ("content", "head"),
-    [
-        (b"", [b""]),
-        (b"a\nb\nc", [b"a", b"b"]),
-        (b"no line end", [b"no line end"]),
-        (b"x\n" * 150, [b"x"] * HEAD_LINES),
-    ],
+    [(b"", [b""]), (b"a\nb\nc", [b"a", b"b"]), (b"no line end", [b"no line end"]), (b"x\n" * 150, [b"x"] * HEAD_LINES)],
 )
 def test_head_is_the_first_whole_lines(content: bytes, head: list[bytes]) -> None:
     log = source_of(content)

@@ -33,13 +33,6 @@ from warehouse.tables import HITS_TABLE
 GROWING = Options(is_growing=True)
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    opened = Site(tmp_path / "data")
-    yield opened
-    opened.close()
-
-
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tails, "POLL_S", 0.005)
@@ -53,10 +46,17 @@ class Following:
     run: Import
     messages: list[str] = field(default_factory=list)
     errors: list[BaseException] = field(default_factory=list)
+    commits: set[Path] = field(default_factory=set)
+    views: Counter[str] = field(default_factory=Counter)
 
     def views_by_path(self) -> Counter[str]:
-        self.site.load()
-        return Counter(row["path"] for row in self.site.stored(HITS_TABLE))
+        """Load what waits, and read the table if it has new commits: many tests call this until it is as expected."""
+        if self.site.waiting():
+            self.site.load()
+        commits = {*self.site.root.glob(f"{HITS_TABLE.name}/_delta_log/*.json")}
+        if commits != self.commits:
+            self.commits, self.views = commits, Counter(row["path"] for row in self.site.stored(HITS_TABLE))
+        return self.views
 
     def wait_for_lines(self, end: int) -> None:
         """Wait until `end` lines are counted, and check that they are lines 0 to `end`, each counted once."""
@@ -93,8 +93,7 @@ def append(log: Path, content: bytes) -> None:
         file.write(content)
 
 
-def test_lines_are_counted_as_they_are_added(site: Site, tmp_path: Path) -> None:
-    log = tmp_path / "access.log"
+def test_lines_are_counted_as_they_are_added(site: Site, log: Path) -> None:
     log.write_bytes(log_lines(0, 3))
     with following(site, log) as tail:
         tail.wait_for_lines(3)
@@ -104,8 +103,7 @@ def test_lines_are_counted_as_they_are_added(site: Site, tmp_path: Path) -> None
     assert (tail.run.summary.lines, tail.run.summary.page_views, tail.run.summary.skipped) == (9, 9, {})
 
 
-def test_line_is_counted_at_its_end_even_if_it_can_be_parsed_before(site: Site, tmp_path: Path) -> None:
-    log = tmp_path / "access.log"
+def test_line_is_counted_at_its_end_even_if_it_can_be_parsed_before(site: Site, log: Path) -> None:
     log.write_bytes(log_lines(0, 2) + log_line(2)[:-1])
     with following(site, log) as tail:
         tail.wait_for_lines(2)
@@ -117,8 +115,7 @@ def test_line_is_counted_at_its_end_even_if_it_can_be_parsed_before(site: Site, 
     assert tail.run.summary.skipped == {}
 
 
-def test_format_is_detected_when_the_first_line_has_ended(site: Site, tmp_path: Path) -> None:
-    log = tmp_path / "access.log"
+def test_format_is_detected_when_the_first_line_has_ended(site: Site, tmp_path: Path, log: Path) -> None:
     common = log_line(0).rpartition(b' "-"')[0]
     log.write_bytes(common)
     with following(site, log, tmp_path / "other.log") as tail:
@@ -165,7 +162,7 @@ def test_log_emptied_by_copytruncate_soon_after_a_rename_loses_no_line(
         tail.wait_for_lines(5)
         append(rotated, log_lines(5, 7))
         tail.wait_for_lines(7)
-        _write(tmp_path / "access.log.2", log.read_bytes() + log_lines(7, 9))
+        (tmp_path / "access.log.2").write_bytes(log.read_bytes() + log_lines(7, 9))
         os.truncate(log, 0)
         tail.wait_for_lines(9)
         append(log, log_lines(9, 12))
@@ -173,8 +170,7 @@ def test_log_emptied_by_copytruncate_soon_after_a_rename_loses_no_line(
 
 
 @pytest.mark.long
-def test_log_emptied_by_copytruncate_loses_no_line_of_the_copy(site: Site, tmp_path: Path) -> None:
-    log = tmp_path / "access.log"
+def test_log_emptied_by_copytruncate_loses_no_line_of_the_copy(site: Site, tmp_path: Path, log: Path) -> None:
     (tmp_path / "access.log.d").mkdir()
     (tmp_path / "access.log.other").write_bytes(log_lines(90, 99))
     end = 0
@@ -194,12 +190,9 @@ def test_log_emptied_by_copytruncate_loses_no_line_of_the_copy(site: Site, tmp_p
 
 
 @pytest.mark.parametrize("reads_before", [1, 4])
-def test_log_emptied_while_its_lines_are_stored_is_followed_and_only_its_copy_is_read(
-    site: Site, tmp_path: Path, reads_before: int
-) -> None:
+def test_log_emptied_while_it_is_stored_is_followed(site: Site, tmp_path: Path, log: Path, reads_before: int) -> None:
     # The clock is read once when a chunk is prepared and twice when it is stored. While the first or the second chunk
     # is stored, the log is copied and emptied.
-    log = tmp_path / "access.log"
     log.write_bytes(log_lines(0, 3))
     (tmp_path / "access.log.other").write_bytes(log_lines(90, 99))
     clock_reads = itertools.count()
@@ -224,8 +217,7 @@ def test_log_emptied_while_its_lines_are_stored_is_followed_and_only_its_copy_is
     assert tail.messages == [f"{log} was emptied"]
 
 
-def test_log_emptied_and_filled_beyond_the_last_read_is_read_from_its_beginning(site: Site, tmp_path: Path) -> None:
-    log = tmp_path / "access.log"
+def test_log_emptied_and_filled_beyond_the_last_read_is_read_from_its_beginning(site: Site, log: Path) -> None:
     log.write_bytes(log_lines(0, 3))
     with following(site, log) as tail:
         tail.wait_for_lines(3)
@@ -234,24 +226,25 @@ def test_log_emptied_and_filled_beyond_the_last_read_is_read_from_its_beginning(
         tail.wait_for_lines(60)
 
 
-def test_log_may_be_created_later_and_disappear_for_a_while(site: Site, tmp_path: Path) -> None:
-    log = tmp_path / "access.log"
+def test_log_may_be_created_later_and_disappear_for_a_while(site: Site, tmp_path: Path, log: Path) -> None:
     with following(site, log) as tail:
         log.touch()
         append(log, log_lines(0, 2))
         tail.wait_for_lines(2)
         log.unlink()
-        shutil.copy(_write(tmp_path / "new", log_lines(2, 4)), log)
+        (tmp_path / "new").write_bytes(log_lines(2, 4))
+        shutil.copy(tmp_path / "new", log)
         tail.wait_for_lines(4)
 
 
-def _write(file: Path, content: bytes) -> Path:
-    file.write_bytes(content)
-    return file
+def test_pattern_follows_the_files_that_match_at_the_start(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_bytes(log_lines(0, 2))
+    (tmp_path / "b.log").write_bytes(log_lines(2, 4))
+    with following(site, tmp_path / "*.log") as tail:
+        tail.wait_for_lines(4)
 
 
-def test_restart_adds_the_lines_written_meanwhile_and_no_line_twice(site: Site, tmp_path: Path) -> None:
-    log = tmp_path / "access.log"
+def test_restart_adds_the_lines_written_meanwhile_and_no_line_twice(site: Site, log: Path) -> None:
     for end in (3, 3, 7, 8):
         log.write_bytes(log_lines(0, end) + log_line(end)[:30])
         with following(site, log) as tail:
@@ -259,8 +252,7 @@ def test_restart_adds_the_lines_written_meanwhile_and_no_line_twice(site: Site, 
 
 
 @pytest.mark.long
-def test_import_of_a_followed_log_adds_no_line_twice(site: Site, tmp_path: Path) -> None:
-    log = tmp_path / "access.log"
+def test_import_of_a_followed_log_adds_no_line_twice(site: Site, log: Path) -> None:
     with following(site, log) as tail:
         for end in range(3, 30, 3):
             append(log, log_lines(end - 3, end))
@@ -289,8 +281,7 @@ def test_older_copy_that_becomes_another_log_adds_its_new_lines(site: Site, tmp_
         tail.wait_for_lines(12)
 
 
-def test_log_with_garbage_at_its_start_is_read_when_its_format_can_be_detected(site: Site, tmp_path: Path) -> None:
-    log = tmp_path / "access.log"
+def test_log_with_garbage_at_its_start_is_read_when_its_format_can_be_detected(site: Site, log: Path) -> None:
     log.write_bytes(b"\x16\x03\x01\n")
     with following(site, log) as tail:
         append(log, log_lines(0, 1))
@@ -300,10 +291,9 @@ def test_log_with_garbage_at_its_start_is_read_when_its_format_can_be_detected(s
 
 
 def test_garbage_after_a_rotation_does_not_end_following(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: Path
 ) -> None:
     monkeypatch.setattr(tails, "ROTATED_POLLS", 2)
-    log = tmp_path / "access.log"
     log.write_bytes(log_lines(0, 2))
     with following(site, log) as tail:
         tail.wait_for_lines(2)
@@ -312,12 +302,9 @@ def test_garbage_after_a_rotation_does_not_end_following(
         tail.wait_for_lines(4)
 
 
-def test_line_longer_than_a_block_is_one_malformed_line(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_line_longer_than_a_block_is_one_malformed_line(site: Site, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_stream, "BLOCK_BYTES", 1_000)
     monkeypatch.setattr(tails, "BLOCK_BYTES", 1_000)
-    log = tmp_path / "access.log"
     log.write_bytes(log_lines(0, 3))
     with following(site, log) as tail:
         tail.wait_for_lines(3)
@@ -330,10 +317,7 @@ def test_line_longer_than_a_block_is_one_malformed_line(
 @pytest.mark.parametrize(
     ("content", "error"), [(b"garbage\n" * 100, UnknownFormat), (gzip.compress(log_lines(0, 3)), InvalidLog)]
 )
-def test_log_that_cannot_be_followed_is_refused(
-    site: Site, tmp_path: Path, content: bytes, error: type[Exception]
-) -> None:
-    log = tmp_path / "access.log"
+def test_log_that_cannot_be_followed_is_refused(site: Site, log: Path, content: bytes, error: type[Exception]) -> None:
     log.write_bytes(content)
     with following(site, log) as tail:
         until(lambda: tail.errors)
@@ -356,9 +340,7 @@ def make_unreadable(log: Path) -> None:
     log.symlink_to(log)
 
 
-def test_rotated_log_that_is_unreadable_for_a_moment_is_retried_while_the_others_are_followed(
-    site: Site, tmp_path: Path
-) -> None:
+def test_rotated_log_that_is_unreadable_for_a_moment_is_retried_beside_the_others(site: Site, tmp_path: Path) -> None:
     log, rotated, other = (tmp_path / name for name in ("access.log", "access.log.1", "other.log"))
     log.write_bytes(log_lines(0, 3))
     other.write_bytes(log_lines(3, 5))
@@ -390,9 +372,7 @@ def test_log_whose_last_read_failed_is_in_the_summary(site: Site, tmp_path: Path
     assert tail.run.summary.unreadable == {str(log): LOOP, str(folder): "Is a directory"}
 
 
-def test_log_whose_disk_fails_during_the_first_read_is_retried(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_log_whose_disk_fails_at_first_is_retried(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # After the first block, the log's file descriptor is replaced by one whose reads fail.
     monkeypatch.setattr(log_stream, "BLOCK_BYTES", 4096)
     log, end = tmp_path / "access.log", 5_000
@@ -425,25 +405,16 @@ def test_log_whose_disk_fails_during_the_first_read_is_retried(
     assert Counter(row["path"] for row in site.stored(HITS_TABLE)) == each_once(end)
 
 
-def test_unreadable_copy_of_an_emptied_log_is_reported(site: Site, tmp_path: Path) -> None:
-    log = tmp_path / "access.log"
-    log.write_bytes(log_lines(0, 3))
-    make_unreadable(tmp_path / "access.log.1")
-    with following(site, log) as tail:
-        tail.wait_for_lines(3)
-        log.write_bytes(b"")
-        append(log, log_line(3))
-        tail.wait_for_lines(4)
-    message = f"{log}.1 cannot be read: {LOOP}; if it is a copy of {log}, import it"
-    assert tail.messages == [f"{log} was emptied", message]
-
-
-@pytest.mark.parametrize("size", [20, -20])
-def test_damaged_copy_of_an_emptied_log_is_reported(site: Site, tmp_path: Path, size: int) -> None:
-    """Cut the compressed copy within its first line, or near its end."""
-    log, copy = tmp_path / "access.log", tmp_path / "access.log.1.gz"
+@pytest.mark.parametrize("damage", ["unreadable", "cut within its first line", "cut near its end"])
+def test_unreadable_or_damaged_copy_of_an_emptied_log_is_reported(site: Site, log: Path, damage: str) -> None:
     log.write_bytes(log_lines(0, 300))
-    copy.write_bytes(gzip.compress(log_lines(0, 600))[:size])
+    copy = log.with_name("access.log.1.gz")
+    if damage == "unreadable":
+        make_unreadable(copy)
+        reason = f"cannot be read: {LOOP}"
+    else:
+        copy.write_bytes(gzip.compress(log_lines(0, 600))[: -20 if damage == "cut near its end" else 20])
+        reason = "is not complete gzip data: .*"
     with following(site, log) as tail:
         tail.wait_for_lines(300)
         log.write_bytes(b"")
@@ -451,14 +422,7 @@ def test_damaged_copy_of_an_emptied_log_is_reported(site: Site, tmp_path: Path, 
         until(lambda: tail.views_by_path()["/600"] == 1)
     [emptied, message] = tail.messages
     assert emptied == f"{log} was emptied"
-    assert re.fullmatch(f"{copy} is not complete gzip data: .*; if it is a copy of {log}, import it", message)
-
-
-def test_pattern_follows_the_files_that_match_at_the_start(site: Site, tmp_path: Path) -> None:
-    (tmp_path / "a.log").write_bytes(log_lines(0, 2))
-    (tmp_path / "b.log").write_bytes(log_lines(2, 4))
-    with following(site, tmp_path / "*.log") as tail:
-        tail.wait_for_lines(4)
+    assert re.fullmatch(f"{copy} {reason}; if it is a copy of {log}, import it", message)
 
 
 # The command
@@ -469,9 +433,8 @@ class Gone(Exception):
 
 
 @pytest.mark.parametrize("is_forgotten", [True, False])
-def test_deleted_project_gets_no_rows_and_ends_following(site: Site, tmp_path: Path, is_forgotten: bool) -> None:
+def test_deleted_project_gets_no_rows_and_ends_following(site: Site, log: Path, is_forgotten: bool) -> None:
     # Neither added lines are stored, nor the whole log a second time when the ledger no longer has the log.
-    log = tmp_path / "access.log"
     log.write_bytes(log_lines(0, 3))
     checks: list[bool] = []
 
@@ -523,10 +486,9 @@ def follow_command(data: Path, *arguments: str | Path) -> Iterator[Callable[[], 
 
 @pytest.mark.long
 def test_command_beside_a_service_counts_each_line_once_through_rotation_and_restart(
-    start: Callable[..., Running], tmp_path: Path
+    start: Callable[..., Running], tmp_path: Path, log: Path
 ) -> None:
     service = start(READERSHIP_LOAD_EVERY_S="1")
-    log = tmp_path / "access.log"
     log.write_bytes(log_lines(0, 5))
     with follow_command(service.data, log) as ended:
         until(lambda: service.get()["totals"]["ai"] >= 3)

@@ -115,9 +115,7 @@ def test_file_that_is_no_list_is_refused(content: bytes) -> None:
         (datetime(2026, 10, 3, tzinfo=UTC), False),
     ],
 )
-def test_list_is_fresh_from_30_days_before_its_creation_to_30_days_after_its_copy(
-    time: datetime, is_fresh: bool
-) -> None:
+def test_list_is_fresh_from_30_days_before_its_creation_until_30_after_its_copy(time: datetime, is_fresh: bool) -> None:
     assert (int(time.timestamp()) * 1_000_000 in LIST.fresh_us) is is_fresh
 
 

@@ -171,7 +171,7 @@ def cut_off(request: BaseHTTPRequestHandler) -> None:
         (cut_off, "the request failed: RemoteProtocolError"),
     ],
 )
-def test_answer_that_is_not_a_directory_is_refused(
+def test_answer_that_is_no_directory_is_refused(
     file: Path, trusted: ssl.SSLContext, answer: Answer, message: str
 ) -> None:
     with pytest.raises(DirectoryUnavailable, match=message):
@@ -199,7 +199,7 @@ def test_server_that_never_answers_is_given_up(silent: int, monkeypatch: pytest.
         fetch_directory(HOST, local, None, silent)
 
 
-def test_server_that_sends_little_by_little_is_given_up(
+def test_server_that_sends_slowly_is_given_up(
     file: Path, trusted: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(directories, "DEADLINE_S", 0.0)
@@ -207,18 +207,11 @@ def test_server_that_sends_little_by_little_is_given_up(
         fetched(file, trusted, body(SIGNER.directory()))
 
 
-def test_host_in_a_local_network_is_refused() -> None:
-    with pytest.raises(DirectoryUnavailable, match="an address of a local network"):
-        fetch_directory("localhost")
-
-
-def test_host_with_one_address_in_a_local_network_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_host_without_an_address_or_with_one_in_a_local_network_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for host, message in (("localhost", "an address of a local network"), ("a" * 64, "the DNS lookup failed")):
+        with pytest.raises(DirectoryUnavailable, match=message):
+            fetch_directory(host)
     addresses = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, 443)) for each in ("9.9.9.9", "10.0.0.1")]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **options: addresses)
     with pytest.raises(DirectoryUnavailable, match="an address of a local network"):
         fetch_directory(HOST)
-
-
-def test_host_without_an_address_is_refused() -> None:
-    with pytest.raises(DirectoryUnavailable, match="the DNS lookup failed"):
-        fetch_directory("a" * 64 + ".example")

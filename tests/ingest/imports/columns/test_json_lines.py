@@ -141,7 +141,7 @@ def blocks(product: str) -> st.SearchStrategy[tuple[str, list[bytes]]]:
 @pytest.mark.long
 @settings(max_examples=250)
 @given(st.sampled_from(list(SAMPLES)).flatmap(blocks), st.integers(1, 3))
-def test_lines_parsed_by_columns_give_the_result_of_the_parser(
+def test_lines_parsed_by_columns_are_those_of_the_parser(
     product_and_lines: tuple[str, list[bytes]], pieces: int
 ) -> None:
     product, lines = product_and_lines
@@ -184,9 +184,7 @@ def test_only_the_malformed_line_of_a_block_is_left_to_the_parser(number: int) -
     assert by_columns(lines, "netlify") == by_the_parser(lines, "netlify", PAGES)
 
 
-def test_request_ids_are_remembered_across_blocks_for_a_limited_number_of_requests(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_request_ids_of_a_limited_number_are_remembered_across_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ingest.formats.json_lines.REQUEST_IDS_MAX", 30)
     lines = [line("vercel", requestId=str(number)) for number in [*range(40), *reversed(range(40))]]
     expected = by_the_parser(lines, "vercel", PAGES)

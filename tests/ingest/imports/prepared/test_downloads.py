@@ -56,8 +56,7 @@ def downloads(site: Site) -> list[tuple[Any, ...]]:
     return sorted(shown, key=str)
 
 
-@pytest.mark.parametrize("executor", [None, THIS_PROCESS])
-@pytest.mark.parametrize("times", [1, 400])
+@pytest.mark.parametrize(("executor", "times"), [(None, 1), (None, 400), (THIS_PROCESS, 400)])
 def test_downloads_of_people_and_ai_are_events(tmp_path: Path, executor: Executor | None, times: int) -> None:
     with closing(Site(tmp_path)) as site:
         summary = run_import(site, LOG * times, executor, options=OPTIONS)
