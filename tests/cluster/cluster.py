@@ -16,11 +16,7 @@ from tests.processes.waiting import until
 
 RECOVERY_S = 600
 """Time within which all nodes must be ready after the last fault, in seconds."""
-SETTINGS = {
-    "READERSHIP_JOBS_AT_ONCE": "0",
-    "READERSHIP_LOAD_EVERY_S": "5",
-    "READERSHIP_LOAD_ROWS": "500",
-}
+SETTINGS = {"READERSHIP_JOBS_AT_ONCE": "0", "READERSHIP_LOAD_EVERY_S": "5", "READERSHIP_LOAD_ROWS": "500"}
 READERS = "readers"
 """Name of the data folder of the readers."""
 

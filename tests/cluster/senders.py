@@ -121,11 +121,7 @@ class Senders:
         return None
 
     def _post(
-        self,
-        client: httpx.Client,
-        node: Node,
-        hits: Sequence[dict[str, str]],
-        headers: dict[str, str] | None = None,
+        self, client: httpx.Client, node: Node, hits: Sequence[dict[str, str]], headers: dict[str, str] | None = None
     ) -> dict[str, Any] | None:
         """Return the receipt of a post; None if it was not acknowledged."""
         if (url := node.url) is None:

@@ -48,9 +48,7 @@ def counts(row: dict[str, int]) -> tuple[int, int, int]:
     return row["human"], row["ai"], row["bot"]
 
 
-def test_each_row_leads_to_hits_whose_rules_classify_repeats(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
+def test_each_row_leads_to_hits_whose_rules_classify_repeats(tmp_path_factory: pytest.TempPathFactory) -> None:
     running = Running(tmp_path_factory.mktemp("explained") / "data").start()
     try:
         assert running.run("import", PROJECT, str(ROOT / "sample_data" / "access.log")).returncode == 0

@@ -157,13 +157,7 @@ def test_deletion_of_a_project_deletes_its_event_ids_and_ledger(start: Callable[
     with closing(batches.connect(running.data / "hot.sqlite")) as hot:
         tables = [name for (name,) in hot.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         rows = {name: hot.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables}
-    of_no_project = {
-        "node",
-        "sqlite_sequence",
-        "synced_tables",
-        "loads",
-        "refusals",
-    }  # the last has its internal id
+    of_no_project = {"node", "sqlite_sequence", "synced_tables", "loads", "refusals"}  # the last has its internal id
     assert {name for name, count in rows.items() if count} <= of_no_project
 
 

@@ -18,11 +18,7 @@ def failing(error: Exception) -> Callable[[], object]:
 
 def test_error_of_the_only_failed_step_is_raised_at_the_end_with_the_name_of_its_step() -> None:
     done: list[str] = []
-    steps = [
-        ("a", lambda: done.append("a")),
-        ("b", failing(ValueError("damaged"))),
-        ("c", lambda: done.append("c")),
-    ]
+    steps = [("a", lambda: done.append("a")), ("b", failing(ValueError("damaged"))), ("c", lambda: done.append("c"))]
     with pytest.raises(ValueError, match="damaged") as caught:
         run_all(steps)
     assert caught.value.__notes__ == ["in b"]

@@ -4,15 +4,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from warehouse.control.policy import (
-    Period,
-    Policy,
-    Span,
-    changed,
-    first_day,
-    on,
-    spans,
-)
+from warehouse.control.policy import Period, Policy, Span, changed, first_day, on, spans
 
 
 def test_policy_of_a_day_is_the_last_one_that_began() -> None:

@@ -273,12 +273,7 @@ def test_moment_is_read_after_the_clock_was_set_back_a_little(site: Site, reader
 
 @pytest.mark.parametrize(
     "future",
-    [
-        {"version": 2},
-        {"last_id": 5},
-        {"generation": 1},
-        {"taken_us": (NOW_S + retention.AS_OF_S + 1) * 1_000_000},
-    ],
+    [{"version": 2}, {"last_id": 5}, {"generation": 1}, {"taken_us": (NOW_S + retention.AS_OF_S + 1) * 1_000_000}],
     ids=lambda future: next(iter(future)),
 )
 def test_moment_that_has_not_been_reached_is_invalid(

@@ -93,11 +93,7 @@ def test_holes_are_the_parts_of_a_range_outside_of_all_spans() -> None:
 
 def test_spans_that_overlap_or_touch_are_one() -> None:
     spans = [Span(day(5), day(7)), Span(day(1), day(3)), Span(day(3), day(4)), Span(day(6), day(6)), Span(day(8), None)]
-    assert merged([*spans, Span(day(9), day(10))]) == (
-        Span(day(1), day(4)),
-        Span(day(5), day(7)),
-        Span(day(8), None),
-    )
+    assert merged([*spans, Span(day(9), day(10))]) == (Span(day(1), day(4)), Span(day(5), day(7)), Span(day(8), None))
 
 
 @pytest.mark.parametrize(

@@ -53,10 +53,7 @@ def test_complete_breakdown_has_batches_of_limited_size(site: Site, reports: Rep
 
 def test_breakdown_by_path_has_the_paths_of_bots(site: Site, reports: Reports) -> None:
     site.post(view("/a"), view("/bots", **BOT))
-    assert values(reports, reports.take(), EVERYTHING, "path") == [
-        ("/a", 1, 0, 0, 1),
-        ("/bots", 0, 0, 1, 0),
-    ]
+    assert values(reports, reports.take(), EVERYTHING, "path") == [("/a", 1, 0, 0, 1), ("/bots", 0, 0, 1, 0)]
 
 
 LISTED = [  # path, human, ai and bot
@@ -85,13 +82,7 @@ LISTED = [  # path, human, ai and bot
     ],
 )
 def test_paths_are_listed_by_order_and_audience(
-    site: Site,
-    reports: Reports,
-    is_loaded: bool,
-    agent: str | None,
-    order: Order,
-    audience: Audience,
-    paths: list[str],
+    site: Site, reports: Reports, is_loaded: bool, agent: str | None, order: Order, audience: Audience, paths: list[str]
 ) -> None:
     for path, *numbers in LISTED:
         for traffic, views in zip(("human", "ai", "bot"), numbers, strict=True):

@@ -106,13 +106,7 @@ def test_first_bucket_has_the_hits_of_the_year_1_before_its_local_midnight(small
 @settings(max_examples=rounds(100))
 @given(st.lists(ROWS, max_size=20), TIMES, TIMES, FILTERS, st.sampled_from(INTERVALS), ZONES)
 def test_sum_of_each_bucket_is_that_of_its_hits(
-    lake_in: LakeIn,
-    rows: list[Row],
-    first: datetime,
-    second: datetime,
-    filters: Filters,
-    interval: str,
-    zone: ZoneInfo,
+    lake_in: LakeIn, rows: list[Row], first: datetime, second: datetime, filters: Filters, interval: str, zone: ZoneInfo
 ) -> None:
     scope = Scope("site", TimeRange(min(first, second), max(first, second)), filters)
     parts = buckets(scope.time_range, interval, zone)

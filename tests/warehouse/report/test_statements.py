@@ -35,10 +35,7 @@ QUERIES = [
     for filters in (Filters(), Filters(path="/long*", traffic="human"), Filters(agent="GPTBot", source="log"))
 ]
 LISTINGS: list[tuple[Order, Audience]] = [*product(get_args(Order), get_args(Audience))]
-POLICIES: dict[str, Periods] = {
-    "all": (),
-    "by format": (Period(date(2026, 9, 16), "beacon_people_log_machines"),),
-}
+POLICIES: dict[str, Periods] = {"all": (), "by format": (Period(date(2026, 9, 16), "beacon_people_log_machines"),)}
 
 
 def filled(folder: Path) -> Site:

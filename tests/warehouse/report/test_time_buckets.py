@@ -115,11 +115,7 @@ def test_repeated_hour_is_two_buckets_and_a_skipped_hour_has_none() -> None:
 
 def test_change_of_half_an_hour_begins_an_hour() -> None:
     result = of("2026-04-04T14:00Z", "2026-04-04T16:30Z", "hour", "Australia/Lord_Howe")
-    assert labels(result) == [
-        "2026-04-05T01:00:00+11:00",
-        "2026-04-05T01:30:00+10:30",
-        "2026-04-05T02:00:00+10:30",
-    ]
+    assert labels(result) == ["2026-04-05T01:00:00+11:00", "2026-04-05T01:30:00+10:30", "2026-04-05T02:00:00+10:30"]
     assert hours(result) == [1, 0.5]
 
 

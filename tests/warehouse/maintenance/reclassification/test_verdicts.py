@@ -52,10 +52,7 @@ CASES = [
         old("GPTBot/1", traffic="ai", rule="ai:accept-markdown"),
         ("ai", "GPTBot", "OpenAI", "data", "ai:GPTBot", TODAY, None, None),
     ),
-    (
-        old("Firefox/1", **SIGNED),
-        ("ai", "ChatGPT Agent", "OpenAI", "agent", SIGNED["rule"], TODAY, "verified", BY),
-    ),
+    (old("Firefox/1", **SIGNED), ("ai", "ChatGPT Agent", "OpenAI", "agent", SIGNED["rule"], TODAY, "verified", BY)),
     (old("GPTBot/1", **SIGNED), ("ai", "GPTBot", "OpenAI", "data", "ai:GPTBot", TODAY, "not_checked", None)),
     (old("GPTBot/1"), ("ai", "GPTBot", "OpenAI", "data", "ai:GPTBot", TODAY, None, None)),
 ]

@@ -26,12 +26,7 @@ READERS = [
 PROPS = [None, {"plan": "pro", "a/b~c": "x"}, {"plan": "free", "0": "y"}]
 EVENTS: list[Row] = [
     event(
-        name,
-        NOON - days * DAY,
-        path=path,
-        source=source,
-        **reader,
-        props=None if props is None else json.dumps(props),
+        name, NOON - days * DAY, path=path, source=source, **reader, props=None if props is None else json.dumps(props)
     )
     for number, (name, days, path, source, reader, props) in enumerate(
         product(["Signup", "File Download", "engagement"], [0, 1, 9], ["/a", "/b"], ["log", "server"], READERS, PROPS)
