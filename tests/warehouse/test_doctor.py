@@ -6,7 +6,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 
@@ -63,11 +62,8 @@ ALL = {
 }
 
 
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the data folder of a site with rows in compacted files, in loaded files, and in the hot log."""
-    folder = tmp_path_factory.mktemp("original") / "data"
-    site = Site(folder)
+def prepare(site: Site) -> None:
+    """Write rows in compacted files, in loaded files, and in the hot log."""
     for first in (0, 10):
         rows = [*some_rows(first, 10), view(traffic="ai", agent="GPTBot", status=404)]
         site.stage(rows, [loads()], [asked()], [event()])
@@ -78,15 +74,6 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     site.post(*some_rows(20, 5))
     site.load()
     site.post(*some_rows(25, 5))
-    site.close()
-    return folder
-
-
-@pytest.fixture
-def site(original: Path, tmp_path: Path) -> Iterable[Site]:
-    site = Site.copied(original, tmp_path / "data")
-    yield site
-    site.close()
 
 
 def findings(site: Site) -> dict[str, str | None]:

@@ -1,20 +1,19 @@
 """Errors of AI agents and bots are stored once, and are never page views."""
 
 from collections import Counter
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.warehouse.site import DAY, NOON, Row, Site, die_at, key, some_rows, view
+from tests.warehouse.site import DAY, NOON, Row, Site, key, some_rows, view
 from warehouse.hotlog import batches
+from warehouse.lake import agents_file
 from warehouse.maintenance import catch_up, compact, erase
 from warehouse.query import sql
 from warehouse.tables import REQUESTS_TABLE
-
-LOAD = "load.load(hot, root, 10, on_point)"
-
 
 COUNTS = ("traffic", "kind", "status", "cache", "ms_below", "requests", "sized", "bytes", "source", "path", "errors")
 
@@ -45,37 +44,29 @@ def expected(errors: list[Row]) -> Counter[tuple[Any, ...]]:
     return Counter((row["ts"].date(), *(row[name] for name in columns)) for row in errors)
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    opened = Site(tmp_path)
-    (opened.root / "agents.parquet").write_bytes(b"")
-    from ingest.classification import agents  # noqa: PLC0415
-    from warehouse.lake import agents_file  # noqa: PLC0415
-
-    agents_file.write_agents(opened.root, agents.rows())
-    return opened
+def prepare(site: Site) -> None:
+    agents_file.write_agents(site.root, [])
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("step", catch_up.POINTS)
 def test_errors_and_requests_of_a_batch_are_counted_once_after_a_loader_was_killed_at_any_step(
-    site: Site, step: str
+    site: Site, tmp_path: Path
 ) -> None:
     views = [{**row, "source": "server", "status": 200, "bytes": 50} for row in some_rows(0, 6)]
     errors = [error(number) for number in range(5)]
     site.post(*views[:3], *errors[:2])
     site.stage([*views[3:], *errors[2:]])
     assert (errors_of(site), served(site)) == (expected(errors), (6, 300))
-    die_at(site, LOAD, step)
-    assert (errors_of(site), served(site)) == (expected(errors), (6, 300))
-    site.post(error(9))
-    site.load()
-    assert (errors_of(site), served(site)) == (expected([*errors, error(9)]), (6, 300))
-    assert site.event_ids() == [row["event_id"] for row in views]
-    assert site.daily_views() == Counter(map(key, views))
-    assert site.state(REQUESTS_TABLE).offset == batches.last_id(site.hot)
-    assert site.faults() == []
-    site.close()
+    for _, folder in site.copies(tmp_path / "copies", site.load)[: len(catch_up.POINTS)]:
+        with closing(Site(folder, is_new=False)) as copied:
+            assert (errors_of(copied), served(copied)) == (expected(errors), (6, 300))
+            copied.post(error(9))
+            copied.load()
+            assert (errors_of(copied), served(copied)) == (expected([*errors, error(9)]), (6, 300))
+            assert copied.event_ids() == [row["event_id"] for row in views]
+            assert copied.daily_views() == Counter(map(key, views))
+            assert copied.state(REQUESTS_TABLE).offset == batches.last_id(copied.hot)
+            assert copied.faults() == []
 
 
 def test_only_ai_agents_and_bots_have_errors(site: Site) -> None:
@@ -91,7 +82,6 @@ def test_only_ai_agents_and_bots_have_errors(site: Site) -> None:
         )
         site.load()
     assert site.event_ids() == ["last-success", "person", "unknown-status"]
-    site.close()
 
 
 def test_paths_of_unnamed_bots_http_libraries_and_spoofed_agents_are_omitted(site: Site) -> None:
@@ -109,7 +99,6 @@ def test_paths_of_unnamed_bots_http_libraries_and_spoofed_agents_are_omitted(sit
     assert errors_of(site) == totals
     site.load()
     assert errors_of(site) == totals
-    site.close()
 
 
 def test_times_of_the_first_and_last_request_survive_compaction_and_a_vacuum(site: Site) -> None:
@@ -124,7 +113,6 @@ def test_times_of_the_first_and_last_request_survive_compaction_and_a_vacuum(sit
     assert [row["first_seen"], row["last_seen"]] == [NOON + number * timedelta(seconds=1) for number in (3, 9)]
     assert len(list((site.root / "requests").glob("month=*/*.parquet"))) == 1
     assert site.faults() == []
-    site.close()
 
 
 def test_erasures_remove_errors_on_days_without_a_page_view_too(site: Site) -> None:
@@ -134,7 +122,6 @@ def test_erasures_remove_errors_on_days_without_a_page_view_too(site: Site) -> N
     assert errors_of(site) == expected([error(0), error(3)])
     erase.erase_hits(site.hot, site.root, site.share, erase.Chosen("site"), 0)
     assert [row["project_id"] for row in site.stored(REQUESTS_TABLE)] == ["other"]
-    site.close()
 
 
 def test_requests_of_servers_are_counted_with_their_bytes_and_errors_once(site: Site) -> None:
@@ -161,7 +148,6 @@ def test_requests_of_servers_are_counted_with_their_bytes_and_errors_once(site: 
             ]
         site.load()
     assert site.faults() == []
-    site.close()
 
 
 def test_doctor_finds_an_error_of_a_person(site: Site) -> None:
@@ -169,4 +155,3 @@ def test_doctor_finds_an_error_of_a_person(site: Site) -> None:
     site.load()
     site.table(REQUESTS_TABLE).update(updates={"traffic": "'human'"})
     assert site.faults() == ["1 time, the first: site 2026-09-15 /gone/0"]
-    site.close()

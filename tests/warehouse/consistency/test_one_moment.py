@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -43,15 +42,11 @@ KILLED = {
 }
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterable[Site]:
-    site = Site(tmp_path / "data")
+def prepare(site: Site) -> None:
     write_agents(site.root, [])
     site.post(*ROWS[::2])
     site.load()
     site.post(*ROWS[1::2])
-    yield site
-    site.close()
 
 
 @pytest.fixture

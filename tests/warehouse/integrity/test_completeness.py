@@ -1,7 +1,6 @@
 """A hot log or control database that does not belong to the lake, or is older, is detected before it is used."""
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -25,15 +24,11 @@ KNOWN = {"node": HotLogRecord("node")}
 REPLACED = {"node": HotLogRecord("node", is_given_up=True)}
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    """Yield a data folder with two loaded batches."""
-    opened = Site(tmp_path / "data")
+def prepare(site: Site) -> None:
+    """Load two batches."""
     for row in some_rows(0, 2):
-        opened.post(row)
-        opened.load()
-    yield opened
-    opened.close()
+        site.post(row)
+        site.load()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -25,16 +25,12 @@ LOAD = "load.load(hot, root, 10, on_point)"
 ADVICE = "Restore the whole data folder from one backup"
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterable[Site]:
-    """Yield a data folder after three loads of one row, whose batches are deleted."""
-    opened = Site(tmp_path / "data")
+def prepare(site: Site) -> None:
+    """Load three times one row, and delete the batches."""
     for row in some_rows(0, 3):
-        opened.post(row)
-        opened.load()
-    opened.expire()
-    yield opened
-    opened.close()
+        site.post(row)
+        site.load()
+    site.expire()
 
 
 def commit(site: Site, version: int, table: str = "hits") -> Path:

@@ -1,7 +1,6 @@
 """The log of a table shows which commits exist, and gets a synced checkpoint after fifty commits."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,14 +12,10 @@ from warehouse.lake.roots import LocalPath
 from warehouse.tables import HITS_TABLE
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    """Yield a data folder with one loaded hit, so with version 1 of each table."""
-    opened = Site(tmp_path / "data")
-    opened.post(*some_rows(0, 1))
-    opened.load()
-    yield opened
-    opened.close()
+def prepare(site: Site) -> None:
+    """Load one hit, so that each table has version 1."""
+    site.post(*some_rows(0, 1))
+    site.load()
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Commits of the lake are synced when their call returns."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -24,13 +24,9 @@ COMMITS: dict[str, Callable[[DeltaTable], object]] = {
 }
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterable[Site]:
-    opened = Site(tmp_path / "data")
-    opened.post(view("/a"), view("/b"))
-    opened.load()
-    yield opened
-    opened.close()
+def prepare(site: Site) -> None:
+    site.post(view("/a"), view("/b"))
+    site.load()
 
 
 @pytest.mark.parametrize("name", [spec.name for spec in TABLES])

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,18 +17,14 @@ CHECKPOINT = f"{2:020}.checkpoint.parquet"
 HINT = "_last_checkpoint"
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterable[Site]:
-    """Yield a data folder after four loads of one row, with a checkpoint after the second."""
-    opened = Site(tmp_path / "data")
+def prepare(site: Site) -> None:
+    """Load four times one row, with a checkpoint after the second load."""
     for number, row in enumerate(some_rows(0, NEWEST), start=1):
-        opened.post(row)
-        opened.load()
+        site.post(row)
+        site.load()
         if number == 2:
             for spec in TABLES:
-                opened.table(spec).create_checkpoint()
-    yield opened
-    opened.close()
+                site.table(spec).create_checkpoint()
 
 
 def log_folder(site: Site) -> Path:

@@ -70,14 +70,11 @@ def long_views(first: int, count: int, **columns: Any) -> list[dict[str, Any]]:
     return [view(f"/{number:06}".ljust(LONG, "x"), NOON, **columns) for number in range(first, first + count)]
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    """Return a site with a day of long paths in two files, of which an agent has some."""
-    site = Site(tmp_path)
+def prepare(site: Site) -> None:
+    """Load a day of long paths in two files, the second of an agent."""
     for part in range(2):
         site.post(*long_views(part * COUNT // 2, COUNT // 2, **({"traffic": "ai", "agent": "GPTBot"} if part else {})))
         site.load()
-    return site
 
 
 @pytest.mark.long
@@ -91,7 +88,6 @@ def test_loads_compactions_rollups_and_deletions_write_small_groups(site: Site) 
     deleted = delta_table.delete(site.table(HITS_TABLE), "path < '/000001'", 4_000)
     assert deleted == 1
     assert max(map(largest, (hits, site.root / "rollups"))) <= limit
-    site.close()
 
 
 @pytest.mark.long
@@ -101,7 +97,6 @@ def test_compaction_rewrites_large_groups_of_an_older_release_once(site: Site) -
     assert [site.compact(small_files_max=16).partitions for _ in range(2)] == [1, 0]
     (file,) = site.state(HITS_TABLE).files
     assert (file.rows, row_groups.has_large(file.path)) == (COUNT - 1, False)
-    site.close()
 
 
 def test_staged_group_has_only_its_own_texts_in_its_dictionary(tmp_path: Path) -> None:
@@ -119,4 +114,3 @@ def test_rows_of_deletions_are_limited_by_the_average_row_of_the_files(site: Sit
     files = [file.path for file in site.state(HITS_TABLE).files]
     assert 3_000 <= row_groups.rows_for(files) <= BYTES_MAX // LONG
     assert row_groups.rows_for([]) == ROWS_MAX
-    site.close()

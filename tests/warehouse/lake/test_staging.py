@@ -4,7 +4,7 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from tests.rounds import seeded, some
 from tests.warehouse.site import DAY, NOON, Row, Site, key, rank, some_rows, view
-from warehouse import doctor
 from warehouse.errors import StagedTooLong
 from warehouse.lake import delta_table, staging
 from warehouse.maintenance import catch_up, compact
@@ -23,27 +23,12 @@ from warehouse.schema import HITS, HOT, REQUESTS
 from warehouse.tables import HITS_TABLE, REQUESTS_TABLE, TABLES
 
 
-class Interrupted(Exception):
-    pass
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    result = Site(tmp_path / "data")
-    yield result
-    result.close()
-
-
 def human_and_ai_views(site: Site) -> tuple[int, int]:
     """Return the number of human views and of AI views in a report."""
     reports = site.reports()
     ranking = rank(reports, "site", NOON - DAY, NOON + 9 * DAY, NOON)
     reports.close()
     return ranking.human, ranking.ai
-
-
-def faults(site: Site) -> list[str]:
-    return [finding.fault for finding in doctor.examine(site.hot_log, site.root, site.spill, 0) if finding.fault]
 
 
 @pytest.mark.long
@@ -56,7 +41,7 @@ def test_staged_rows_are_counted_before_and_after_they_are_loaded(site: Site) ->
     assert human_and_ai_views(site) == (10, 20)
     assert site.event_ids() == [row["event_id"] for row in rows]
     assert site.daily_views() == Counter(map(key, rows))
-    assert faults(site) == []
+    assert site.faults() == []
 
 
 def test_sync_waits_for_staged_files_and_their_folders(site: Site, synced: set[Path]) -> None:
@@ -81,7 +66,7 @@ def test_vacuum_does_not_remove_staged_files_that_wait_for_the_loader(site: Site
     age_files(site)
     compact.vacuum(site.hot, site.root, 0)
     assert site.daily_views() == Counter(map(key, some_rows(0, 4)))
-    assert faults(site) == []
+    assert site.faults() == []
 
 
 def age_files(site: Site) -> None:
@@ -102,35 +87,22 @@ def test_rows_and_files_are_loaded_in_the_order_of_their_batches(site: Site) -> 
     assert site.load() == Loaded(rows=50, commits=4 * len(TABLES))
     assert site.event_ids() == [row["event_id"] for row in rows]
     assert site.daily_views() == Counter(map(key, rows))
-    assert faults(site) == []
+    assert site.faults() == []
 
 
-@pytest.mark.parametrize("step", catch_up.POINTS)
-@pytest.mark.parametrize("passes", [0, 1])
-def test_loader_interrupted_at_any_step_counts_every_row_once(site: Site, step: str, passes: int) -> None:
+def test_loader_killed_at_any_step_counts_every_row_once(site: Site, tmp_path: Path) -> None:
     rows = some_rows(0, 50)
     site.post(*rows[:20])
     site.stage(rows[20:])
-    with pytest.raises(Interrupted):
-        site.load(interrupt_at(step, passes))
-    assert human_and_ai_views(site) == (13, 25)
-    site.load()
-    assert human_and_ai_views(site) == (13, 25)
-    assert site.event_ids() == [row["event_id"] for row in rows]
-    assert faults(site) == []
-
-
-def interrupt_at(step: str, passes: int) -> catch_up.OnPoint:
-    """Return a callback that raises Interrupted at a step, but not the first `passes` times."""
-    left = [passes]
-
-    def on_point(name: str) -> None:
-        if name == step:
-            left[0] -= 1
-            if left[0] < 0:
-                raise Interrupted
-
-    return on_point
+    copies = site.copies(tmp_path / "copies", site.load)
+    assert Counter(step for step, _ in copies) == dict.fromkeys(catch_up.POINTS, 2)
+    for _, folder in some(seeded(1), copies, len(catch_up.POINTS)):
+        with closing(Site(folder, is_new=False)) as copied:
+            assert human_and_ai_views(copied) == (13, 25)
+            copied.load()
+            assert human_and_ai_views(copied) == (13, 25)
+            assert copied.event_ids() == [row["event_id"] for row in rows]
+            assert copied.faults() == []
 
 
 def test_file_has_the_schema_of_its_table_and_is_sorted(site: Site) -> None:

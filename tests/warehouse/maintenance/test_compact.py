@@ -3,7 +3,7 @@
 import math
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from datetime import date, timedelta
@@ -40,17 +40,29 @@ def load_each(site: Site, count: int, *, first: int = 0) -> None:
         site.load()
 
 
+def load_nine(site: Site) -> None:
+    load_each(site, 9)
+
+
+@pytest.fixture
+def nine(tmp_path: Path) -> Iterable[Site]:
+    """Yield a site with three files of one row on each of three days."""
+    with closing(Site.after(load_nine, tmp_path / "nine")) as site:
+        yield site
+
+
 def files(site: Site, spec: Spec) -> Counter[str]:
     """Return the number of live files by partition."""
     return Counter(file.partition for file in site.state(spec).files)
 
 
-@pytest.mark.long
-def test_compacted_partition_has_one_file(site: Site) -> None:
-    load_each(site, 9)
-    assert files(site, HITS_TABLE) == {"2026-09-15": 3, "2026-09-16": 3, "2026-09-17": 3}
-    assert site.compact() == Compacted(partitions=3, files_before=9, files_after=3)
-    assert files(site, HITS_TABLE) == {"2026-09-15": 1, "2026-09-16": 1, "2026-09-17": 1}
+def test_compacted_partition_has_one_file_with_each_row_once(nine: Site) -> None:
+    before = sorted(map(repr, nine.stored(HITS_TABLE)))
+    assert files(nine, HITS_TABLE) == {"2026-09-15": 3, "2026-09-16": 3, "2026-09-17": 3}
+    assert nine.compact() == Compacted(partitions=3, files_before=9, files_after=3)
+    assert files(nine, HITS_TABLE) == {"2026-09-15": 1, "2026-09-16": 1, "2026-09-17": 1}
+    assert sorted(map(repr, nine.stored(HITS_TABLE))) == before
+    assert nine.daily_views() == Counter(map(key, some_rows(0, 9)))
 
 
 def test_files_of_a_lake_behind_a_symbolic_link_are_named_from_the_folder_of_their_table(
@@ -66,14 +78,6 @@ def test_files_of_a_lake_behind_a_symbolic_link_are_named_from_the_folder_of_the
     assert {path.count("/") for path in paths} == {1}
     assert len(site.stored(HITS_TABLE)) == 6
     assert site.faults() == []
-
-
-def test_compaction_loses_and_repeats_no_row(site: Site) -> None:
-    load_each(site, 9)
-    before = sorted(map(repr, site.stored(HITS_TABLE)))
-    site.compact()
-    assert sorted(map(repr, site.stored(HITS_TABLE))) == before
-    assert site.daily_views() == Counter(map(key, some_rows(0, 9)))
 
 
 def test_partial_counts_of_errors_become_one_row_a_key(site: Site) -> None:
@@ -182,17 +186,16 @@ def test_tiers_leave_out_a_file_until_the_smaller_ones_have_three_times_its_rows
 
 
 @pytest.mark.long
-def test_lake_is_unlocked_after_each_partition(site: Site) -> None:
-    load_each(site, 9)
+def test_lake_is_unlocked_after_each_partition(nine: Site) -> None:
     waiting = some_rows(9, 3)
 
     def post_and_load() -> None:
-        site.post(waiting.pop())
-        assert site.load().rows == 1
+        nine.post(waiting.pop())
+        assert nine.load().rows == 1
 
-    compact.compact(site.hot, site.root, site.share, 0, between=post_and_load)
+    compact.compact(nine.hot, nine.root, nine.share, 0, between=post_and_load)
     assert waiting == []
-    assert site.daily_views() == Counter(map(key, some_rows(0, 12)))
+    assert nine.daily_views() == Counter(map(key, some_rows(0, 12)))
 
 
 def test_offsets_survive_compaction_checkpoint_and_vacuum(site: Site) -> None:
@@ -284,30 +287,28 @@ def test_file_that_a_killed_loader_left_is_deleted_after_the_grace_period(site: 
     assert on_disk(site) == live(site)
 
 
-def test_partition_with_a_damaged_file_does_not_prevent_the_compaction_of_the_others(site: Site) -> None:
-    load_each(site, 9)
-    damaged = next(file for file in site.state(HITS_TABLE).files if file.partition == "2026-09-15")
+def test_partition_with_a_damaged_file_does_not_prevent_the_compaction_of_the_others(nine: Site) -> None:
+    damaged = next(file for file in nine.state(HITS_TABLE).files if file.partition == "2026-09-15")
     Path(damaged.path).write_bytes(b"PAR1 and no more")
     between = Counter[str]()
     with pytest.raises(duckdb.Error) as caught:
-        compact.compact(site.hot, site.root, site.share, 0, between=lambda: between.update(["call"]))
-    assert files(site, HITS_TABLE) == {"2026-09-15": 3, "2026-09-16": 1, "2026-09-17": 1}
+        compact.compact(nine.hot, nine.root, nine.share, 0, between=lambda: between.update(["call"]))
+    assert files(nine, HITS_TABLE) == {"2026-09-15": 3, "2026-09-16": 1, "2026-09-17": 1}
     assert between == {"call": 3}
     assert caught.value.__notes__ == ["in hits of 2026-09-15"]
 
 
-def test_each_partition_with_a_damaged_file_is_named_by_an_error(site: Site) -> None:
-    load_each(site, 9)
-    for file in site.state(HITS_TABLE).files:
+def test_each_partition_with_a_damaged_file_is_named_by_an_error(nine: Site) -> None:
+    for file in nine.state(HITS_TABLE).files:
         if file.partition != "2026-09-16":
             Path(file.path).write_bytes(b"PAR1 and no more")
     with pytest.raises(ExceptionGroup) as caught:
-        site.compact()
+        nine.compact()
     assert [error.__notes__ for error in caught.value.exceptions] == [
         ["in hits of 2026-09-15"],
         ["in hits of 2026-09-17"],
     ]
-    assert files(site, HITS_TABLE)["2026-09-16"] == 1
+    assert files(nine, HITS_TABLE)["2026-09-16"] == 1
 
 
 def test_compaction_and_vacuum_time_out_on_the_lock(site: Site) -> None:
@@ -326,20 +327,19 @@ def compact_in(site: Site, executor: Executor, between: Callable[[], object] = l
 
 
 @pytest.mark.long
-def test_compaction_in_processes_is_exact_if_one_is_killed_after_it_wrote_its_files(site: Site, tmp_path: Path) -> None:
-    load_each(site, 9)
+def test_compaction_in_processes_is_exact_if_one_is_killed_after_it_wrote_its_files(nine: Site, tmp_path: Path) -> None:
     children = DyingProcesses(2, tmp_path / "died")
     try:
-        assert compact_in(site, children) == Compacted(partitions=3, files_before=9, files_after=3)
+        assert compact_in(nine, children) == Compacted(partitions=3, files_before=9, files_after=3)
     finally:
         children.close()
     assert (tmp_path / "died").exists()
-    assert site.event_ids() == [f"event-{number:06d}" for number in range(9)]
-    assert site.daily_views() == Counter(map(key, some_rows(0, 9)))
-    assert site.faults() == []
-    site.age()
-    compact.vacuum(site.hot, site.root, 0)
-    assert len(list((site.root / "hits").glob("date=*/*.parquet"))) == 3
+    assert nine.event_ids() == [f"event-{number:06d}" for number in range(9)]
+    assert nine.daily_views() == Counter(map(key, some_rows(0, 9)))
+    assert nine.faults() == []
+    nine.age()
+    compact.vacuum(nine.hot, nine.root, 0)
+    assert len(list((nine.root / "hits").glob("date=*/*.parquet"))) == 3
 
 
 class DiesWithADay(ThisProcess):
@@ -356,13 +356,12 @@ class DiesWithADay(ThisProcess):
         return isinstance(error, ConnectionResetError)
 
 
-def test_partition_with_which_processes_die_does_not_prevent_the_compaction_of_the_others(site: Site) -> None:
-    load_each(site, 9)
+def test_partition_with_which_processes_die_does_not_prevent_the_compaction_of_the_others(nine: Site) -> None:
     with pytest.raises(WorkerDied) as caught:
-        compact_in(site, DiesWithADay())
+        compact_in(nine, DiesWithADay())
     assert caught.value.__notes__ == ["in hits of 2026-09-15"]
-    assert files(site, HITS_TABLE) == {"2026-09-15": 3, "2026-09-16": 1, "2026-09-17": 1}
-    assert site.event_ids() == [f"event-{number:06d}" for number in range(9)]
+    assert files(nine, HITS_TABLE) == {"2026-09-15": 3, "2026-09-16": 1, "2026-09-17": 1}
+    assert nine.event_ids() == [f"event-{number:06d}" for number in range(9)]
 
 
 class Waiting(ThisProcess):
@@ -376,12 +375,11 @@ class Waiting(ThisProcess):
         return done
 
 
-def test_sorted_files_that_waited_for_their_commit_are_used(site: Site) -> None:
-    load_each(site, 9)
-    old = set(site.root.glob("*/*/*.parquet"))
-    assert compact_in(site, Waiting()).files_after == 3
-    assert len(set(site.root.glob("*/*/*.parquet")) - old) == 3  # none was written a second time
-    assert site.event_ids() == [f"event-{number:06d}" for number in range(9)]
+def test_sorted_files_that_waited_for_their_commit_are_used(nine: Site) -> None:
+    old = set(nine.root.glob("*/*/*.parquet"))
+    assert compact_in(nine, Waiting()).files_after == 3
+    assert len(set(nine.root.glob("*/*/*.parquet")) - old) == 3  # none was written a second time
+    assert nine.event_ids() == [f"event-{number:06d}" for number in range(9)]
 
 
 class Meanwhile(ThisProcess):
@@ -397,62 +395,56 @@ class Meanwhile(ThisProcess):
         return future
 
 
-def test_one_process_compacts_at_a_time_and_the_command_waits_for_its_turn(site: Site) -> None:
-    load_each(site, 9)
-
+def test_one_process_compacts_at_a_time_and_the_command_waits_for_its_turn(nine: Site) -> None:
     def compact_in_turn() -> Compacted:
-        with closing(batches.connect(site.hot_log)) as hot:
-            return compact.compact(hot, site.root, site.share, 30, turn_wait_s=30)
+        with closing(batches.connect(nine.hot_log)) as hot:
+            return compact.compact(hot, nine.root, nine.share, 30, turn_wait_s=30)
 
     with ThreadPoolExecutor(1) as thread:
         waiting: list[Future[Compacted]] = []
 
         def compete() -> None:
             with pytest.raises(LakeBusy, match="/compaction was not free within 0 s"):
-                site.compact()
+                nine.compact()
             waiting.append(thread.submit(compact_in_turn))
 
-        assert compact_in(site, Meanwhile(compete)) == Compacted(partitions=3, files_before=9, files_after=3)
+        assert compact_in(nine, Meanwhile(compete)) == Compacted(partitions=3, files_before=9, files_after=3)
         assert waiting[0].result() == Compacted(0, 0, 0)
-    assert len(on_disk(site)) == 12
+    assert len(on_disk(nine)) == 12
 
 
 @pytest.mark.long
-def test_files_of_a_load_during_a_merge_stay(site: Site) -> None:
-    load_each(site, 9)
-    done = compact_in(site, Meanwhile(lambda: load_each(site, 3, first=9)))
+def test_files_of_a_load_during_a_merge_stay(nine: Site) -> None:
+    done = compact_in(nine, Meanwhile(lambda: load_each(nine, 3, first=9)))
     assert done == Compacted(partitions=3, files_before=11, files_after=3)
-    assert files(site, HITS_TABLE) == {"2026-09-15": 2, "2026-09-16": 1, "2026-09-17": 1}
-    assert site.event_ids() == [f"event-{number:06d}" for number in range(12)]
-    assert site.faults() == []
+    assert files(nine, HITS_TABLE) == {"2026-09-15": 2, "2026-09-16": 1, "2026-09-17": 1}
+    assert nine.event_ids() == [f"event-{number:06d}" for number in range(12)]
+    assert nine.faults() == []
 
 
 @pytest.mark.long
-def test_partition_that_a_node_without_its_lock_compacted_during_a_merge_is_not_replaced_again(site: Site) -> None:
-    load_each(site, 9)
-
+def test_partition_that_a_node_without_its_lock_compacted_during_a_merge_is_not_replaced_again(nine: Site) -> None:
     def compact_and_vacuum() -> None:
-        for merge in [*compact._merges(site.root, site.share, compact.whole)]:
-            assert rewriting.replace_live(site.root, merge.spec, merge.files, compact.write_merged(merge))
-        site.age()
-        compact.vacuum(site.hot, site.root, 0)
+        for merge in [*compact._merges(nine.root, nine.share, compact.whole)]:
+            assert rewriting.replace_live(nine.root, merge.spec, merge.files, compact.write_merged(merge))
+        nine.age()
+        compact.vacuum(nine.hot, nine.root, 0)
 
-    assert compact_in(site, Meanwhile(compact_and_vacuum)) == Compacted(0, 0, 0)
-    assert site.event_ids() == [f"event-{number:06d}" for number in range(9)]
-    assert site.faults() == []
+    assert compact_in(nine, Meanwhile(compact_and_vacuum)) == Compacted(0, 0, 0)
+    assert nine.event_ids() == [f"event-{number:06d}" for number in range(9)]
+    assert nine.faults() == []
 
 
 @pytest.mark.long
-def test_files_that_another_node_replaced_are_not_replaced_again(site: Site) -> None:
-    load_each(site, 9)
+def test_files_that_another_node_replaced_are_not_replaced_again(nine: Site) -> None:
     spec = HITS_TABLE
-    stale = site.table(spec)
-    merge = next(compact._merges(site.root, site.share, compact.whole))
+    stale = nine.table(spec)
+    merge = next(compact._merges(nine.root, nine.share, compact.whole))
     new = compact.write_merged(merge)
-    load_each(site, 3, first=9)
+    load_each(nine, 3, first=9)
     rewriting.replace_files(stale, spec, merge.files, new)
-    assert len(site.event_ids()) == 12
-    old = delta_table.open_version(site.root, spec, stale.version() - 1)
+    assert len(nine.event_ids()) == 12
+    old = delta_table.open_version(nine.root, spec, stale.version() - 1)
     with pytest.raises(CommitFailedError):
         rewriting.replace_files(old, spec, merge.files, compact.write_merged(merge))
-    assert len(site.event_ids()) == len(set(site.event_ids())) == 12
+    assert len(nine.event_ids()) == len(set(nine.event_ids())) == 12

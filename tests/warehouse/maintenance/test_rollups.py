@@ -37,12 +37,6 @@ IN_MONTH, MONTH_LATER = date(2026, 9, 20), date(2026, 10, 1)
 NOTHING = Written(0, 0)
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterable[Site]:
-    with closing(Site(tmp_path / "data")) as site:
-        yield site
-
-
 def add(site: Site, *rows: Row) -> None:
     site.post(*rows)
     site.load()

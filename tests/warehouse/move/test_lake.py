@@ -24,31 +24,31 @@ from warehouse.rollups import catalog
 from warehouse.tables import TABLES
 
 
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder whose tables have checkpoints, older commits and newer ones, and a rollup."""
-    folder = tmp_path_factory.mktemp("original")
-    with closing(Site(folder)) as site:
-        for first in (0, 30):
-            site.post(*some_rows(first, 30))
-            site.load()
-        site.compact()
-        site.age()
-        compact.vacuum(site.hot, site.root, 0)
-        rollups.write_due(site.hot, site.root, site.share, date(2026, 11, 1), 0, settle_s=0)
-        site.stage(some_rows(60, 30))
+def load_twice(site: Site) -> None:
+    for first in (0, 30):
+        site.post(*some_rows(first, 30))
         site.load()
-        site.post(*some_rows(90, 30))
-        site.load()
-        site.post(*some_rows(120, 3))
-    logs = [delta_log.read(LocalPath(folder / "lake" / spec.name)) for spec in TABLES]
+
+
+def fill(site: Site) -> None:
+    """Write a rollup, and tables that have checkpoints, older commits and newer ones."""
+    load_twice(site)
+    site.compact()
+    site.age()
+    compact.vacuum(site.hot, site.root, 0)
+    rollups.write_due(site.hot, site.root, site.share, date(2026, 11, 1), 0, settle_s=0)
+    site.stage(some_rows(60, 30))
+    site.load()
+    site.post(*some_rows(90, 30))
+    site.load()
+    site.post(*some_rows(120, 3))
+    logs = [delta_log.read(site.root / spec.name) for spec in TABLES]
     assert all(0 < log.checkpoint < log.newest and 0 not in log.commits for log in logs)
-    return folder
 
 
 @pytest.fixture
-def source(original: Path, tmp_path: Path) -> Iterator[Site]:
-    with closing(Site.copied(original, tmp_path / "source")) as site:
+def source(tmp_path: Path) -> Iterator[Site]:
+    with closing(Site.after(fill, tmp_path / "source")) as site:
         yield site
 
 
@@ -113,10 +113,7 @@ def test_copy_gives_the_same_answers_and_has_the_same_files(source: Site, target
 @pytest.fixture
 def young(tmp_path: Path) -> Iterator[Site]:
     """Yield a site whose tables have all commits and no checkpoint."""
-    with closing(Site(tmp_path / "young")) as site:
-        for first in (0, 30):
-            site.post(*some_rows(first, 30))
-            site.load()
+    with closing(Site.after(load_twice, tmp_path / "young")) as site:
         yield site
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import replace
 from datetime import date, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -22,17 +21,13 @@ from warehouse.query.result_cache import ResultCache
 from warehouse.query.snapshot import HOT_COLUMNS, SnapshotReader
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterable[Site]:
-    """Yield a data folder with loaded, staged and hot rows."""
-    site = Site(tmp_path / "data")
+def prepare(site: Site) -> None:
+    """Write loaded, staged and hot rows."""
     post(site, 1, 2)
     site.load()
     post(site, 3)
     site.stage([view("/4")])
     post(site, 5)
-    yield site
-    site.close()
 
 
 @pytest.fixture

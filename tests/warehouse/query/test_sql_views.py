@@ -1,7 +1,6 @@
 """The SQL views have the rows of the files and the hot rows, and `daily_views` counts them as a Counter does."""
 
 from collections import Counter
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,14 +21,10 @@ LOADED = [view(), view(), view("/b", ts=NOON - 20 * DAY, traffic="ai", agent="GP
 HOT_ROWS = [view(), view("/c", ts=NOON + DAY)]
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterable[Site]:
-    site = Site(tmp_path / "data")
+def prepare(site: Site) -> None:
     site.post(*LOADED)
     site.load()
     site.post(*HOT_ROWS)
-    yield site
-    site.close()
 
 
 def take(site: Site) -> sql_views.Snapshots:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import product
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -66,36 +67,34 @@ LISTED = [  # path, human, ai and bot
 ]
 
 
+ORDERS: list[tuple[Order, Audience, list[str]]] = [
+    ("total", "all", ["/people-too", "/ai", "/both", "/ai-too", "/people"]),
+    ("human", "all", ["/people-too", "/both", "/people", "/ai", "/ai-too"]),
+    ("ai", "all", ["/ai", "/ai-too", "/both", "/people", "/people-too"]),
+    ("bot", "all", ["/people", "/ai", "/ai-too", "/both", "/people-too"]),
+    ("path", "all", ["/ai", "/ai-too", "/both", "/people", "/people-too"]),
+    ("total", "ai_only", ["/ai", "/ai-too"]),
+    ("path", "people_only", ["/people", "/people-too"]),
+    ("human", "people_only", ["/people-too", "/people"]),
+]
+
+
 @pytest.mark.parametrize("is_loaded", [False, True], ids=["hot", "loaded"])
-@pytest.mark.parametrize("agent", [None, "A"])  # the ranking of paths has no agents
-@pytest.mark.parametrize(
-    ("order", "audience", "paths"),
-    [
-        ("total", "all", ["/people-too", "/ai", "/both", "/ai-too", "/people"]),
-        ("human", "all", ["/people-too", "/both", "/people", "/ai", "/ai-too"]),
-        ("ai", "all", ["/ai", "/ai-too", "/both", "/people", "/people-too"]),
-        ("bot", "all", ["/people", "/ai", "/ai-too", "/both", "/people-too"]),
-        ("path", "all", ["/ai", "/ai-too", "/both", "/people", "/people-too"]),
-        ("total", "ai_only", ["/ai", "/ai-too"]),
-        ("path", "people_only", ["/people", "/people-too"]),
-        ("human", "people_only", ["/people-too", "/people"]),
-    ],
-)
-def test_paths_are_listed_by_order_and_audience(
-    site: Site, reports: Reports, is_loaded: bool, agent: str | None, order: Order, audience: Audience, paths: list[str]
-) -> None:
+def test_paths_are_listed_by_order_and_audience(site: Site, reports: Reports, is_loaded: bool) -> None:
     for path, *numbers in LISTED:
         for traffic, views in zip(("human", "ai", "bot"), numbers, strict=True):
             site.post(*(view(path, NOON - DAY, traffic=traffic, agent="A") for _ in range(views)))
     if is_loaded:
         site.load()
         write_rollup(site)
-    query, snapshot = replace(EVERYTHING, filters=Filters(agent=agent)), reports.take()
-    pages = [reports.views(snapshot, query, offset, 2, order, audience) for offset in (0, 2, 4)]
-    assert [path for page in pages for path in page.rows["path"].to_pylist()] == paths
-    totals, batches = reports.all_views(snapshot, query, order, audience)
-    assert [path for batch in batches for path in batch["path"].to_pylist()] == paths
-    assert {page.totals for page in pages} == {totals} == {Counts(7, 6, 7)}
+    snapshot = reports.take()
+    for agent, (order, audience, paths) in product([None, "A"], ORDERS):  # the ranking of paths has no agents
+        query = replace(EVERYTHING, filters=Filters(agent=agent))
+        pages = [reports.views(snapshot, query, offset, 2, order, audience) for offset in (0, 2, 4)]
+        assert [path for page in pages for path in page.rows["path"].to_pylist()] == paths, (order, audience)
+        totals, batches = reports.all_views(snapshot, query, order, audience)
+        assert [path for batch in batches for path in batch["path"].to_pylist()] == paths, (order, audience)
+        assert {page.totals for page in pages} == {totals} == {Counts(7, 6, 7)}
 
 
 def test_path_leaves_the_listing_of_ai_only_with_its_first_view_by_people(site: Site, reports: Reports) -> None:

@@ -84,7 +84,7 @@ def test_unit_is_the_longest_in_which_all_buckets_begin(
     assert unit(buckets(TimeRange(first, first + 3 * DAY), interval, ZoneInfo(zone))) == dimensions
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_all_zones_have_offsets_in_quarters_of_an_hour_since_1980() -> None:
     """Check that rollups, which count quarters of an hour, serve the series of all hits that a site has."""
     first_s, end_s = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (1980, 2038))

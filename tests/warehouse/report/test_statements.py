@@ -38,9 +38,8 @@ LISTINGS: list[tuple[Order, Audience]] = [*product(get_args(Order), get_args(Aud
 POLICIES: dict[str, Periods] = {"all": (), "by format": (Period(date(2026, 9, 16), "beacon_people_log_machines"),)}
 
 
-def filled(folder: Path) -> Site:
-    """Return a site with hits in a rollup, in a file that no rollup covers, and in the hot log."""
-    site = Site(folder)
+def prepare(site: Site) -> None:
+    """Write hits in a rollup, in a file that no rollup covers, and in the hot log."""
     rows = some_rows(0, 60)
     rows += [
         view(f"/long-{number % 5}".ljust(2_000, "x"), NOON + number * DAY / 8, source="beacon") for number in range(20)
@@ -52,13 +51,6 @@ def filled(folder: Path) -> Site:
     site.post(*rows[1::3])
     site.load()
     site.post(*rows[2::3])
-    return site
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    with closing(filled(tmp_path / "data")) as site:
-        yield site
 
 
 def context_of(caller: engine.Caller) -> Context:
@@ -114,7 +106,7 @@ def test_names_of_relations_and_values_in_the_name_of_a_folder_change_no_report(
     expected = [*everything(site, (), queries)]
     monkeypatch.setattr(statements, "SHARED_ROWS_MAX", shared)
     name = "it's {part} {cells} {rows} <rows 0> rows_0 rows_1 $start_0 $limit"
-    with closing(filled(tmp_path / name)) as odd:
+    with closing(Site.after(prepare, tmp_path / name)) as odd:
         today = date(2026, 10, 1)
         rollups.rebuild(odd.hot, odd.root, odd.share, today, 0)
         assert [*everything(odd, (), queries)] == expected

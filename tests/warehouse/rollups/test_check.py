@@ -1,6 +1,6 @@
 """Each wrong number in a rollup is found."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -27,21 +27,11 @@ MEASURES = {
 Change = Callable[[list[Row], int], list[Row]]
 
 
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the data folder of a site with a rollup of 60 hits on 18 days."""
-    folder = tmp_path_factory.mktemp("original")
-    with closing(Site(folder)) as site:
-        site.post(*(varied(number) for number in range(60)))
-        site.load()
-        write(site)
-    return folder
-
-
-@pytest.fixture
-def site(original: Path, tmp_path: Path) -> Iterable[Site]:
-    with closing(Site.copied(original, tmp_path)) as site:
-        yield site
+def prepare(site: Site) -> None:
+    """Write a rollup of 60 hits on 18 days."""
+    site.post(*(varied(number) for number in range(60)))
+    site.load()
+    write(site)
 
 
 def part(site: Site) -> catalog.Part:

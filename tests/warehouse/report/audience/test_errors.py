@@ -1,10 +1,8 @@
 """The errors of a moment are those of its batches, in any process and after any loads, compactions and deletions."""
 
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -14,13 +12,6 @@ from warehouse.maintenance import compact, erase
 from warehouse.query.moment import Moment
 from warehouse.report.audience.requests import RequestQuery
 from warehouse.report.reports import Reports
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    site = Site(tmp_path / "data")
-    yield site
-    site.close()
 
 
 def process(site: Site) -> "closing[Reports]":

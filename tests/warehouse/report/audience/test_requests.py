@@ -1,23 +1,13 @@
 """Reports of cost: on each day one source counts each request once, and unknown numbers are null."""
 
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.warehouse.site import DAY, NOON, Site, asked, view
 from warehouse.query.snapshot import SnapshotReader
 from warehouse.report.audience import requests
 from warehouse.report.audience.requests import BY, RequestQuery
 from warehouse.tables import REQUESTS_TABLE
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    with closing(Site(tmp_path)) as opened:
-        yield opened
 
 
 def cost(site: Site, by: str = "agent", **filters: Any) -> list[dict[str, Any]]:

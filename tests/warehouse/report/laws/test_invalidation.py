@@ -20,13 +20,11 @@ BOTH = Query("site", AUGUST, OCTOBER, Filters(), OCTOBER)
 GPTBOT = {"traffic": "ai", "agent": "GPTBot", "rule": "ai:GPTBot"}
 
 
-@pytest.fixture
-def site(site: Site) -> Site:
-    """Return a lake with the rollups of two months, and their ranking."""
+def prepare(site: Site) -> None:
+    """Write the rollups of two months, and their ranking."""
     site.post(view("/a", AUGUST), view("/b", AUGUST, **GPTBOT), view("/b", SEPTEMBER))
     site.load()
     write_rollups(site, ["2026-08", "2026-09"])
-    return site
 
 
 @pytest.fixture

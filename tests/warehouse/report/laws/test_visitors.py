@@ -1,9 +1,10 @@
 """Visitors and visits of any lake are those of plain Python, whatever happened to the files since."""
 
 import json
+from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from functools import partial
-from itertools import chain, combinations
+from itertools import chain, combinations, cycle, product
 from pathlib import Path
 
 import pyarrow as pa
@@ -177,7 +178,9 @@ def test_visitors_are_those_of_plain_python(  # noqa: PLR0917  # what is drawn
 @pytest.mark.parametrize("seed", range(rounds(6)))
 def test_visitors_with_any_two_filters_are_those_of_plain_python(small_lake: SmallLake, seed: int) -> None:
     chance = seeded(seed)
-    in_rollups, later, waiting = distinct_times(*([generated.row(chance) for _ in range(each)] for each in (90, 20, 9)))
+    days = generated.DAYS[-5:]  # two months: each one costs a rollup
+    lists = ([generated.row(chance, days=days) for _ in range(each)] for each in (90, 20, 9))
+    in_rollups, later, waiting = distinct_times(*lists)
     small_lake.add(in_rollups, "first")
     small_lake.write_rollups(with_ranking=False)
     small_lake.add(later, "later")
@@ -198,6 +201,7 @@ def test_visits_and_evidence_are_those_of_plain_python_after_each_change_of_the_
     site, chance, today, policies = Site(tmp_path / "data"), seeded(3), generated.NOW.date(), dict[str, Periods]()
     rows, loads, events, days = list[Row](), list[Row](), list[Row](), generated.DAYS[-2:]
     reports = site.reports(lambda project: policies.get(project, ()))
+    dimensions = cycle([("evidence",), ("entryPage",), ("source", "day")])
 
     def stage(count: int) -> None:
         more = [generated.row(chance, days=days) for _ in range(count)]
@@ -241,7 +245,7 @@ def test_visits_and_evidence_are_those_of_plain_python_after_each_change_of_the_
         for filters in (Filters(), Filters(evidence="assets"), Filters(exitPage="/a*"), Filters(POLICIES[0])):
             policies["site"] = filters.policy
             query = Query("site", FIRST, LAST, filters, generated.NOW)
-            for by in ((), ("evidence",), ("entryPage",), ("source", "day")):
+            for by in ((), next(dimensions)):
                 scope = Scope("site", TimeRange(), filters)
                 answer = of_table(reports.visitor_counts(snapshot, query, *by), by)
                 assert answer == visited.counts(known, scope, by, events), (change, filters, by)
@@ -251,25 +255,31 @@ def test_visits_and_evidence_are_those_of_plain_python_after_each_change_of_the_
     site.close()
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("second", "source", "number"),
-    [
-        (NOON + HALF_HOUR, "beacon", 1),
-        (NOON + HALF_HOUR + MICROSECOND, "beacon", 2),
-        (NOON, "log", 2),
-        (NOON - MICROSECOND, "beacon", 1),
-    ],
-)
-def test_visit_ends_after_30_minutes_and_has_one_source(
-    small_lake: SmallLake, second: datetime, source: str, number: int
-) -> None:
-    views = [view("/a", NOON, source="beacon", visitor=1), view("/b", second, source=source, visitor=1)]
-    small_lake.add(views, "one")
-    for _ in range(2):
-        (((), row),) = counted(small_lake, EVERYTHING, ()).items()
-        assert (row["human"], row["visits"]) == (1, number)
-        small_lake.write_rollups()
+def each_entry_page(lake: SmallLake) -> Iterator[dict[str, dict[str, int]]]:
+    """Yield the numbers of visitors by entry page, of files and then of a rollup; check the rollup."""
+    for is_in_rollup in (False, True):
+        if is_in_rollup:
+            lake.write_rollups()
+        yield {page: row for (page,), row in counted(lake, EVERYTHING, ("entryPage",)).items()}
+    [part] = lake.coverage.parts
+    assert check.find_difference(lake.database, part, lake.files, lake.beside) is None
+
+
+def test_visit_ends_after_30_minutes_and_has_one_source(small_lake: SmallLake) -> None:
+    cases = [
+        (HALF_HOUR, "beacon", 1),
+        (HALF_HOUR + MICROSECOND, "beacon", 2),
+        (timedelta(0), "log", 2),
+        (-MICROSECOND, "beacon", 1),
+    ]
+    for visitor, (later, source, _) in enumerate(cases):
+        of_visitor = {"path": f"/{visitor}", "visitor": visitor}
+        small_lake.add(
+            [view(source="beacon", **of_visitor), view(ts=NOON + later, source=source, **of_visitor)], f"{visitor}"
+        )
+    for rows in each_entry_page(small_lake):
+        assert [rows[f"/{visitor}"]["visits"] for visitor in range(len(cases))] == [number for _, _, number in cases]
+        assert counted(small_lake, EVERYTHING, ())[()]["human"] == len(cases)
 
 
 def test_duration_has_the_time_for_which_the_last_page_was_visible(small_lake: SmallLake) -> None:
@@ -301,29 +311,21 @@ def test_duration_has_the_time_for_which_the_last_page_was_visible(small_lake: S
             for at in [NOON + timedelta(seconds=seconds)]
         ]
         small_lake.add_beside(EVENTS_TABLE, rows, first[1:])
-    for _ in range(2):
-        counts = counted(small_lake, EVERYTHING, ("entryPage",))
-        seconds = [counts[f"/{number}",]["visit_seconds"] for number in range(len(cases))]
+    for counts in each_entry_page(small_lake):
+        seconds = [counts[f"/{number}"]["visit_seconds"] for number in range(len(cases))]
         assert seconds == [expected for expected, _ in cases]
-        small_lake.write_rollups()
-    [part] = small_lake.coverage.parts
-    assert check.find_difference(small_lake.database, part, small_lake.files, small_lake.beside) is None
 
 
-@pytest.mark.parametrize(("second", "bounces"), [(-5.001, 1), (-5, 0), (-0.003, 0), (1_800, 0), (1_800.001, 1)])
-def test_event_just_before_the_view_of_a_visit_prevents_a_bounce(
-    small_lake: SmallLake, second: float, bounces: int
-) -> None:
+def test_event_just_before_the_view_of_a_visit_prevents_a_bounce(small_lake: SmallLake) -> None:
     """The script sends a view and the events of a page at once, and any of them may arrive first."""
-    reader, at = {"source": "beacon", "visitor": 1}, NOON + timedelta(seconds=second)
-    small_lake.add([view("/a", NOON, **reader)], "one")
-    small_lake.add_beside(EVENTS_TABLE, [event(ts=at, **reader) | {"date": at.date()}], "one")
-    for _ in range(2):
-        (((), row),) = counted(small_lake, EVERYTHING, ()).items()
-        assert (row["bounces"], row["visit_seconds"]) == (bounces, 0)
-        small_lake.write_rollups()
-    [part] = small_lake.coverage.parts
-    assert check.find_difference(small_lake.database, part, small_lake.files, small_lake.beside) is None
+    cases = [(-5.001, 1), (-5, 0), (-0.003, 0), (1_800, 0), (1_800.001, 1)]
+    for visitor, (second, _) in enumerate(cases):
+        reader, at = {"source": "beacon", "visitor": visitor, "path": f"/{visitor}"}, NOON + timedelta(seconds=second)
+        small_lake.add([view(ts=NOON, **reader)], f"{visitor}")
+        small_lake.add_beside(EVENTS_TABLE, [event(ts=at, **reader) | {"date": at.date()}], f"{visitor}")
+    for rows in each_entry_page(small_lake):
+        of_visitors = [rows[f"/{visitor}"] for visitor in range(len(cases))]
+        assert [(row["bounces"], row["visit_seconds"]) for row in of_visitors] == [(bounces, 0) for _, bounces in cases]
 
 
 def test_visit_and_visitor_end_at_midnight(small_lake: SmallLake) -> None:
@@ -362,7 +364,7 @@ def test_parts_of_the_visitors_add_up(small_lake: SmallLake, monkeypatch: pytest
     assert [counted(small_lake, EVERYTHING, by) for by in BY[::4]] == whole
 
 
-IS_COUNTED = {
+IS_COUNTED: dict[Policy, str] = {
     "all": "true",
     "beacon_only": "source = 'beacon'",
     "log_only": "source <> 'beacon'",
@@ -371,8 +373,7 @@ IS_COUNTED = {
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("policy", IS_COUNTED)
-def test_visitors_of_each_policy_and_source_are_the_distinct_ones(small_lake: SmallLake, policy: Policy) -> None:
+def test_visitors_of_each_policy_and_source_are_the_distinct_ones(small_lake: SmallLake) -> None:
     chance = seeded(1)
     rows = [
         view(ts=NOON + chance.randrange(40) * DAY, source=source, format=form, **chance.choice([*READERS, *MIXED]))
@@ -381,7 +382,7 @@ def test_visitors_of_each_policy_and_source_are_the_distinct_ones(small_lake: Sm
     small_lake.add(rows, "one")
     small_lake.write_rollups()
     hits = f"read_parquet('{small_lake.root}/hits/*/*.parquet', hive_partitioning = true)"
-    for source in (None, "beacon", "server", "log"):
+    for policy, source in product(IS_COUNTED, (None, "beacon", "server", "log")):
         scope = Scope("site", TimeRange(), Filters((Period(date.min, policy),), source=source))
         of_source = f"source = '{source}'" if source else "true"
         of_kind = {kind: f"traffic = '{kind}'" for kind in ("human", "ai", "bot")} | {"total": "traffic <> 'bot'"}
