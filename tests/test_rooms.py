@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -48,6 +49,11 @@ FOLDERS = sorted(
 )
 
 
+@cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
 def modules(folder: str) -> set[str]:
     """Return the names of the modules and rooms in a folder."""
     inside = (ROOT / folder).iterdir()
@@ -59,7 +65,7 @@ def modules(folder: str) -> set[str]:
 
 def listed(folder: str) -> list[str]:
     """Return the names that begin the items of the list in a folder's docstring."""
-    text = ast.get_docstring(ast.parse((ROOT / folder / "__init__.py").read_text())) or ""
+    text = ast.get_docstring(parsed(ROOT / folder / "__init__.py")) or ""
     return [
         name
         for item in re.findall(r"^- ((?:`\w+`(?:, )?)+)", text, re.MULTILINE)
@@ -70,7 +76,7 @@ def listed(folder: str) -> list[str]:
 def imports(file: Path) -> set[str]:
     """Return the dotted names that a module imports, including imports inside of its functions."""
     names = set()
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(parsed(file)):
         if isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module, *(f"{node.module}.{name.name}" for name in node.names)}
         elif isinstance(node, ast.Import):
@@ -99,7 +105,7 @@ def test_modules_and_functions_are_short() -> None:
 
 def long_functions(file: Path) -> list[str]:
     """Return the functions of a module whose body has more than FUNCTION_LINES_MAX lines."""
-    nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+    nodes = ast.walk(parsed(file))
     functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     code = {each: each.body[1:] if ast.get_docstring(each) and each.body[1:] else each.body for each in functions}
     lines = {each: (each.end_lineno or 0) - body[0].lineno + 1 for each, body in code.items()}
@@ -108,7 +114,7 @@ def long_functions(file: Path) -> list[str]:
 
 def statements(file: Path) -> int:
     """Return the number of statements in the functions and classes of a module."""
-    bodies = [node for node in ast.parse(file.read_text()).body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    bodies = [node for node in parsed(file).body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     return sum(isinstance(node, ast.stmt) and node not in bodies for body in bodies for node in ast.walk(body))
 
 

@@ -63,12 +63,7 @@ def test_log_of_a_job_that_is_removed_while_it_is_read_has_its_entries(engine: P
         queue.finish(engine, lease, Outcome(None), clock())
     with after_statement(engine, "SELECT at_us", lambda: store.remove(engine, PROJECT)):
         entries, _ = journal.read(engine, id)
-    assert [(entry.turn, entry.text) for entry in entries] == [
-        (1, "begins"),
-        (1, "ends"),
-        (2, "begins"),
-        (2, "ends"),
-    ]
+    assert [(entry.turn, entry.text) for entry in entries] == [(1, "begins"), (1, "ends"), (2, "begins"), (2, "ends")]
     assert journal.read(engine, id)[0] == []
 
 

@@ -58,46 +58,35 @@ def test_eight_workers_share_the_turns_and_none_runs_twice(engine: Pool, clock: 
     assert counts == Counter(ids)
 
 
-def test_follow_up_waits_for_the_earlier_turn_of_its_job(engine: Pool, clock: Clock) -> None:
+@pytest.mark.parametrize("reason", [None, "it broke"])
+def test_follow_up_waits_for_the_earlier_turn_of_its_job(engine: Pool, clock: Clock, reason: str | None) -> None:
     id = create(engine, clock)
     store.message(engine, PROJECT, id, "More", None, clock())
     first = claimed(engine, clock)
     assert claim(engine, clock) is None
-    queue.finish(engine, first, Outcome(None), clock())
+    queue.finish(engine, first, Outcome(reason), clock())
     assert store.find(engine, PROJECT, id).status == "active"
     second = claimed(engine, clock)
-    assert (second.prompt, list(second.history)) == ("More", [EarlierTurn("Fix it", is_in_branch=True)])
+    assert (second.prompt, list(second.history)) == ("More", [EarlierTurn("Fix it", is_in_branch=reason is None)])
     queue.finish(engine, second, Outcome(None), clock())
-    assert store.find(engine, PROJECT, id).status == "completed"
+    job = store.find(engine, PROJECT, id)
+    assert (job.status, job.reason) == ("completed", None)
 
 
-def test_follow_up_runs_after_a_failed_turn(engine: Pool, clock: Clock) -> None:
-    id = create(engine, clock)
-    store.message(engine, PROJECT, id, "More", None, clock())
-    queue.finish(engine, claimed(engine, clock), Outcome("it broke"), clock())
-    assert store.find(engine, PROJECT, id).status == "active"
-    queue.finish(engine, claimed(engine, clock), Outcome(None), clock())
-    assert store.find(engine, PROJECT, id).status == "completed"
-    assert store.find(engine, PROJECT, id).reason is None
-
-
-def test_turn_is_claimed_again_once_its_lease_has_expired(engine: Pool, clock: Clock) -> None:
+def test_turn_is_claimed_again_once_its_lease_has_expired_and_not_while_it_is_renewed(
+    engine: Pool, clock: Clock
+) -> None:
     create(engine, clock)
-    silent = claimed(engine, clock, "silent")
+    lease = claimed(engine, clock, "silent")
+    for _ in range(3):
+        clock.us += LEASE_US - 1
+        assert claim(engine, clock, "next") is None
+        queue.renew(engine, lease, clock(), LEASE_US)
     clock.us += LEASE_US - 1
     assert claim(engine, clock, "next") is None
     clock.us += 1
     again = claimed(engine, clock, "next")
-    assert (again.turn, again.attempt) == (silent.turn, 2)
-
-
-def test_turn_is_not_claimed_again_while_its_lease_is_renewed(engine: Pool, clock: Clock) -> None:
-    create(engine, clock)
-    lease = claimed(engine, clock)
-    for _ in range(3):
-        clock.us += LEASE_US - 1
-        queue.renew(engine, lease, clock(), LEASE_US)
-        assert claim(engine, clock, "next") is None
+    assert (again.turn, again.attempt) == (lease.turn, 2)
 
 
 @pytest.mark.parametrize("by", ["another claim", "cancel", "deletion"])

@@ -84,10 +84,7 @@ def test_closed_sender_finishes_the_message_that_it_sends_and_starts_no_other(en
 
 
 def test_error_of_a_thread_is_raised_by_the_next_call_and_its_message_is_sent_later(engine: Pool, clock: Clock) -> None:
-    with (
-        webhook_receiver(200) as receiver,
-        closing(Sender(engine, SECRETS, clock, lambda outcome: None)) as sender,
-    ):
+    with webhook_receiver(200) as receiver, closing(Sender(engine, SECRETS, clock, lambda outcome: None)) as sender:
         set_webhook(engine, receiver.url)
         receiver.may_respond.clear()
         end_job(engine, clock, Outcome(None))

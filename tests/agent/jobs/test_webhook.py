@@ -244,11 +244,7 @@ def test_message_of_a_removed_webhook_or_configuration_is_given_up(
 @on_sqlite
 @pytest.mark.parametrize(
     ("url", "secret"),
-    [
-        (UNREACHABLE, "whsec_abc"),
-        (f"http://{'a' * 64}.example", "s3cret"),
-        ("http://xn--a.example", "s3cret"),
-    ],
+    [(UNREACHABLE, "whsec_abc"), (f"http://{'a' * 64}.example", "s3cret"), ("http://xn--a.example", "s3cret")],
     ids=["key", "long host name", "invalid host name"],
 )
 def test_invalid_key_or_host_name_fails_the_attempt(engine: Pool, clock: Clock, url: str, secret: str) -> None:

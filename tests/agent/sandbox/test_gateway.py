@@ -126,11 +126,7 @@ def test_response_is_streamed(tmp_path: Path) -> None:
         assert arrived.wait(60)
         handler.wfile.write(b"data: 2\n\n")
 
-    with (
-        upstream(events) as url,
-        through(tmp_path, url) as (_, client),
-        client.stream("POST", "/") as answer,
-    ):
+    with upstream(events) as url, through(tmp_path, url) as (_, client), client.stream("POST", "/") as answer:
         pieces = answer.iter_raw()
         assert next(pieces) == b"data: 1\n\n"
         arrived.set()

@@ -94,15 +94,14 @@ while True:
     assert len(server.requests) == 5
 
 
-def test_agent_cannot_read_the_environment_of_the_service(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_agent_cannot_see_the_environment_of_the_service_or_the_processes_of_the_machine(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Count the processes: init, the starter of the agent, the agent, and those of the listing itself."""
     monkeypatch.setenv("GIT_TOKEN", TOKEN)
     output = job.shell(f"env; cat /proc/*/environ /proc/{os.getpid()}/environ | tr '\\0' '\\n'")
     assert "HOME=/home/agent" in output
     assert TOKEN not in output
-
-
-def test_agent_cannot_see_the_processes_of_the_machine(job: Job) -> None:
-    """Count the processes: init, the starter of the agent, the agent, and those of the listing itself."""
     seen = job.shell("for each in /proc/[0-9]*; do echo ${each#/proc/}; done").split()
     assert len(seen) <= 5
     assert str(os.getpid()) not in seen
@@ -355,12 +354,9 @@ def test_agent_cannot_fill_the_disk_with_empty_files(job: Job) -> None:
         job.python(script, limits=Limits(disk_bytes=20 * MIB))
 
 
-def test_agent_cannot_write_a_file_larger_than_the_limit(job: Job) -> None:
+def test_files_and_temporary_folders_have_a_maximum_size(job: Job) -> None:
     output = job.shell("head -c 3000000 /dev/zero > large; wc -c < large", limits=Limits(file_bytes=MIB))
     assert output.split()[-1] == str(MIB)
-
-
-def test_temporary_folders_of_the_sandbox_have_a_maximum_size(job: Job) -> None:
     fill = "head -c 9000000 /dev/zero > /tmp/large; wc -c < /tmp/large; head -c 9000000 /dev/zero > /dev/shm/large"
     output = job.shell(f"{fill}; wc -c < /dev/shm/large", limits=Limits(tmp_bytes=MIB))
     assert output.count("No space left on device") == 2
