@@ -73,24 +73,20 @@ def test_table_without_rows_is_a_valid_file(media_type: str) -> None:
         assert pq.read_table(io.BytesIO(content)).schema == SCHEMA
 
 
-@pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r"])
-def test_csv_shields_a_text_that_a_spreadsheet_would_compute(first: str) -> None:
-    formula = f'{first}HYPERLINK("https://example.com")'
-    (row,) = csv.DictReader(io.StringIO(written(CSV, batch({"value": formula, "total": 1})).decode(), newline=""))
-    assert row["value"] == f"'{formula}"
-    lines = written(NDJSON, batch({"value": formula, "total": 1}))
-    assert json.loads(lines)["value"] == formula
-    file = pq.read_table(io.BytesIO(written(PARQUET, batch({"value": formula, "total": 1}))))
-    assert file["value"].to_pylist() == [formula]
+def test_csv_shields_a_text_that_a_spreadsheet_would_compute_and_no_other() -> None:
+    def of_csv(text: str) -> str:
+        (row,) = csv.DictReader(io.StringIO(written(CSV, batch({"value": text, "total": 1})).decode(), newline=""))
+        return row["value"]
 
-
-@pytest.mark.parametrize("text", ["/a=b", "a+b", " =1+1", "'=1", "/-", "1-1", "a\n=1", ""])
-def test_csv_does_not_change_another_text(text: str) -> None:
-    (row,) = csv.DictReader(io.StringIO(written(CSV, batch({"value": text, "total": 1})).decode(), newline=""))
-    assert row["value"] == text
-
-
-def test_csv_does_not_change_a_negative_number() -> None:
+    for first in ("=", "+", "-", "@", "\t", "\r"):
+        formula = f'{first}HYPERLINK("https://example.com")'
+        assert of_csv(formula) == f"'{formula}"
+        lines = written(NDJSON, batch({"value": formula, "total": 1}))
+        assert json.loads(lines)["value"] == formula
+        file = pq.read_table(io.BytesIO(written(PARQUET, batch({"value": formula, "total": 1}))))
+        assert file["value"].to_pylist() == [formula]
+    for text in ("/a=b", "a+b", " =1+1", "'=1", "/-", "1-1", "a\n=1", ""):
+        assert of_csv(text) == text
     assert written(CSV, batch({"value": "a", "total": -1})) == b"value,total\r\na,-1\r\n"
 
 
@@ -111,7 +107,7 @@ def test_chunk_is_written_before_the_next_batch_is_read(media_type: str) -> None
     assert min(sizes[:100]) > 0
 
 
-@pytest.mark.parametrize("sizes", [[], [0], [1], [9_999, 2], [BATCH_ROWS], [0, 25_000, 5_000, 0], [3] * 4_000])
+@pytest.mark.parametrize("sizes", [[], [0], [1], [9_999, 2], [BATCH_ROWS], [0, 25_000, 5_000, 0], [30] * 400])
 def test_batches_are_of_one_size_however_the_rows_arrive(sizes: list[int]) -> None:
     numbers = pa.array(range(sum(sizes)), pa.int64())
     rows = pa.table({"other": numbers, "total": numbers, "value": numbers.cast(pa.string())})

@@ -144,7 +144,7 @@ def test_error_has_every_fault() -> None:
     assert set(faults("breakdown", **others, **invalid)) == {*others, *invalid}
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     st.sampled_from(list(PARAMETERS)),
     st.dictionaries(st.sampled_from(["path", "agent", "timezone", "asOf", "by"]), st.text(max_size=20), max_size=4),

@@ -237,6 +237,7 @@ async def test_connection_past_the_maximum_ends_the_one_that_has_sent_longest_at
         assert await slow[1][0].readline() == OK
 
 
+@pytest.mark.long
 async def test_body_after_a_response_that_was_read_late_ends_for_a_connection_past_the_maximum() -> None:
     class Full(Patient):
         maximum = staticmethod(lambda: 1)
@@ -379,6 +380,7 @@ async def test_connection_past_the_maximum_ends_one_whose_client_does_not_read()
         assert await reader.readline() == OK
 
 
+@pytest.mark.long
 async def test_connections_with_the_oldest_unread_responses_are_closed_above_the_limit_of_their_bytes() -> None:
     half = connections.UNREAD_BYTES_MAX // 2 + (8 << 20)  # the kernel takes a part of a response
 
@@ -418,6 +420,7 @@ async def test_responses_that_were_read_do_not_count_towards_the_limit_of_unread
             await read_response(reader, part)
 
 
+@pytest.mark.long
 async def test_pipelined_request_waits_until_the_response_before_it_is_read() -> None:
     begun: list[str] = []
 

@@ -55,6 +55,7 @@ def total(folder: Path, number: int) -> str:
     return next(line for line in printed.splitlines() if line.startswith("events_total"))
 
 
+@pytest.mark.long
 def test_processes_report_the_sum_and_a_restarted_one_continues_its_count(tmp_path: Path) -> None:
     folder = tmp_path / "run" / "metrics"
     serve.create_counters(folder, 2)

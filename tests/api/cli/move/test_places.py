@@ -1,6 +1,5 @@
 """The new places of the stores are those of --to, or those of the environment."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -39,21 +38,17 @@ def refused(data: Path, *to: str, **environ: str) -> str:
     return str(raised.value)
 
 
-@pytest.mark.parametrize(
-    "chosen",
-    [
-        lambda data: choose(data, DATABASE, LAKE),
-        lambda data: choose(data, LAKE, DATABASE, LAKE="s3://bucket/other"),
-        lambda data: choose(data, DATABASE_URL=DATABASE, LAKE=LAKE),
-    ],
-)
-def test_both_places(data: Path, chosen: Callable[[Path], Places]) -> None:
-    both = chosen(data)
-    assert (both.before.database_url, both.before.lake) == (sqlite_url(data / "control.sqlite"), data / "lake")
-    assert both.record("n", is_complete=True) == Moved("n", NAME, LAKE, is_complete=True)
-    assert (str(both.after.lake), str(both.lake)) == (LAKE, LAKE)
-    assert both.is_recorded(Moved("n", NAME, LAKE))
-    assert not both.is_recorded(Moved("n", NAME, None))
+def test_both_places(data: Path) -> None:
+    for both in (
+        choose(data, DATABASE, LAKE),
+        choose(data, LAKE, DATABASE, LAKE="s3://bucket/other"),
+        choose(data, DATABASE_URL=DATABASE, LAKE=LAKE),
+    ):
+        assert (both.before.database_url, both.before.lake) == (sqlite_url(data / "control.sqlite"), data / "lake")
+        assert both.record("n", is_complete=True) == Moved("n", NAME, LAKE, is_complete=True)
+        assert (str(both.after.lake), str(both.lake)) == (LAKE, LAKE)
+        assert both.is_recorded(Moved("n", NAME, LAKE))
+        assert not both.is_recorded(Moved("n", NAME, None))
 
 
 def test_database_alone(data: Path) -> None:
