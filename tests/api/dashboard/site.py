@@ -20,6 +20,7 @@ from warehouse.database.pool import Pool
 SAME_SITE = {"Sec-Fetch-Site": "same-origin"}
 """Header of the browser for a form that a page of the dashboard posts."""
 HOST = "http://testserver"
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
 
 
 @dataclass

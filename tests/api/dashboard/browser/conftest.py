@@ -3,18 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
 
 from tests.api.dashboard.browser import sample
 from tests.api.dashboard.browser.sample import Sample
-from tests.processes.chromium import NOT_AUTOMATED, launch
 from tests.processes.running import Running
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright, launch(playwright, NOT_AUTOMATED) as launched:
-        yield launched
 
 
 @pytest.fixture(scope="session")

@@ -47,7 +47,7 @@ def test_new_owner_sees_the_first_view_and_uses_a_key(browser: Browser, empty: R
         assert (visit.errors, visit.foreign) == ([], [])
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_link_of_the_start_creates_one_owner(browser: Browser, empty: Running) -> None:
     link = first_link(empty)
     with visiting(browser, empty.url, None) as visit:

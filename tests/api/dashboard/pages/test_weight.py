@@ -90,6 +90,7 @@ def test_pages_of_the_table_have_each_operator_once(viewer: TestClient) -> None:
         )
 
 
+@pytest.mark.long
 def test_page_after_the_last_one_has_a_message_and_a_link_back(viewer: TestClient) -> None:
     page = open_page(viewer, "/ai", period="90d", page="9")
     assert (operators_of(page), "There are no more operators." in page.text) == ([], True)

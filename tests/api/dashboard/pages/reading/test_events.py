@@ -3,6 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.overview.overview_page import FIREFOX
 from tests.api.dashboard.site import opened
@@ -11,6 +13,7 @@ from tests.processes.running import PROJECT
 GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.3; +https://openai.com/gptbot)"
 
 
+@pytest.mark.long
 def test_events_are_listed_with_their_values_and_downloads_of_ai(tmp_path: Path) -> None:
     at = (datetime.now(UTC) - timedelta(days=2)).isoformat()
     person = {"path": "/a", "userAgent": FIREFOX, "address": "203.0.113.1", "timestamp": at}

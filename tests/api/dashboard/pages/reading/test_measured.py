@@ -2,7 +2,6 @@
 
 from datetime import date
 
-import pytest
 from babel import Locale
 
 from api.dashboard.pages.reading.measured import FILTERED, LEFT_OUT, NOT_COUNTED, NOT_SET_UP, Shown, readable
@@ -23,17 +22,19 @@ def test_source_that_never_sent_a_view_is_missing() -> None:
     assert measured(shown=period(1, 20), log=day(5)).sees_ai
 
 
-@pytest.mark.parametrize(
-    ("first", "end", "people", "ai"),
-    [(1, 5, False, False), (1, 6, True, False), (1, 10, True, False), (1, 11, True, True), (12, 20, True, False)],
-)
-def test_readers_are_counted_from_the_first_view_of_a_source_until_it_falls_silent(
-    first: int, end: int, people: bool, ai: bool
-) -> None:
-    known = measured(shown=period(first, end), silent=LOG_FELL_SILENT, **SCRIPT_THEN_LOG)
-    assert known.reason("human") == (None if people else NOT_COUNTED)
-    assert known.reason("ai") == (None if ai else NOT_COUNTED)
-    assert known.shown(Counts(), day(first), day(end)) == Shown(*(0 if each else None for each in (people, ai, ai)))
+def test_readers_are_counted_from_the_first_view_of_a_source_until_it_falls_silent() -> None:
+    for first, end, people, ai in (
+        (1, 5, False, False),
+        (1, 6, True, False),
+        (1, 10, True, False),
+        (1, 11, True, True),
+        (12, 20, True, False),
+    ):
+        known = measured(shown=period(first, end), silent=LOG_FELL_SILENT, **SCRIPT_THEN_LOG)
+        assert known.reason("human") == (None if people else NOT_COUNTED)
+        assert known.reason("ai") == (None if ai else NOT_COUNTED)
+        zeros = Shown(*(0 if each else None for each in (people, ai, ai)))
+        assert known.shown(Counts(), day(first), day(end)) == zeros
 
 
 def test_number_above_zero_is_always_shown() -> None:
@@ -48,40 +49,19 @@ def test_kind_without_a_number_has_a_reason() -> None:
     assert script_only.reason("ai") == LEFT_OUT
 
 
-@pytest.mark.parametrize(
-    ("first", "end", "notes"),
-    [
-        (
-            1,
-            5,
-            [
-                "People were not counted in this period. Counting began on Sep 5, 2026.",
-                "AI readers and other bots were not counted in this period. Counting began on Sep 10, 2026.",
-            ],
-        ),
-        (
-            6,
-            9,
-            ["AI readers and other bots were not counted in this period. Counting began on Sep 10, 2026."],
-        ),
-        (6, 11, ["AI readers and other bots have been counted since Sep 10, 2026."]),
+def test_time_without_a_count_is_named() -> None:
+    not_counted, machines = "were not counted in this period", "AI readers and other bots"
+    since_5, since_10 = (f"Counting began on Sep {number}, 2026." for number in (5, 10))
+    for first, end, notes in (
+        (1, 5, [f"People {not_counted}. {since_5}", f"{machines} {not_counted}. {since_10}"]),
+        (6, 9, [f"{machines} {not_counted}. {since_10}"]),
+        (6, 11, [f"{machines} have been counted since Sep 10, 2026."]),
         (10, 12, []),
-        (
-            10,
-            14,
-            [f"AI readers and other bots were not counted in all of this period: {SILENT}."],
-        ),
-        (
-            13,
-            14,
-            [f"AI readers and other bots were not counted in this period. {SILENT}."],
-        ),
-    ],
-    ids=str,
-)
-def test_time_without_a_count_is_named(first: int, end: int, notes: list[str]) -> None:
-    known = measured(shown=period(first, end), silent=LOG_FELL_SILENT, **SCRIPT_THEN_LOG)
-    assert list(known.notes("human", "ai", "bot")) == notes
+        (10, 14, [f"{machines} were not counted in all of this period: {SILENT}."]),
+        (13, 14, [f"{machines} {not_counted}. {SILENT}."]),
+    ):
+        known = measured(shown=period(first, end), silent=LOG_FELL_SILENT, **SCRIPT_THEN_LOG)
+        assert list(known.notes("human", "ai", "bot")) == notes
 
 
 def test_source_that_is_silent_counts_nobody_now() -> None:
@@ -89,56 +69,36 @@ def test_source_that_is_silent_counts_nobody_now() -> None:
     assert (known.counts_now("human"), known.counts_now("ai")) == (True, False)
 
 
-@pytest.mark.parametrize(
-    ("previous", "shown", "silent", "people", "ai"),
-    [
+def test_periods_are_compared_if_readers_were_counted_in_all_of_both() -> None:
+    late = "counting began on Sep {}, 2026, after the start of the previous period".format
+    for previous, shown, silent, people, ai in (
         (period(11, 12), period(12, 13), {}, None, None),
-        (
-            period(9, 12),
-            period(12, 15),
-            {},
-            None,
-            "counting began on Sep 10, 2026, after the start of the previous period",
-        ),
-        (
-            period(4, 9),
-            period(9, 14),
-            {},
-            "counting began on Sep 5, 2026, after the start of the previous period",
-            "counting began on Sep 10, 2026, after the start of the previous period",
-        ),
+        (period(9, 12), period(12, 15), {}, None, late(10)),
+        (period(4, 9), period(9, 14), {}, late(5), late(10)),
         (period(10, 11), period(11, 12), LOG_FELL_SILENT, None, None),
         (period(10, 12), period(12, 14), LOG_FELL_SILENT, None, SILENT),
-    ],
-    ids=str,
-)
-def test_periods_are_compared_if_readers_were_counted_in_all_of_both(
-    previous: object, shown: object, silent: dict[str, int], people: str | None, ai: str | None
-) -> None:
-    known = measured(shown=shown, previous=previous, silent=silent, **SCRIPT_THEN_LOG)  # type: ignore[arg-type]
-    assert (known.compares("human"), known.compares("ai")) == (people is None, ai is None)
-    assert known.compares("human", "ai", "bot") == (people is None and ai is None)
-    reasons = [f"No change is shown for people: {people}."] if people else []
-    if ai and known.extent("ai") != "none":
-        reasons.append(f"No change is shown for AI and other bots: {ai}.")
-    assert list(known.no_changes()) == reasons
+    ):
+        known = measured(shown=shown, previous=previous, silent=silent, **SCRIPT_THEN_LOG)
+        assert (known.compares("human"), known.compares("ai")) == (people is None, ai is None)
+        assert known.compares("human", "ai", "bot") == (people is None and ai is None)
+        reasons = [f"No change is shown for people: {people}."] if people else []
+        if ai and known.extent("ai") != "none":
+            reasons.append(f"No change is shown for AI and other bots: {ai}.")
+        assert list(known.no_changes()) == reasons
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "people", "ai"),
-    [
+def test_periods_under_a_change_of_the_policy_are_compared_for_kinds_of_the_same_sources() -> None:
+    policies: tuple[tuple[Policy, Policy, bool, bool], ...] = (
         ("all", "all", True, True),
         ("all", "beacon_only", False, False),
         ("beacon_only", "all", False, False),
         ("all", "beacon_people_log_machines", False, True),
         ("beacon_only", "beacon_people_log_machines", True, False),
-    ],
-)
-def test_periods_under_a_change_of_the_policy_are_compared_for_kinds_of_the_same_sources(
-    before: Policy, now: Policy, people: bool, ai: bool
-) -> None:
-    known = measured(shown=period(14, 16), previous=period(12, 14), policies=(before, now), beacon=day(5), log=day(10))
-    assert (known.compares("human"), known.compares("ai")) == (people, ai)
+    )
+    shown, previous = period(14, 16), period(12, 14)
+    for before, now, people, ai in policies:
+        known = measured(shown=shown, previous=previous, policies=(before, now), beacon=day(5), log=day(10))
+        assert (known.compares("human"), known.compares("ai")) == (people, ai)
 
 
 def test_policy_that_leaves_out_a_source_without_views_changes_nothing() -> None:

@@ -1,6 +1,5 @@
 """The overview: its numbers are those of the API for the same query, and an unmeasured number is never 0."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
@@ -11,27 +10,24 @@ from tests.api.dashboard.days import before, today, with_days
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.overview.overview_page import (
     FIREFOX,
-    HITS,
-    hit,
     midnight,
     numbers,
     page_of,
     totals,
 )
-from tests.api.dashboard.site import Dashboard, opened
+from tests.api.dashboard.site import Dashboard
 from tests.processes.running import PROJECT, new_key
 from tests.rounds import seeded, some
 from warehouse.control import projects
 
 ATTACK = "<script>alert(1)</script>"
 UNKNOWN, REMOVE = "\N{EN DASH}", "\N{MULTIPLICATION SIGN}"
+NEW_YORK = "America/New_York"
 
 
 @pytest.fixture(scope="module")
-def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
-    with opened(tmp_path_factory.mktemp("overview") / "data") as opened_dashboard:
-        opened_dashboard.post_hits(*map(hit, range(HITS)))
-        yield opened_dashboard
+def dashboard(overview_site: Dashboard) -> Dashboard:
+    return overview_site
 
 
 @pytest.fixture(scope="module")
@@ -49,19 +45,12 @@ QUERIES: list[tuple[dict[str, str | int], dict[str, str | int]]] = [
     ({"path": "/docs*"}, {"first": 29, "path": "/docs*"}),
     ({"operator": "OpenAI"}, {"first": 29, "operator": "OpenAI"}),
     ({"source": "server"}, {"first": 29, "source": "server"}),
-    (
-        {"from": 20, "to": 11, "zone": "Asia/Kolkata"},
-        {"first": 20, "last": 11, "zone": "Asia/Kolkata"},
-    ),
-    (
-        {"from": 20, "to": 19, "zone": "America/New_York"},
-        {"first": 20, "last": 19, "zone": "America/New_York", "interval": "hour"},
-    ),
+    ({"from": 20, "to": 11, "zone": "Asia/Kolkata"}, {"first": 20, "last": 11, "zone": "Asia/Kolkata"}),
+    ({"from": 20, "to": 19, "zone": NEW_YORK}, {"first": 20, "last": 19, "zone": NEW_YORK, "interval": "hour"}),
 ]
 """Parameters of the page, and the days, filters and interval that they mean. A number is the age of a day, in days."""
 
 
-TAB = {"Channels": {"origins": "channels"}, "Operating systems": {"devices": "systems"}}
 KINDS = {"People": "human", "AI": "ai", "Other bots": "bot"}
 
 
@@ -100,33 +89,29 @@ def test_numbers_are_those_of_the_api(
     ]
 
 
-@pytest.mark.parametrize(
-    ("filters", "unknown"),
-    [
-        ({"operator": "OpenAI"}, ["People", "Other bots"]),
-        ({"agent": "GPTBot"}, ["People"]),
-        ({"agent": "Googlebot"}, ["People"]),
-        ({"purpose": "training"}, ["People", "Other bots"]),
-        ({"traffic": "human"}, ["AI", "Other bots"]),
-        ({"traffic": "bot"}, ["People", "AI"]),
-        ({"path": "/docs*"}, []),
-    ],
-    ids=str,
-)
-def test_readers_that_a_filter_leaves_out_have_no_number(
-    viewer: TestClient, filters: dict[str, str], unknown: list[str]
-) -> None:
-    page = page_of(viewer, **filters)
-    page_totals = totals(page)
-    visits = ["Visits from AI"] if {"agent", "purpose"} & filters.keys() else []
-    assert {name for name, value in page_totals.items() if value == UNKNOWN} == {*unknown, *visits}
-    assert page.text.count(f" {UNKNOWN} not part of this filter") == len(unknown + visits)
-    for column, name in enumerate(("People", "AI"), start=1):
-        cells = {row[column] for heading in ("Top pages", "Sources") for row in page.rows(heading) if len(row) > 2}
-        assert (cells <= {UNKNOWN}) is (name in unknown)
-    drawn = {*page.tables["Numbers of this chart"][0][1:]}
-    selected = {*page_totals} - {*unknown, "Visits from AI"}
-    assert drawn == (selected - {"Other bots"} or selected)
+@pytest.mark.long
+def test_readers_that_a_filter_leaves_out_have_no_number(viewer: TestClient) -> None:
+    for filter, unknown in {
+        "operator=OpenAI": ["People", "Other bots"],
+        "agent=GPTBot": ["People"],
+        "agent=Googlebot": ["People"],
+        "purpose=training": ["People", "Other bots"],
+        "traffic=human": ["AI", "Other bots"],
+        "traffic=bot": ["People", "AI"],
+        "path=/docs*": [],
+    }.items():
+        name, _, value = filter.partition("=")
+        page = page_of(viewer, **{name: value})
+        page_totals = totals(page)
+        visits = ["Visits from AI"] if name in {"agent", "purpose"} else []
+        assert {name for name, number in page_totals.items() if number == UNKNOWN} == {*unknown, *visits}, filter
+        assert page.text.count(f" {UNKNOWN} not part of this filter") == len(unknown + visits)
+        for column, kind in enumerate(("People", "AI"), start=1):
+            cells = {row[column] for heading in ("Top pages", "Sources") for row in page.rows(heading) if len(row) > 2}
+            assert (cells <= {UNKNOWN}) is (kind in unknown)
+        drawn = {*page.tables["Numbers of this chart"][0][1:]}
+        selected = {*page_totals} - {*unknown, "Visits from AI"}
+        assert drawn == (selected - {"Other bots"} or selected)
 
 
 def test_tables_of_readers_that_a_filter_leaves_out_are_not_shown(viewer: TestClient) -> None:
@@ -136,28 +121,21 @@ def test_tables_of_readers_that_a_filter_leaves_out_are_not_shown(viewer: TestCl
     assert "AI operators" not in page_of(viewer, traffic="human").text.partition("Top pages")[2]
 
 
-@pytest.mark.parametrize(
-    ("by", "heading", "unknown"),
-    [
-        ("referrerHost", "Referrers", "Direct or unknown"),
-        ("channel", "Channels", "Unknown"),
-        ("browser", "Browsers", "Unknown"),
-        ("os", "Operating systems", "Unknown"),
-    ],
-)
-def test_tables_of_people_are_those_of_the_api(
-    dashboard: Dashboard, viewer: TestClient, by: str, heading: str, unknown: str
-) -> None:
-    rows = dashboard.get_report(f"breakdown?dateFrom={before(29)}&traffic=human&limit=8&by={by}")["rows"]
-    assert len(rows) >= 2
-    assert [(row[0], *numbers(row[1:])) for row in page_of(viewer, **TAB.get(heading, {})).rows(heading)] == [
-        (each["value"] or unknown, each["human"]) for each in rows
-    ]
+def test_tables_of_people_are_those_of_the_api(dashboard: Dashboard, viewer: TestClient) -> None:
+    for by, heading, tabs, unknown in (
+        ("referrerHost", "Referrers", {}, "Direct or unknown"),
+        ("channel", "Channels", {"origins": "channels"}, "Unknown"),
+        ("browser", "Browsers", {}, "Unknown"),
+        ("os", "Operating systems", {"devices": "systems"}, "Unknown"),
+    ):
+        rows = dashboard.get_report(f"breakdown?dateFrom={before(29)}&traffic=human&limit=8&by={by}")["rows"]
+        assert len(rows) >= 2
+        assert [(row[0], *numbers(row[1:])) for row in page_of(viewer, **tabs).rows(heading)] == [
+            (each["value"] or unknown, each["human"]) for each in rows
+        ]
 
 
-def test_campaigns_are_those_of_the_api_without_the_views_that_have_none(
-    dashboard: Dashboard, viewer: TestClient
-) -> None:
+def test_campaigns_are_those_of_the_api_without_views_that_have_none(dashboard: Dashboard, viewer: TestClient) -> None:
     rows = dashboard.get_report(f"breakdown?dateFrom={before(29)}&traffic=human&by=utmSource")["rows"]
     named = [[each["value"], str(each["human"])] for each in rows if each["value"]]
     assert 1 < len(named) == len(rows) - 1
@@ -165,9 +143,7 @@ def test_campaigns_are_those_of_the_api_without_the_views_that_have_none(
     assert "from a link with utm_source" in page_of(viewer, path="/nowhere", origins="campaigns").text
 
 
-def test_referrers_are_as_many_as_without_the_links_of_the_site_itself(
-    dashboard: Dashboard, viewer: TestClient
-) -> None:
+def test_referrers_are_as_many_as_without_links_of_the_site_itself(dashboard: Dashboard, viewer: TestClient) -> None:
     key = new_key(dashboard.data, "linked")
     projects.set_origins(dashboard.engine, "linked", ("https://linked.example",))
     hosts = ["linked.example", *(f"from{number}.example" for number in range(8))]
@@ -181,49 +157,42 @@ def test_only_an_interval_that_has_not_ended_is_partial(viewer: TestClient) -> N
         assert ("partial" in viewer.get(f"/projects/{PROJECT}?period={period}").text) is (period == "7d")
 
 
-@pytest.mark.parametrize(("sort", "key"), [("people", "human"), ("ai", "ai"), ("views", "total")])
-def test_pages_are_sorted_and_paged(dashboard: Dashboard, viewer: TestClient, sort: str, key: str) -> None:
+def test_pages_are_sorted_and_paged(dashboard: Dashboard, viewer: TestClient) -> None:
     views = dashboard.get_report(f"views?dateFrom={before(29)}")["views"]
-    expected = [each["path"] for each in sorted(views, key=lambda each: (-each[key], each["path"]))]
-    assert len(expected) == 12
-    for number, ranks in (("1", slice(0, 10)), ("2", slice(10, 12))):
-        page = page_of(viewer, sort=sort, page=number)
-        assert [row[0] for row in page.rows("Top pages")] == expected[ranks]
+    for sort, key in (("people", "human"), ("ai", "ai"), ("views", "total")):
+        expected = [each["path"] for each in sorted(views, key=lambda each: (-each[key], each["path"]))]
+        assert len(expected) == 12
+        for number, ranks in (("1", slice(0, 10)), ("2", slice(10, 12))):
+            page = page_of(viewer, sort=sort, page=number)
+            assert [row[0] for row in page.rows("Top pages")] == expected[ranks]
     assert "There are no more pages" in page_of(viewer, page="3").text
 
 
-@pytest.mark.parametrize(
-    ("text", "path"),
-    [("blog", "*blog*"), (" og/1 ", "*og/1*"), ("*blog*", "*blog*"), ("/blog", "/blog*"), ("/blog/*", "/blog/*")],
-)
-def test_search_filters_by_a_part_or_the_beginning_with_the_other_filters(
-    viewer: TestClient, text: str, path: str
-) -> None:
-    response = viewer.get(f"/projects/{PROJECT}", params={"search": text, "traffic": "ai", "page": "7"})
-    assert response.status_code == 303
-    assert parse_qs(urlsplit(response.headers["location"]).query) == {"path": [path], "traffic": ["ai"]}
+def test_search_filters_by_a_part_or_the_beginning_with_the_other_filters(viewer: TestClient) -> None:
+    paths = {"blog": "*blog*", " og/1 ": "*og/1*", "*blog*": "*blog*", "/blog": "/blog*", "/blog/*": "/blog/*"}
+    for text, path in paths.items():
+        response = viewer.get(f"/projects/{PROJECT}", params={"search": text, "traffic": "ai", "page": "7"})
+        assert response.status_code == 303
+        assert parse_qs(urlsplit(response.headers["location"]).query) == {"path": [path], "traffic": ["ai"]}
+    for text in ("", "*", "  "):
+        response = viewer.get(f"/projects/{PROJECT}", params={"search": text, "path": "/blog*"})
+        assert response.headers["location"] == f"/projects/{PROJECT}"
 
 
-@pytest.mark.parametrize("text", ["", "*", "  "])
-def test_search_without_a_text_removes_the_filter(viewer: TestClient, text: str) -> None:
-    response = viewer.get(f"/projects/{PROJECT}", params={"search": text, "path": "/blog*"})
-    assert response.headers["location"] == f"/projects/{PROJECT}"
-
-
-@pytest.mark.parametrize("name", ["path", "operator", "source", "referrerHost", "device", "browser", "os"])
-def test_click_on_a_value_of_any_table_filters_all_numbers(dashboard: Dashboard, viewer: TestClient, name: str) -> None:
-    tab = {"os": "systems", "device": "devices"}.get(name, "browsers")
-    link = next(link for link in page_of(viewer, period="7d", devices=tab).links() if f"&{name}=" in link)
-    value = parse_qs(urlsplit(link).query)[name][0]
-    page = Html(viewer.get(link).text)
-    assert [attributes.get("class") for _, attributes in page.tags].count("chip") == 1
-    counted = dashboard.get_report(f"series?{urlencode({name: value})}&dateFrom={before(6)}")["totals"]
-    known = {label: number for label, number in totals(page).items() if number != UNKNOWN}
-    names = {"People": "human", "AI": "ai", "Other bots": "bot"}
-    assert {label: str(counted[kind]) for label, kind in names.items() if label in known} == {
-        label: known[label] for label in names if label in known
-    }
-    assert counted["total"] > 0
+@pytest.mark.long
+def test_click_on_a_value_of_any_table_filters_all_numbers(dashboard: Dashboard, viewer: TestClient) -> None:
+    links = page_of(viewer, period="7d").links()
+    for tab in ("devices", "systems"):
+        links += page_of(viewer, period="7d", devices=tab).links()
+    for name in ("path", "operator", "source", "referrerHost", "device", "browser", "os"):
+        link = next(link for link in links if f"&{name}=" in link)
+        value = parse_qs(urlsplit(link).query)[name][0]
+        page = Html(viewer.get(link).text)
+        assert [attributes.get("class") for _, attributes in page.tags].count("chip") == 1
+        counted = dashboard.get_report(f"series?{urlencode({name: value})}&dateFrom={before(6)}")["totals"]
+        known = {label: number for label, number in totals(page).items() if number != UNKNOWN and label in KINDS}
+        assert {label: str(counted[KINDS[label]]) for label in known} == known
+        assert counted["total"] > 0
 
 
 def test_filters_of_two_dimensions_combine_and_are_removed_together(viewer: TestClient) -> None:
@@ -265,52 +234,38 @@ def test_live_count_has_the_hits_of_the_last_minutes(dashboard: Dashboard, viewe
     assert "Last 30 minutes: 1 by people, 2 by AI" in page_of(viewer, "live").text
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"period": "forever"},
-        {"from": "yesterday"},
-        {"from": "2026-13-45", "to": "2026-01-01"},
-        {"from": "0001-01-01", "to": "9999-12-31"},
-        {"from": "2026-02-02", "to": "2026-01-01"},
-        {"interval": "second"},
-        {"zone": "Mars/Olympus"},
-        {"zone": "../../etc/passwd"},
-        {"traffic": "cats"},
-        {"source": "pigeon"},
-        {"purpose": "fun"},
-        {"path": "x" * 5_000},
-        {"agent": "x" * 500},
-        {"operator": "\x00"},
-        {"sort": "size"},
-        {"page": "0"},
-        {"page": "-1"},
-        {"page": "9" * 40},
-        {"page": "\u0661"},
-        *({name: ATTACK} for name in ("page", "sort", "period", "interval", "zone", "from", "traffic", "source")),
-    ],
-    ids=str,
-)
-def test_invalid_parameter_is_named_on_the_page(viewer: TestClient, parameters: dict[str, str]) -> None:
-    response = viewer.get(f"/projects/{PROJECT}?{urlencode(parameters)}")
-    assert response.status_code == 400
-    assert 'role="alert"' in response.text
-    assert ATTACK not in response.text
-    assert "Top pages" in response.text
+WRONG: list[dict[str, str]] = [
+    {"from": "0001-01-01", "to": "9999-12-31"},
+    {"zone": "../../etc/passwd"},
+    {"purpose": "fun"},
+    {"path": "x" * 5_000},
+    {"agent": "x" * 500},
+    {"operator": "\x00"},
+    *({name: ATTACK} for name in ("page", "sort", "period", "interval", "zone", "from", "traffic", "source")),
+]
+"""Other values are in `web/test_period` and `web/test_view`."""
 
 
-@pytest.mark.parametrize("parameters", [{"compare": "nothing"}, {"utm_source": "mail"}, {"report": "x"}], ids=str)
-def test_unknown_parameters_of_other_sites_are_ignored(viewer: TestClient, parameters: dict[str, str]) -> None:
-    assert totals(page_of(viewer, **parameters)) == totals(page_of(viewer))
+def test_invalid_parameter_is_named_on_the_page(viewer: TestClient) -> None:
+    for parameters in WRONG:
+        response = viewer.get(f"/projects/{PROJECT}?{urlencode(parameters)}")
+        assert response.status_code == 400, parameters
+        assert 'role="alert"' in response.text
+        assert ATTACK not in response.text
+        assert "Top pages" in response.text
 
 
-@pytest.mark.parametrize("interval", ["hour", "day", "week", "month"])
-def test_all_time_with_an_early_hit_is_a_page(dashboard: Dashboard, viewer: TestClient, interval: str) -> None:
-    project = f"early-{interval}"
+def test_unknown_parameters_of_other_sites_are_ignored(viewer: TestClient) -> None:
+    page = page_of(viewer, compare="nothing", utm_source="mail", report="x")
+    assert totals(page) == totals(page_of(viewer))
+
+
+def test_all_time_with_an_early_hit_is_a_page(dashboard: Dashboard, viewer: TestClient) -> None:
     early = (datetime.now(UTC) - timedelta(days=300)).isoformat()
     hits = [{"path": "/a", "userAgent": FIREFOX, "timestamp": early}]
-    dashboard.post_hits(*hits, project=project, key=new_key(dashboard.data, project))
-    assert totals(page_of(viewer, project, period="all", interval=interval))["People"] == "1"
+    dashboard.post_hits(*hits, project="early", key=new_key(dashboard.data, "early"))
+    for interval in ("hour", "day", "week", "month"):
+        assert totals(page_of(viewer, "early", period="all", interval=interval))["People"] == "1"
 
 
 def test_texts_of_strangers_are_escaped(dashboard: Dashboard, viewer: TestClient) -> None:
@@ -345,6 +300,7 @@ def test_days_are_in_the_locale_of_the_viewer(viewer: TestClient) -> None:
     assert f" {first.day}. " in Html(german.text).rows("Numbers of this chart")[0][0]
 
 
+@pytest.mark.long
 def test_page_with_a_month_of_hours_that_are_compared_is_light_on_the_wire(viewer: TestClient) -> None:
     response = viewer.get(f"/projects/{PROJECT}?from={before(30)}&to={before(0)}&interval=hour&compare=previous")
     page = Html(response.text)

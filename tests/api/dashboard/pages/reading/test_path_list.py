@@ -15,7 +15,7 @@ from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.ai.ai_traffic import (
     ATTACK,
     FIREFOX,
-    QUERIES,
+    SOME_QUERIES,
     UNKNOWN,
     WRONG,
     api_query,
@@ -25,12 +25,7 @@ from tests.api.dashboard.pages.reading.ai.ai_traffic import (
 from tests.api.dashboard.site import Dashboard, opened
 from tests.processes.running import PROJECT
 
-LISTS = (
-    "All pages",
-    "Read by AI only",
-    "Not read by AI",
-    "New to AI",
-)
+LISTS = ("All pages", "Read by AI only", "Not read by AI", "New to AI")
 
 
 def table(page: Html) -> list[list[str]]:
@@ -52,21 +47,18 @@ def in_api(dashboard: Dashboard, query: str) -> list[tuple[str, int, int, int]]:
     return [(row["path"], row["human"], row["ai"], row["total"]) for row in rows]
 
 
-@pytest.mark.parametrize(("parameters", "expected"), QUERIES, ids=str)
+@pytest.mark.parametrize(("parameters", "expected"), SOME_QUERIES, ids=str)
 def test_rows_are_those_of_the_api(
     read_site: Dashboard, reader: TestClient, parameters: dict[str, str | int], expected: dict[str, str | int]
 ) -> None:
     assert rows_of(open_page(reader, "/pages", **parameters)) == in_api(read_site, api_query(expected))
 
 
-@pytest.mark.parametrize(("sort", "column"), [("people", 1), ("ai", 2), ("views", 3)])
-def test_rows_are_ordered_by_the_column(reader: TestClient, sort: str, column: int) -> None:
-    rows = rows_of(open_page(reader, "/pages", sort=sort))
-    assert len(rows) > 5
-    assert rows == sorted(rows, key=lambda row: (-int(row[column]), row[0]))
-
-
-def test_rows_are_ordered_by_path(reader: TestClient) -> None:
+def test_rows_are_ordered_by_a_column_or_the_path(reader: TestClient) -> None:
+    for column, sort in enumerate(("people", "ai", "views"), start=1):
+        rows = rows_of(open_page(reader, "/pages", sort=sort))
+        assert len(rows) > 5
+        assert rows == sorted(rows, key=lambda row: (-int(row[column]), row[0]))
     paths = [row[0] for row in rows_of(open_page(reader, "/pages", sort="path"))]
     assert paths == sorted(paths)
 
@@ -94,51 +86,37 @@ def lists(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
         yield dashboard
 
 
-@pytest.mark.parametrize(
-    ("show", "rows"),
-    [
-        (
-            "all",
-            [
-                ("/ai", "0", "2", "2", "a day"),
-                ("/both", "1", "1", "2", "a day"),
-                ("/once", "1", "0", "1", "a day"),
-                ("/people", "1", "0", "1", "never"),
-            ],
-        ),
-        ("ai-only", [("/ai", "0", "2", "2", "a day")]),
-        ("not-ai", [("/once", "1", "0", "1", "a day"), ("/people", "1", "0", "1", "never")]),
-        ("new", [("/ai", "0", "2", "2", "a day")]),
-    ],
-)
-def test_each_list_has_its_pages(lists: Dashboard, show: str, rows: list[tuple[str, ...]]) -> None:
+def test_each_list_has_its_pages(lists: Dashboard) -> None:
     client = lists.visitor("viewer")
-    shown = table(open_page(client, "/pages", show=show))
-    assert [tuple(row[:4]) for row in shown] == [row[:4] for row in rows]
-    assert [row[4] == "never" for row in shown] == [row[4] == "never" for row in rows]
-    exported = csv.reader(io.StringIO(client.get(f"/projects/{PROJECT}/pages.csv?show={show}").text))
-    assert [row[:4] for row in exported] == [["path", "human", "ai", "total"], *(list(row[:4]) for row in rows)]
+    ai, both = ("/ai", "0", "2", "2", False), ("/both", "1", "1", "2", False)
+    once, people = ("/once", "1", "0", "1", False), ("/people", "1", "0", "1", True)
+    for show, rows in {
+        "all": [ai, both, once, people],
+        "ai-only": [ai],
+        "not-ai": [once, people],
+        "new": [ai],
+    }.items():
+        shown = table(open_page(client, "/pages", show=show))
+        assert [(*row[:4], row[4] == "never") for row in shown] == rows
+        exported = csv.reader(io.StringIO(client.get(f"/projects/{PROJECT}/pages.csv?show={show}").text))
+        assert [row[:4] for row in exported] == [["path", "human", "ai", "total"], *(list(row[:4]) for row in rows)]
 
 
-@pytest.mark.parametrize(
-    ("show", "paths"),
-    [
-        ("all", ["/ai", "/once", "/both", "/people"]),
-        ("not-ai", ["/once", "/people"]),
-        ("new", ["/ai", "/once"]),
-    ],
-)
-def test_rows_are_ordered_by_the_first_read_by_ai(lists: Dashboard, show: str, paths: list[str]) -> None:
-    period = "90d" if show == "new" else "30d"
-    page = open_page(lists.visitor("viewer"), "/pages", show=show, sort="first", period=period)
-    assert [row[0] for row in table(page)] == paths
-    head = next(attributes for tag, attributes in page.tags if tag == "th" and "aria-sort" in attributes)
-    assert head == {"scope": "col", "class": "number first-read", "aria-sort": "descending"}
-    file = lists.visitor("viewer").get(f"/projects/{PROJECT}/pages.csv?show={show}&sort=first&period={period}")
-    rows = list(csv.DictReader(io.StringIO(file.text)))
-    assert [row["path"] for row in rows] == paths
+def test_rows_are_ordered_by_the_first_read_by_ai(lists: Dashboard) -> None:
+    viewer = lists.visitor("viewer")
     days = {"/ai": before(3), "/once": before(50), "/both": before(60), "/people": ""}
-    assert [row["first_read_by_ai"] for row in rows] == [days[path] for path in paths]
+    for show, period, paths in (
+        ("all", "30d", ["/ai", "/once", "/both", "/people"]),
+        ("not-ai", "30d", ["/once", "/people"]),
+        ("new", "90d", ["/ai", "/once"]),
+    ):
+        page = open_page(viewer, "/pages", show=show, sort="first", period=period)
+        assert [row[0] for row in table(page)] == paths
+        head = next(attributes for tag, attributes in page.tags if tag == "th" and "aria-sort" in attributes)
+        assert head == {"scope": "col", "class": "number first-read", "aria-sort": "descending"}
+        file = viewer.get(f"/projects/{PROJECT}/pages.csv?show={show}&sort=first&period={period}")
+        rows = list(csv.DictReader(io.StringIO(file.text)))
+        assert [(row["path"], row["first_read_by_ai"]) for row in rows] == [(path, days[path]) for path in paths]
 
 
 def test_first_read_by_ai_is_that_of_all_time(lists: Dashboard) -> None:
@@ -158,20 +136,18 @@ def test_page_is_new_to_ai_only_in_the_period_of_its_first_read(lists: Dashboard
     assert new == {"today": [], "7d": ["/ai"], "90d": ["/ai", "/once"], "all": ["/ai", "/once"]}
 
 
-@pytest.mark.parametrize(
-    ("parameters", "pages"),
-    [
+def test_list_without_ai_is_that_of_the_period(lists: Dashboard) -> None:
+    viewer = lists.visitor("viewer")
+    periods: list[tuple[dict[str, str | int], list[str]]] = [
         ({}, ["/once", "/people"]),
         ({"period": "today"}, []),
         ({"period": "90d"}, ["/people"]),
         ({"period": "all"}, ["/people"]),
         ({"from": 1, "to": 1}, ["/both"]),
-    ],
-    ids=str,
-)
-def test_list_without_ai_is_that_of_the_period(lists: Dashboard, parameters: dict[str, str], pages: list[str]) -> None:
-    page = open_page(lists.visitor("viewer"), "/pages", show="not-ai", sort="path", **parameters)
-    assert [row[0] for row in page.rows("Not read by AI")] == pages
+    ]
+    for parameters, pages in periods:
+        page = open_page(viewer, "/pages", show="not-ai", sort="path", **parameters)
+        assert [row[0] for row in page.rows("Not read by AI")] == pages
 
 
 def test_search_becomes_a_filter_and_keeps_the_list(reader: TestClient) -> None:
@@ -213,23 +189,20 @@ def test_filter_by_agent_leaves_no_number_of_people(reader: TestClient) -> None:
     assert {row[1] for row in rows} == {UNKNOWN}
 
 
-@pytest.mark.parametrize(
-    ("query", "sentence"),
-    [
+def test_wrong_parameter_is_named(reader: TestClient) -> None:
+    for query, sentence in (
         *WRONG[:5],
         ("show=secret", "There is no list “secret” of pages"),
         ("sort=bots", "The pages cannot be sorted by “bots”"),
         ("page=-1", "There is no page “-1”"),
         ("path=%ff%00", "Page must be a path"),
-    ],
-)
-def test_wrong_parameter_is_named(reader: TestClient, query: str, sentence: str) -> None:
-    response = reader.get(f"/projects/{PROJECT}/pages?{query}")
-    assert response.status_code == 400
-    assert "<script>" not in response.text
-    assert sentence in Html(response.text).text
-    if not query.startswith(("page=", "interval=")):
-        assert reader.get(f"/projects/{PROJECT}/pages.csv?{query}").status_code == 400
+    ):
+        response = reader.get(f"/projects/{PROJECT}/pages?{query}")
+        assert response.status_code == 400
+        assert "<script>" not in response.text
+        assert sentence in Html(response.text).text
+        if not query.startswith("page="):
+            assert reader.get(f"/projects/{PROJECT}/pages.csv?{query}").status_code == 400
 
 
 def test_project_without_ai_is_not_shown_as_unread(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -254,6 +227,7 @@ def test_attack_by_a_path_is_text_and_a_link_to_the_page(read_site: Dashboard, r
     assert open_page(reader, "/page", path=path).rows("Referrers")
 
 
+@pytest.mark.long
 def test_path_is_decoded_with_a_link_to_the_exact_path(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as dashboard:
         dashboard.post_hits({"path": "/żółw/2%2F3", "userAgent": FIREFOX})

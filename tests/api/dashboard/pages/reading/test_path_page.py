@@ -11,7 +11,7 @@ from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.ai.ai_traffic import (
     ATTACK,
     FIREFOX,
-    QUERIES,
+    SOME_QUERIES,
     UNKNOWN,
     WRONG,
     api_query,
@@ -23,7 +23,7 @@ from tests.processes.running import PROJECT, new_key
 from warehouse.control import projects
 
 PATH = "/docs/1"
-PLAIN = [each for each in QUERIES if "path" not in each[0]]
+PLAIN = [each for each in SOME_QUERIES if "path" not in each[0]]
 TABLES = [
     ("AI agents", "agent", "traffic=ai", ("ai",), {}),
     ("Referrers", "referrerHost", "traffic=human", ("human",), {None: "Direct or unknown"}),
@@ -53,26 +53,22 @@ def test_numbers_are_those_of_the_api(
         ], heading
 
 
-@pytest.mark.parametrize(
-    ("path", "parameters", "names"),
-    [
-        ("/page", {"path": PATH}, {"People": "human", "AI": "ai", "Other bots": "bot"}),
-        ("/ai", {}, {"Reads by AI": "ai"}),
-        ("/ai/agents/GPTBot", {}, {"Reads": "ai"}),
-    ],
-)
-def test_totals_have_their_change_if_the_page_compares(
-    read_site: Dashboard, reader: TestClient, path: str, parameters: dict[str, str], names: dict[str, str]
-) -> None:
-    filters = {"/page": f"path={PATH}", "/ai": "traffic=ai"}.get(path, "agent=GPTBot")
-    was = read_site.get_report(f"series?dateFrom={before(20)}&dateTo={before(10)}&{filters}")["totals"]
-    days = {"from": 10, "to": 1, **parameters}
-    page = open_page(reader, path, **days, compare="previous")
-    for name, kind in names.items():
-        change = f"(?:new|{UNKNOWN})" if was[kind] == 0 else "[+\N{MINUS SIGN}]?[0-9]+%"
-        assert re.search(rf"\b{name} \d+ {change} compared with the previous period: {was[kind]}\b", page.text), name
-    assert "compared with" not in open_page(reader, path, **days).text
-    assert "compared with" not in open_page(reader, path, **parameters, compare="previous").text
+def test_totals_have_their_change_if_the_page_compares(read_site: Dashboard, reader: TestClient) -> None:
+    days = {"from": 10, "to": 1}
+    pages: tuple[tuple[str, str, dict[str, str], dict[str, str]], ...] = (
+        ("/page", f"path={PATH}", {"path": PATH}, {"People": "human", "AI": "ai", "Other bots": "bot"}),
+        ("/ai", "traffic=ai", {}, {"Reads by AI": "ai"}),
+        ("/ai/agents/GPTBot", "agent=GPTBot", {}, {"Reads": "ai"}),
+    )
+    for path, filters, parameters, names in pages:
+        was = read_site.get_report(f"series?dateFrom={before(20)}&dateTo={before(10)}&{filters}")["totals"]
+        page = open_page(reader, path, **days, **parameters, compare="previous")
+        for name, kind in names.items():
+            change = f"(?:new|{UNKNOWN})" if was[kind] == 0 else "[+\N{MINUS SIGN}]?[0-9]+%"
+            text = rf"\b{name} \d+ {change} compared with the previous period: {was[kind]}\b"
+            assert re.search(text, page.text), name
+        assert "compared with" not in open_page(reader, path, **days, **parameters).text
+        assert "compared with" not in open_page(reader, path, **parameters, compare="previous").text
 
 
 def test_chart_is_that_of_the_api(read_site: Dashboard, reader: TestClient) -> None:
@@ -115,26 +111,23 @@ def test_page_without_views_offers_all_time(reader: TestClient) -> None:
     assert f"/projects/{PROJECT}/page?period=all&path=%2Fnowhere" in page.links()
 
 
-@pytest.mark.parametrize(
-    ("query", "sentence"),
-    [
+def test_address_without_one_path_leads_to_the_list(reader: TestClient) -> None:
+    for query, sentence in (
         ("", "The address names no page."),
         ("?path=/docs/*", "/docs/* can match several pages."),
         ("?path=%00", "Page must be a path"),
-    ],
-)
-def test_address_without_one_path_leads_to_the_list(reader: TestClient, query: str, sentence: str) -> None:
-    response = reader.get(f"/projects/{PROJECT}/page{query}")
-    assert response.status_code == 400
-    page = Html(response.text)
-    assert sentence in page.text
-    assert any(link.startswith(f"/projects/{PROJECT}/pages") for link in page.links())
+    ):
+        response = reader.get(f"/projects/{PROJECT}/page{query}")
+        assert response.status_code == 400
+        page = Html(response.text)
+        assert sentence in page.text
+        assert any(link.startswith(f"/projects/{PROJECT}/pages") for link in page.links())
 
 
-@pytest.mark.parametrize(("query", "sentence"), WRONG)
-def test_wrong_parameter_is_named(reader: TestClient, query: str, sentence: str) -> None:
-    name, _, value = query.partition("=")
-    assert sentence in open_page(reader, "/page", 400, **{"path": PATH, name: value}).text
+def test_wrong_parameter_is_named(reader: TestClient) -> None:
+    for query, sentence in WRONG:
+        name, _, value = query.partition("=")
+        assert sentence in open_page(reader, "/page", 400, **{"path": PATH, name: value}).text
 
 
 def test_attacks_by_path_and_referrer_are_text(read_site: Dashboard, reader: TestClient) -> None:

@@ -9,11 +9,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.api.dashboard.html import Html
-from tests.api.dashboard.site import Dashboard, opened, post
+from tests.api.dashboard.site import FIREFOX, Dashboard, opened, post
 from tests.processes.running import PROJECT, new_key
 from warehouse.control import projects
-
-FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
 
 
 @pytest.fixture
@@ -42,24 +40,25 @@ def test_project_has_its_readers_of_30_days_and_its_last_view(own: Dashboard) ->
     assert "1 by people 2 by AI" in text
     assert re.search(r"Last view \d+ seconds? ago", text)
     assert f"Views of {PROJECT} in the last 30 days: 1 by people and 2 by AI" in text
-
-
-def test_project_without_a_view_leads_to_its_set_up(own: Dashboard) -> None:
-    page = Html(own.visitor("viewer").get("/projects").text)
-    assert "No page views yet" in page.text
-    assert f"/projects/{PROJECT}/setup" in page.links()
-    assert "0 by AI" not in page.text
+    key = new_key(own.data, "other")
+    assert Html(own.visitor("viewer").get("/projects").text).text.count("No page views yet") == 1
+    own.post_hits({"path": "/", "userAgent": FIREFOX}, project="other", key=key)
+    text = Html(own.visitor("viewer").get("/projects").text).text
+    assert "1 by people 2 by AI" in text
+    assert "1 by people 0 by AI" in text
 
 
 def test_ai_is_not_set_up_if_only_the_website_script_counts(own: Dashboard) -> None:
-    headers = {"Origin": "https://a.example", "User-Agent": FIREFOX}
-    own.client.post(f"/v1/analytics/{PROJECT}/hits", json={"url": "https://a.example/"}, headers=headers)
-    text = Html(own.visitor("viewer").get("/projects").text).text
-    assert "1 by people AI: not set up" in text
-    own.client.post(
-        f"/v1/analytics/{PROJECT}/hits", json={"path": "/"}, headers={**headers, "User-Agent": "GPTBot/1.3"}
-    )
-    assert "1 by people 1 by AI" in Html(own.visitor("viewer").get("/projects").text).text
+    viewer = own.visitor("viewer")
+    page = Html(viewer.get("/projects").text)
+    assert "No page views yet" in page.text
+    assert f"/projects/{PROJECT}/setup" in page.links()
+    assert "0 by AI" not in page.text
+    hits, headers = f"/v1/analytics/{PROJECT}/hits", {"Origin": "https://a.example", "User-Agent": FIREFOX}
+    own.client.post(hits, json={"url": "https://a.example/"}, headers=headers)
+    assert "1 by people AI: not set up" in Html(viewer.get("/projects").text).text
+    own.client.post(hits, json={"path": "/"}, headers={**headers, "User-Agent": "GPTBot/1.3"})
+    assert "1 by people 1 by AI" in Html(viewer.get("/projects").text).text
 
 
 def test_silent_source_is_a_warning_in_the_names_of_the_dashboard(own: Dashboard) -> None:
@@ -83,25 +82,23 @@ def test_list_has_pages_of_20(own: Dashboard) -> None:
         assert "There is no page" in response.text
 
 
-@pytest.mark.parametrize(
-    ("id", "address"),
-    [("new-site", "https://new.example"), ("a-page", "HTTPS://New.example/about"), ("a-host", "new.example")],
-)
-def test_owner_creates_a_project_with_the_address_of_its_site(dashboard: Dashboard, id: str, address: str) -> None:
-    response = post(dashboard.visitor("owner"), "/projects", id=id, origin=address)
-    assert response.headers["location"] == f"/projects/{id}/setup"
-    assert projects.find(dashboard.engine, id).origins == ("https://new.example",)
+def test_owner_creates_a_project_with_the_address_of_its_site_or_for_every_site(dashboard: Dashboard) -> None:
+    owner, new = dashboard.visitor("owner"), "https://new.example"
+    for id, address, origin in (
+        ("new-site", new, new),
+        ("a-page", "HTTPS://New.example/about", new),
+        ("a-host", "new.example", new),
+        ("open", " ", "*"),
+        ("star", "*", "*"),
+    ):
+        response = post(owner, "/projects", id=id, origin=address)
+        assert response.headers["location"] == f"/projects/{id}/setup"
+        assert projects.find(dashboard.engine, id).origins == (origin,)
 
 
-@pytest.mark.parametrize(("id", "origin"), [("open", " "), ("star", "*")])
-def test_project_without_an_origin_allows_every_site(dashboard: Dashboard, id: str, origin: str) -> None:
-    post(dashboard.visitor("owner"), "/projects", id=id, origin=origin)
-    assert projects.find(dashboard.engine, id).origins == ("*",)
-
-
-@pytest.mark.parametrize(
-    ("id", "origin", "message"),
-    [
+def test_invalid_project_is_explained_beside_its_field(dashboard: Dashboard) -> None:
+    before, owner = projects.list_all(dashboard.engine), dashboard.visitor("owner")
+    for id, origin, message in (
         ("", "", "Please fill in this field"),
         ("Upper", "", "lower-case letters"),
         ("a b", "", "lower-case letters"),
@@ -112,19 +109,14 @@ def test_project_without_an_origin_allows_every_site(dashboard: Dashboard, id: s
         ("fine", "ftp://example.com/path", "origin"),
         ("fine", "http://[example.com", "origin"),
         ("fine", "<img src=x onerror=alert(1)>", "origin"),
-    ],
-)
-def test_invalid_project_is_explained_beside_its_field(
-    dashboard: Dashboard, id: str, origin: str, message: str
-) -> None:
-    before = projects.list_all(dashboard.engine)
-    response = post(dashboard.visitor("owner"), "/projects", id=id, origin=origin)
-    assert response.status_code == 422
-    page = Html(response.text)
-    assert message in page.text
-    entered = {a["name"]: a["value"] for tag, a in page.tags if tag == "input" and "name" in a}
-    assert (entered["id"], entered["origin"]) == (id, origin)
-    assert [a["name"] for tag, a in page.tags if a.get("aria-invalid")] == ["origin" if id == "fine" else "id"]
+    ):
+        response = post(owner, "/projects", id=id, origin=origin)
+        assert response.status_code == 422
+        page = Html(response.text)
+        assert message in page.text
+        entered = {a["name"]: a["value"] for tag, a in page.tags if tag == "input" and "name" in a}
+        assert (entered["id"], entered["origin"]) == (id, origin)
+        assert [a["name"] for tag, a in page.tags if a.get("aria-invalid")] == ["origin" if id == "fine" else "id"]
     assert projects.list_all(dashboard.engine) == before
 
 
@@ -132,11 +124,3 @@ def test_viewer_has_no_form_and_may_not_create(dashboard: Dashboard) -> None:
     client = dashboard.visitor("viewer")
     assert "New project" not in client.get("/projects").text
     assert post(client, "/projects", id="forbidden").status_code == 403
-
-
-def test_other_projects_are_not_counted(own: Dashboard) -> None:
-    key = new_key(own.data, "other")
-    own.post_hits({"path": "/", "userAgent": FIREFOX}, project="other", key=key)
-    text = Html(own.visitor("viewer").get("/projects").text).text
-    assert "1 by people 0 by AI" in text
-    assert text.count("No page views yet") == 1

@@ -72,11 +72,8 @@ def chart(shown: Period, series: Series, *previous: Any, sources: Measured | Non
 
 def test_rows_have_the_counts_of_their_intervals_and_totals_those_of_the_period() -> None:
     shown = chart(period(2, 5), days(2, 1, 0, 3))
-    assert [(label.split(" ")[1], counts) for label, counts in shown.rows] == [
-        ("2", [1, 10]),
-        ("3", [0, 0]),
-        ("4", [3, 30]),
-    ]
+    rows = [(label.split(" ")[1], counts) for label, counts in shown.rows]
+    assert rows == [("2", [1, 10]), ("3", [0, 0]), ("4", [3, 30])]
     assert (shown.kinds, shown.totals, shown.before) == (("human", "ai"), Counts(4, 40, 3), UNCOUNTED)
     assert "Bars of views for each day, 3 in all: 4 by people, 40 by AI." in shown.svg
 
@@ -134,21 +131,15 @@ def test_all_time_with_too_many_intervals_is_a_fault_of_the_view() -> None:
     assert len(empty.faults) == 1
 
 
-@pytest.mark.parametrize(
-    ("first", "end", "begins", "partial"),
-    [
+def test_interval_is_partial_if_it_begins_before_the_period_or_is_not_over() -> None:
+    for first, end, begins, partial in (
         (2, 5, [2, 3, 4], set()),
         (2, None, [2, 3, 4], {2}),
         (3, 5, [1, 4], {0}),
         (3, None, [1, 4], {0, 1}),
         (3, 5, [], set()),
-    ],
-    ids=str,
-)
-def test_interval_is_partial_if_it_begins_before_the_period_or_is_not_over(
-    first: int, end: int | None, begins: list[int], partial: set[int]
-) -> None:
-    assert timeline._partial(period(first, end), [day(number) for number in begins]) == partial
+    ):
+        assert timeline._partial(period(first, end), [day(number) for number in begins]) == partial
 
 
 @pytest.mark.parametrize(("first", "position"), [(2, 0), (3, 1)])

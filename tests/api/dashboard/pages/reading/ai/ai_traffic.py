@@ -10,9 +10,9 @@ from starlette.testclient import TestClient
 
 from tests.api.dashboard.days import with_days
 from tests.api.dashboard.html import Html
+from tests.api.dashboard.site import FIREFOX
 from tests.processes.running import PROJECT
 
-FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
 READERS = (FIREFOX, "GPTBot/1.3", "ClaudeBot/1.0", FIREFOX, "ChatGPT-User/1.0", "CCBot/2.0", "Googlebot/2.1")
 REFERRERS = (
     "https://chatgpt.com/",
@@ -54,16 +54,12 @@ QUERIES: list[tuple[dict[str, str | int], dict[str, str | int]]] = [
     ({"period": "all"}, {"first": "2000-01-01"}),
     ({"path": "/docs*"}, {"first": 29, "path": "/docs*"}),
     ({"source": "server"}, {"first": 29, "source": "server"}),
-    (
-        {"from": 20, "to": 11, "zone": "Asia/Kolkata"},
-        {"first": 20, "last": 11, "zone": "Asia/Kolkata"},
-    ),
-    (
-        {"from": 9, "to": 9, "zone": "America/New_York"},
-        {"first": 9, "last": 9, "zone": "America/New_York"},
-    ),
+    ({"from": 20, "to": 11, "zone": "Asia/Kolkata"}, {"first": 20, "last": 11, "zone": "Asia/Kolkata"}),
+    ({"from": 9, "to": 9, "zone": "America/New_York"}, {"first": 9, "last": 9, "zone": "America/New_York"}),
 ]
 """Parameters of a page, and the days, zone and filters that they mean. A number is the age of a day, in days."""
+SOME_QUERIES = [QUERIES[place] for place in (0, 3, 6, 8)]
+"""Enough to see that a page uses what it was asked for: `test_readers` and `test_view` have all parameters."""
 WRONG: list[tuple[str, str]] = [
     ("period=decade", "There is no period “decade”"),
     ("from=tomorrow", "“tomorrow” is not a day"),

@@ -8,14 +8,7 @@ from starlette.testclient import TestClient
 
 from api.dashboard.robots import texts
 from tests.api.dashboard.days import before
-from tests.api.dashboard.pages.reading.ai.ai_traffic import (
-    ATTACK,
-    QUERIES,
-    WRONG,
-    api_query,
-    numbers,
-    open_page,
-)
+from tests.api.dashboard.pages.reading.ai.ai_traffic import ATTACK, SOME_QUERIES, WRONG, api_query, numbers, open_page
 from tests.api.dashboard.site import Dashboard
 from tests.processes.running import PROJECT
 
@@ -30,7 +23,7 @@ def robots(read_site: Dashboard) -> Iterator[Dashboard]:
         texts.remove(read_site.engine, PROJECT, text.since_s)
 
 
-@pytest.mark.parametrize(("parameters", "expected"), QUERIES, ids=str)
+@pytest.mark.parametrize(("parameters", "expected"), SOME_QUERIES, ids=str)
 def test_numbers_are_those_of_the_api(
     read_site: Dashboard, reader: TestClient, parameters: dict[str, str | int], expected: dict[str, str | int]
 ) -> None:
@@ -89,34 +82,32 @@ def test_known_agent_that_never_read_has_a_page(reader: TestClient) -> None:
     assert "No reads by AI in this period" in page.text
 
 
-@pytest.mark.parametrize("name", ["NoSuchBot", ATTACK, "a/b", "x" * 300, "a\x00b", "\N{SNOWMAN}"])
-def test_unknown_agent_is_a_page_that_names_it(reader: TestClient, name: str) -> None:
-    response = reader.get(f"/projects/{PROJECT}/ai/agents/{quote(name)}")
-    assert response.status_code == 404
-    assert f"Neither the rules nor the reads of {PROJECT} have an AI agent" in response.text
-    assert "<script>" not in response.text
+def test_unknown_agent_is_a_page_that_names_it(reader: TestClient) -> None:
+    for name in ("NoSuchBot", ATTACK, "a/b", "x" * 300, "a\x00b", "\N{SNOWMAN}"):
+        response = reader.get(f"/projects/{PROJECT}/ai/agents/{quote(name)}")
+        assert response.status_code == 404
+        assert f"Neither the rules nor the reads of {PROJECT} have an AI agent" in response.text
+        assert "<script>" not in response.text
 
 
-@pytest.mark.parametrize(("query", "sentence"), [*WRONG, ("page=0", "There is no page “0”")])
-def test_wrong_parameter_is_named(reader: TestClient, query: str, sentence: str) -> None:
-    name, _, value = query.partition("=")
-    assert sentence in open_page(reader, AGENT, 400, **{name: value}).text
+def test_wrong_parameter_is_named(reader: TestClient) -> None:
+    for query, sentence in (*WRONG, ("page=0", "There is no page “0”")):
+        name, _, value = query.partition("=")
+        assert sentence in open_page(reader, AGENT, 400, **{name: value}).text
 
 
-@pytest.mark.parametrize(
-    ("content", "sentences"),
-    [
-        ("User-agent: *\nAllow: /", ["Your robots.txt allows GPTBot every page.", "By the group for all agents"]),
-        ("User-agent: GPTBot\nDisallow: /admin", ["which read none of them in this period", "By the group gptbot"]),
-        ("User-agent: CCBot\nDisallow: /", ["Your robots.txt allows GPTBot every page.", "No group is for GPTBot"]),
-    ],
-)
-def test_agent_that_obeys_robots_txt(robots: Dashboard, reader: TestClient, content: str, sentences: list[str]) -> None:
-    texts.save(robots.engine, PROJECT, content, 1_790_000_000)
-    text = open_page(reader, AGENT).text
-    assert "still reading" not in text
-    for sentence in sentences:
-        assert sentence in text
+def test_agent_that_obeys_robots_txt(robots: Dashboard, reader: TestClient) -> None:
+    for since, (content, sentences) in enumerate(
+        (
+            ("User-agent: *\nAllow: /", ["Your robots.txt allows GPTBot every page.", "By the group for all agents"]),
+            ("User-agent: GPTBot\nDisallow: /admin", ["read none of them in this period", "By the group gptbot"]),
+            ("User-agent: CCBot\nDisallow: /", ["Your robots.txt allows GPTBot every page.", "No group is for GPTBot"]),
+        )
+    ):
+        texts.save(robots.engine, PROJECT, content, 1_790_000_000 + since)
+        text = open_page(reader, AGENT).text
+        assert "still reading" not in text
+        assert [sentence for sentence in sentences if sentence not in text] == []
 
 
 def test_disallowed_agent_that_still_reads_is_named_with_its_pages(robots: Dashboard, reader: TestClient) -> None:
@@ -144,9 +135,7 @@ def test_attack_by_path_and_user_agent_is_text(read_site: Dashboard, reader: Tes
     assert page.rows("Pages that DeepSeekBot read")[0][0].startswith("/")
 
 
-def test_lines_that_disallow_an_agent_are_on_its_page_until_robots_txt_does(
-    robots: Dashboard, reader: TestClient
-) -> None:
+def test_lines_that_disallow_an_agent_are_shown_until_robots_has_them(robots: Dashboard, reader: TestClient) -> None:
     lines = "User-agent: GPTBot Disallow: /"
     assert lines in open_page(reader, AGENT).text
     texts.save(robots.engine, PROJECT, "User-agent: *\nDisallow: /blog/\n", 1_790_000_000)

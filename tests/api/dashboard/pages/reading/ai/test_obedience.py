@@ -8,11 +8,10 @@ from starlette.testclient import TestClient
 
 from api.dashboard.robots import texts
 from tests.api.dashboard.html import Html
-from tests.api.dashboard.site import Dashboard, opened
+from tests.api.dashboard.site import FIREFOX, Dashboard, opened
 from tests.processes.running import PROJECT, readership_process
 
 DASH = "\N{EN DASH}"
-FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 AGENTS = {"Firefox": FIREFOX, "GPTBot": "GPTBot/1.3", "ClaudeBot": "ClaudeBot/1.0", "CCBot": "CCBot/2.0"}
 TEXTS = {  # day and hour of September 2026
     (-30, 0): "User-agent: *\nDisallow: /private\n",  # before the log begins

@@ -76,12 +76,8 @@ def agent_of(table: AiTable, operator: str | None, name: str | None) -> AgentRow
 def test_operators_have_the_sums_of_their_agents_and_most_reads_come_first() -> None:
     table = read()
     # With equal reads, names are in order, and agents without an operator come last.
-    assert [(row.name, row.views) for row in table.operators] == [
-        ("Anthropic", 9),
-        ("Common Crawl", 7),
-        ("OpenAI", 7),
-        (None, 7),
-    ]
+    reads = [(row.name, row.views) for row in table.operators]
+    assert reads == [("Anthropic", 9), ("Common Crawl", 7), ("OpenAI", 7), (None, 7)]
     assert row_of(table, "OpenAI").by_purpose == {"training": 5, "assistant": 2}
     assert row_of(table, "OpenAI").states == {"verified": 5, "claimed": 2}
     assert [row_of(table, name).last_day.day for name in ("OpenAI", None)] == [5, 7]
@@ -105,12 +101,8 @@ def test_reads_before_are_unknown(compare: bool, began: int) -> None:
 
 def test_reads_before_include_those_of_agents_that_read_nothing_now() -> None:
     table = read(compare=True, began=2)
-    assert {row.name: row.before for row in table.operators} == {
-        "Anthropic": 1,
-        "Common Crawl": 0,
-        "OpenAI": 7,
-        None: 0,
-    }
+    reads = {row.name: row.before for row in table.operators}
+    assert reads == {"Anthropic": 1, "Common Crawl": 0, "OpenAI": 7, None: 0}
     assert agent_of(table, "OpenAI", "GPTBot").before == 3
 
 
@@ -123,13 +115,11 @@ def test_visits_of_operators_without_reads_are_listed() -> None:
     assert read(filters=Filters(path="/docs*")).only_visits == {"Perplexity": 3}
 
 
-@pytest.mark.parametrize(
-    "name", ["agent", "purpose", "verification", pytest.param("rule", id="rule, which is that of an agent")]
-)
-def test_visits_are_no_part_of_a_filter_by_the_agents_of_an_operator(name: str) -> None:
-    table = read(filters=Filters(**{name: "training"}))  # type: ignore[arg-type]
-    assert not table.has_visits
-    assert {(row.visits, row.reads_per_visit) for row in table.operators} == {(None, None)}
+def test_visits_are_no_part_of_a_filter_by_the_agents_of_an_operator() -> None:
+    for name in ("agent", "purpose", "verification", "rule"):
+        table = read(filters=Filters(**{name: "training"}))  # type: ignore[arg-type]
+        assert not table.has_visits
+        assert {(row.visits, row.reads_per_visit) for row in table.operators} == {(None, None)}
     assert read(filters=Filters(operator="OpenAI")).has_visits
 
 
@@ -144,20 +134,15 @@ def test_robots_txt_is_asked_for_each_name_of_an_agent() -> None:
     assert names("no agent") == ("no agent",)
 
 
-@pytest.mark.parametrize(
-    ("states", "verified", "most"),
-    [
+def test_number_of_verified_reads_is_unknown_if_nothing_was_verified() -> None:
+    counted: tuple[tuple[Mapping[State, int], int | None, str], ...] = (
         ({}, None, "Not checked"),
         ({"not_checked": 3, "claimed": 4}, None, "Claimed"),
         ({"verified": 3, "claimed": 4}, 3, "Claimed"),
         ({"signed_known_key": 3, "invalid_signature": 1}, None, "Known key"),
         ({"signed_known_key": 3, "verified": 1}, 1, "Known key"),
         ({"invalid_signature": 1}, 0, "Invalid signature"),
-    ],
-    ids=str,
-)
-def test_number_of_verified_reads_is_unknown_if_nothing_was_verified(
-    states: Mapping[State, int], verified: int | None, most: str
-) -> None:
-    reads = Reads("GPTBot", sum(states.values()), None, states, None, START.date())
-    assert (reads.verified, reads.most) == (verified, most)
+    )
+    for states, verified, most in counted:
+        reads = Reads("GPTBot", sum(states.values()), None, states, None, START.date())
+        assert (reads.verified, reads.most) == (verified, most)

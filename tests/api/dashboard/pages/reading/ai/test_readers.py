@@ -26,12 +26,7 @@ from tests.api.dashboard.pages.reading.ai.ai_traffic import (
 from tests.api.dashboard.site import Dashboard, opened
 from tests.processes.running import PROJECT
 
-OPERATOR_OF = {
-    "GPTBot": "OpenAI",
-    "ChatGPT-User": "OpenAI",
-    "ClaudeBot": "Anthropic",
-    "CCBot": "Common Crawl",
-}
+OPERATOR_OF = {"GPTBot": "OpenAI", "ChatGPT-User": "OpenAI", "ClaudeBot": "Anthropic", "CCBot": "Common Crawl"}
 MINUS = "\N{MINUS SIGN}"
 HOSTS = {"OpenAI": ("chatgpt.com",), "Anthropic": ("claude.ai",)}
 READS, PURPOSES, VISITS, PER_VISIT = 1, 2, -2, -1
@@ -91,9 +86,7 @@ def test_pages_and_visits_are_those_of_the_api(
 
 
 @pytest.mark.parametrize("operator", [None, "Anthropic"])
-def test_pages_have_the_visits_that_products_sent(
-    read_site: Dashboard, reader: TestClient, operator: str | None
-) -> None:
+def test_pages_have_the_visits_by_products(read_site: Dashboard, reader: TestClient, operator: str | None) -> None:
     visits, query = Counter[str](), f"limit=100&dateFrom={before(29)}"
     for host in HOSTS[operator] if operator else ("chatgpt.com", "claude.ai", "www.perplexity.ai"):
         rows = read_site.get_report(f"breakdown?by=path&traffic=human&referrerHost={host}&{query}")["rows"]
@@ -164,14 +157,10 @@ def test_chart_and_purposes_are_of_ai_alone(read_site: Dashboard, reader: TestCl
     assert f"Answers a person {purposes['assistant']}" in page.text
 
 
-@pytest.mark.parametrize(
-    ("parameters", "interval"), [({"period": "today"}, "day"), ({"period": "90d"}, "day"), ({"period": "all"}, "month")]
-)
-def test_each_operator_has_a_sparkline_of_days_or_months(
-    reader: TestClient, parameters: dict[str, str], interval: str
-) -> None:
-    page = open_page(reader, "/ai", **parameters)
-    assert page.text.count(f"Reads by {interval}") == len({*OPERATOR_OF.values()} & rows_of(page).keys())
+def test_each_operator_has_a_sparkline_of_days_or_months(reader: TestClient) -> None:
+    for period, interval in (("today", "day"), ("90d", "day"), ("all", "month")):
+        page = open_page(reader, "/ai", period=period)
+        assert page.text.count(f"Reads by {interval}") == len({*OPERATOR_OF.values()} & rows_of(page).keys())
 
 
 def test_filter_of_a_click_is_a_chip_and_limits_the_table(reader: TestClient) -> None:
@@ -198,11 +187,11 @@ def test_csv_has_the_rows_of_the_table(reader: TestClient) -> None:
             assert row["visits_sent"] == shown[VISITS].replace("not known", "")
 
 
-@pytest.mark.parametrize(("query", "sentence"), WRONG)
-def test_wrong_parameter_is_named(reader: TestClient, query: str, sentence: str) -> None:
-    name, _, value = query.partition("=")
-    assert sentence in open_page(reader, "/ai", 400, **{name: value}).text
-    assert reader.get(f"/projects/{PROJECT}/ai.csv?{query}").status_code == 400
+def test_wrong_parameter_is_named(reader: TestClient) -> None:
+    for query, sentence in WRONG:
+        name, _, value = query.partition("=")
+        assert sentence in open_page(reader, "/ai", 400, **{name: value}).text
+        assert reader.get(f"/projects/{PROJECT}/ai.csv?{query}").status_code == 400
 
 
 def test_attack_by_a_filter_is_text(reader: TestClient) -> None:
@@ -239,34 +228,28 @@ def test_agent_that_reads_although_it_is_disallowed_is_marked(reader: TestClient
     assert "also disallows this agent" not in open_page(reader, "/ai", operator="OpenAI").text
 
 
-@pytest.fixture
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
-    with opened(tmp_path_factory.mktemp("empty") / "data") as dashboard:
-        yield dashboard
+def test_project_without_views_leads_to_the_set_up_and_the_script_alone_sees_no_ai(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    with opened(tmp_path_factory.mktemp("empty") / "data") as empty:
+        viewer = empty.visitor("viewer")
+        page = open_page(viewer, "/ai")
+        assert "No page views yet" in page.text
+        assert f"/projects/{PROJECT}/setup" in page.links()
+        hit, headers = {"url": "https://example.com/a"}, {"User-Agent": FIREFOX, "Origin": "https://example.com"}
+        assert empty.client.post(f"/v1/analytics/{PROJECT}/hits", json=hit, headers=headers).status_code == 202
+        page = open_page(viewer, "/ai")
+        assert "AI readers are not set up" in page.text
+        assert page.rows("Operators and their agents") == []
 
 
-def test_project_without_views_leads_to_the_set_up(empty: Dashboard) -> None:
-    page = open_page(empty.visitor("viewer"), "/ai")
-    assert "No page views yet" in page.text
-    assert f"/projects/{PROJECT}/setup" in page.links()
-
-
-def test_website_script_alone_does_not_see_ai(empty: Dashboard) -> None:
-    hit = {"url": "https://example.com/a"}
-    headers = {"User-Agent": FIREFOX, "Origin": "https://example.com"}
-    assert empty.client.post(f"/v1/analytics/{PROJECT}/hits", json=hit, headers=headers).status_code == 202
-    page = open_page(empty.visitor("viewer"), "/ai")
-    assert "AI readers are not set up" in page.text
-    assert page.rows("Operators and their agents") == []
-
-
-@pytest.mark.parametrize("only", [{"purpose": "training"}, {"agent": "GPTBot"}], ids=str)
-def test_visits_are_not_credited_to_a_purpose_or_an_agent(reader: TestClient, only: dict[str, str]) -> None:
-    page = open_page(reader, "/ai", **only)
-    assert f"Visits from AI {UNKNOWN} not part of this filter" in page.text
-    file = reader.get(f"/projects/{PROJECT}/ai.csv", params=only).text
-    for row in csv.DictReader(io.StringIO(file)):
-        assert (row["visits_sent"], row["reads_per_visit"]) == ("", "")
+def test_visits_are_not_credited_to_a_purpose_or_an_agent(reader: TestClient) -> None:
+    for only in ({"purpose": "training"}, {"agent": "GPTBot"}):
+        page = open_page(reader, "/ai", **only)
+        assert f"Visits from AI {UNKNOWN} not part of this filter" in page.text
+        file = reader.get(f"/projects/{PROJECT}/ai.csv", params=only).text
+        for row in csv.DictReader(io.StringIO(file)):
+            assert (row["visits_sent"], row["reads_per_visit"]) == ("", "")
 
 
 def test_period_without_reads_offers_all_time(reader: TestClient) -> None:

@@ -10,9 +10,9 @@ from starlette.testclient import TestClient
 
 from tests.api.dashboard.days import with_days
 from tests.api.dashboard.html import Html
+from tests.api.dashboard.site import FIREFOX
 from tests.processes.running import PROJECT
 
-FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
 IPHONE = (
     "Mozilla/5.0 (iPhone; CPU iPhone OS 18_7 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.4 "
     "Mobile/15E148 Safari/604.1"

@@ -1,6 +1,5 @@
 """The comparison of the overview with the period before it."""
 
-from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
@@ -17,10 +16,8 @@ UNKNOWN, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 
 
 @pytest.fixture(scope="module")
-def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
-    with opened(tmp_path_factory.mktemp("overview") / "data") as opened_dashboard:
-        opened_dashboard.post_hits(*map(hit, range(HITS)))
-        yield opened_dashboard
+def dashboard(overview_site: Dashboard) -> Dashboard:
+    return overview_site
 
 
 @pytest.fixture(scope="module")
@@ -50,35 +47,30 @@ def test_comparison_adds_the_totals_of_the_previous_period(dashboard: Dashboard,
     assert before_of == [[each["human"], each["ai"]] for each in series]
 
 
-@pytest.mark.parametrize(
-    ("heading", "report", "key"),
-    [
+def test_comparison_has_the_change_of_each_row(dashboard: Dashboard, viewer: TestClient) -> None:
+    page = page_of(viewer, from_=10, to=1, compare="previous")
+    for heading, report, key in (
         ("Top pages", "views?", "total"),
         ("AI operators", "breakdown?by=operator&traffic=ai&", "ai"),
         ("Sources", "breakdown?by=source&", "total"),
         ("Referrers", "breakdown?by=referrerHost&traffic=human&", "human"),
-    ],
-)
-def test_comparison_has_the_change_of_each_row(
-    dashboard: Dashboard, viewer: TestClient, heading: str, report: str, key: str
-) -> None:
-    earlier, later = (
-        dashboard.get_report(f"{report}dateFrom={before(first)}&dateTo={before(first - 10)}&limit=100")
-        for first in (20, 10)
-    )
-    counts = [
-        {row.get("path", row.get("value")): row[key] for row in each.get("views", each.get("rows"))}
-        for each in (earlier, later)
-    ]
-    names = {"Your server": "server", "Direct or unknown": None}
-    page = page_of(viewer, from_=10, to=1, compare="previous")
-    at = page.tables[heading][0].index("Change")
-    shown = {names.get(row[0], row[0]): row[at] for row in page.rows(heading) if len(row) > at}
-    assert shown
-    for name, cell in shown.items():
-        was, now = (each.get(name, 0) for each in counts)
-        sign = "+" if now > was else MINUS if now < was else ""
-        assert cell == (f"{sign}{abs(now - was) / was:.0%}" if was else "new") + f" from {was}"
+    ):
+        earlier, later = (
+            dashboard.get_report(f"{report}dateFrom={before(first)}&dateTo={before(first - 10)}&limit=100")
+            for first in (20, 10)
+        )
+        counts = [
+            {row.get("path", row.get("value")): row[key] for row in each.get("views", each.get("rows"))}
+            for each in (earlier, later)
+        ]
+        names = {"Your server": "server", "Direct or unknown": None}
+        at = page.tables[heading][0].index("Change")
+        shown = {names.get(row[0], row[0]): row[at] for row in page.rows(heading) if len(row) > at}
+        assert shown
+        for name, cell in shown.items():
+            was, now = (each.get(name, 0) for each in counts)
+            sign = "+" if now > was else MINUS if now < was else ""
+            assert cell == (f"{sign}{abs(now - was) / was:.0%}" if was else "new") + f" from {was}"
 
 
 def test_rows_have_no_change_if_the_previous_period_was_not_counted_in_full(viewer: TestClient) -> None:
@@ -88,6 +80,7 @@ def test_rows_have_no_change_if_the_previous_period_was_not_counted_in_full(view
     assert "Change" not in page_of(viewer, period="7d").tables["Top pages"][0]
 
 
+@pytest.mark.long
 def test_previous_period_without_a_count_is_named_instead_of_its_line(viewer: TestClient) -> None:
     for period, is_counted in (("7d", True), ("90d", False)):
         text = page_of(viewer, period=period, compare="previous").text

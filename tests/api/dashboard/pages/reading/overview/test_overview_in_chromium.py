@@ -8,11 +8,11 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.api.dashboard.browsing import BOTH, opened
+from tests.api.dashboard.site import FIREFOX
 from tests.processes.running import Running, new_key
 from warehouse.database.pool import Pool
 
 PROJECT = "overview"
-FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
 REFRESH_MS = 30_000
 
 
@@ -54,7 +54,6 @@ def test_pages_are_sorted_paged_and_found(overview: Page, with_javascript: bool)
     assert re.search(r"sort=people&page=2|page=2&sort=people", overview.url)
     overview.go_back()
     expect(overview.locator("#pages tbody tr")).to_have_count(10)
-
     overview.get_by_label("Search pages").fill("/1")
     overview.get_by_role("button", name="Find").click()
     expect(overview.locator("#pages tbody tr")).to_have_count(4)
@@ -63,17 +62,20 @@ def test_pages_are_sorted_paged_and_found(overview: Page, with_javascript: bool)
 
 @pytest.mark.long
 @BOTH
-def test_click_on_a_row_is_a_filter_and_on_its_chip_ends_it(overview: Page, with_javascript: bool) -> None:
+def test_filter_file_and_period_are_chosen_by_clicks(overview: Page, with_javascript: bool) -> None:
     overview.get_by_role("link", name="OpenAI").click()
     expect(overview.locator("#pages tbody tr")).to_have_count(1)
     overview.get_by_role("link", name="Remove the filter Operator: OpenAI").click()
     expect(overview.locator("#pages tbody tr")).to_have_count(10)
     assert "operator" not in overview.url
 
+    overview.locator("summary", has_text="Download").click()
+    with overview.expect_download() as download:
+        overview.get_by_role("link", name="Pages as CSV").click()
+    assert re.fullmatch(rf"{PROJECT}-pages-[0-9-]{{10}}(_[0-9-]{{10}})?\.csv", download.value.suggested_filename)
+    assert download.value.path().read_text().splitlines()[1].startswith("/3,3,20,23")
 
-@pytest.mark.long
-@BOTH
-def test_period_is_chosen_from_its_menu(overview: Page, with_javascript: bool) -> None:
+    overview.goto(overview.url)
     overview.locator("summary", has_text="Since the first view").click()
     overview.get_by_role("link", name="Today").click()
     expect(overview.locator("summary", has_text="Today")).to_be_visible()
@@ -99,16 +101,6 @@ def test_keys_open_other_periods(overview: Page, with_javascript: bool) -> None:
     expect(overview.get_by_label("Search pages")).to_have_value("d")
 
 
-@pytest.mark.long
-@BOTH
-def test_file_of_the_pages_is_downloaded(overview: Page, with_javascript: bool) -> None:
-    overview.locator("summary", has_text="Download").click()
-    with overview.expect_download() as download:
-        overview.get_by_role("link", name="Pages as CSV").click()
-    assert re.fullmatch(rf"{PROJECT}-pages-[0-9-]{{10}}(_[0-9-]{{10}})?\.csv", download.value.suggested_filename)
-    assert download.value.path().read_text().splitlines()[1].startswith("/3,3,20,23")
-
-
 @pytest.mark.parametrize("with_javascript", [True])
 def test_live_count_is_refreshed_without_a_reload(
     browser: Browser, service: Running, engine: Pool, key: str, with_javascript: bool
@@ -120,7 +112,6 @@ def test_live_count_is_refreshed_without_a_reload(
         before = int(live.inner_text())
         page.evaluate("document.body.dataset.same = 'page'")
         send(service, key, {"path": "/1", "userAgent": FIREFOX})
-
         for number in (1, 2):
             page.clock.fast_forward(REFRESH_MS + 1_000)
             expect(live).to_have_text(str(before + number))
@@ -129,15 +120,14 @@ def test_live_count_is_refreshed_without_a_reload(
 
 
 @pytest.mark.parametrize("with_javascript", [True])
-def test_sort_replaces_only_the_table(overview: Page, with_javascript: bool) -> None:
+def test_sort_replaces_only_the_table_and_a_menu_closes_with_escape_and_a_click_elsewhere(
+    overview: Page, with_javascript: bool
+) -> None:
     overview.evaluate("document.body.dataset.same = 'page'")
     overview.get_by_role("link", name="People", exact=True).last.click()
     expect(overview.locator("#pages th[aria-sort]")).to_have_text("People")
     assert overview.evaluate("document.body.dataset.same") == "page"
 
-
-@pytest.mark.parametrize("with_javascript", [True])
-def test_menu_closes_with_escape_and_a_click_elsewhere(overview: Page, with_javascript: bool) -> None:
     menu = overview.locator("summary", has_text="Download")
     inside = overview.get_by_role("link", name="Pages as CSV")
     for close in (lambda: overview.keyboard.press("Escape"), overview.locator("h2").first.click):
@@ -148,15 +138,15 @@ def test_menu_closes_with_escape_and_a_click_elsewhere(overview: Page, with_java
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("query", ["compare=previous", "period=7d"])
 def test_page_with_an_open_menu_is_not_wider_than_the_window(
-    browser: Browser, service: Running, engine: Pool, key: str, query: str
+    browser: Browser, service: Running, engine: Pool, key: str
 ) -> None:
     with opened(browser, service, engine, with_javascript=True) as page:
-        page.goto(f"{service.url}/projects/{PROJECT}?{query}")
-        for width in (320, 360, 768, 1_400, 3_840):
-            page.set_viewport_size({"width": width, "height": 800})
-            for summary in page.locator("details > summary").all():
-                summary.click()
-                assert page.evaluate("document.documentElement.scrollWidth") == width
-                page.keyboard.press("Escape")  # an open menu covers other summaries
+        for query in ("compare=previous", "period=7d"):
+            page.goto(f"{service.url}/projects/{PROJECT}?{query}")
+            for width in (320, 360, 768, 1_400, 3_840):
+                page.set_viewport_size({"width": width, "height": 800})
+                for summary in page.locator("details > summary").all():
+                    summary.click()
+                    assert page.evaluate("document.documentElement.scrollWidth") == width
+                    page.keyboard.press("Escape")  # an open menu covers other summaries

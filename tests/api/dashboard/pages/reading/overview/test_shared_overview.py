@@ -24,7 +24,6 @@ def test_shared_overview_has_the_numbers_and_no_other_page(read_site: Dashboard,
     stranger = read_site.visitor(None)
     response = stranger.get(f"/shared/{token}")
     page, own = Html(response.text), page_of(reader)
-
     assert response.headers["referrer-policy"] == "no-referrer"
     assert "noindex" in response.headers["x-robots-tag"]
     for heading in ("Numbers of this chart", "Top pages", "AI operators", "Referrers", "Browsers"):
@@ -44,24 +43,25 @@ def stranger(read_site: Dashboard) -> TestClient:
     return read_site.visitor(None)
 
 
-@pytest.mark.parametrize("path", ["", "/ai", "/ai/agents/GPTBot", "/pages", "/page?path=/docs/1", "/errors", "/ai.csv"])
+@pytest.mark.long
 def test_link_to_all_pages_has_their_numbers_and_no_way_out(
-    read_site: Dashboard, reader: TestClient, stranger: TestClient, path: str
+    read_site: Dashboard, reader: TestClient, stranger: TestClient
 ) -> None:
     token = share_links.create(read_site.engine, PROJECT, "agency", 0, pages="all")[1]
-    shared, own = (client.get(f"{base}{path}") for client, base in ((stranger, f"/shared/{token}"), (reader, BASE)))
-    assert (shared.status_code, own.status_code) == (200, 200)
-    assert shared.headers["referrer-policy"] == "no-referrer"
-    page, own_tables = Html(shared.text), Html(own.text).tables
-    for tables in (page.tables, own_tables):
-        tables.pop("Sources", None)  # has links to the settings
-    assert page.tables == own_tables
-    if path.endswith(".csv"):
-        assert shared.text == own.text
-    ways = [link for link in page.links() if not link.startswith((f"/shared/{token}", "#", "https://"))]
-    assert set(ways) <= {"/docs"}
-    assert not set(re.findall(r'action="([^"]*)"', shared.text)) - {f"/shared/{token}{path.partition('?')[0]}"}
-    assert not re.search("Settings|Set up|API keys|Sign out|Why", page.text)
+    for path in ("", "/ai", "/ai/agents/GPTBot", "/pages", "/page?path=/docs/1", "/errors", "/ai.csv"):
+        shared, own = (client.get(f"{base}{path}") for client, base in ((stranger, f"/shared/{token}"), (reader, BASE)))
+        assert (shared.status_code, own.status_code) == (200, 200)
+        assert shared.headers["referrer-policy"] == "no-referrer"
+        page, own_tables = Html(shared.text), Html(own.text).tables
+        for tables in (page.tables, own_tables):
+            tables.pop("Sources", None)  # has links to the settings
+        assert page.tables == own_tables
+        if path.endswith(".csv"):
+            assert shared.text == own.text
+        ways = [link for link in page.links() if not link.startswith((f"/shared/{token}", "#", "https://"))]
+        assert set(ways) <= {"/docs"}
+        assert not set(re.findall(r'action="([^"]*)"', shared.text)) - {f"/shared/{token}{path.partition('?')[0]}"}
+        assert not re.search("Settings|Set up|API keys|Sign out|Why", page.text)
 
 
 @pytest.mark.long
@@ -86,11 +86,11 @@ def test_link_opens_no_page_without_counts_and_changes_nothing(read_site: Dashbo
     assert opened[everything] == parts | pages
 
 
-@pytest.mark.parametrize("part", ["", "/live", "/export.csv", "/export.parquet"])
-def test_revoked_share_link_is_a_page_that_explains(read_site: Dashboard, part: str) -> None:
+def test_revoked_share_link_is_a_page_that_explains(read_site: Dashboard, stranger: TestClient) -> None:
     link, token = share_links.create(read_site.engine, PROJECT, "press", 0)
     share_links.revoke(read_site.engine, link.id, 1)
-    for known in (token, "unknown"):
-        response = read_site.visitor(None).get(f"/shared/{known}{part}")
-        assert response.status_code == 404
-        assert "revoked" in response.text
+    for part in ("", "/live", "/export.csv", "/export.parquet"):
+        for known in (token, "unknown"):
+            response = stranger.get(f"/shared/{known}{part}")
+            assert response.status_code == 404
+            assert "revoked" in response.text
