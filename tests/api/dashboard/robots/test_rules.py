@@ -25,36 +25,20 @@ Disallow: /example/page.html
 User-Agent: quxbot
 """
 """https://www.rfc-editor.org/rfc/rfc9309#section-5.1"""
-RFC_5_2 = """\
-User-Agent: foobot
-Allow: /example/page/
-Disallow: /example/page/disallowed.gif
-"""
 
 
-@pytest.mark.parametrize(
-    ("agent", "path", "is_allowed"),
-    [
-        ("other", "/", True),
-        ("other", "/cat.gif", False),
-        ("other", "/example/a", False),
-        ("other", "/publications/a", True),
-        ("foobot", "/", False),
-        ("foobot", "/example/page.html", True),
-        ("barbot", "/example/page.html", False),
-        ("bazbot", "/example/page.html", False),
-        ("bazbot", "/cat.gif", True),
-        ("quxbot", "/example/page.html", True),
-    ],
-)
-def test_simple_example_of_the_rfc(agent: str, path: str, is_allowed: bool) -> None:
-    assert parse(RFC_5_1).allows([agent], path) is is_allowed
-
-
-def test_longest_rule_wins_as_in_the_example_of_the_rfc() -> None:
-    rules = parse(RFC_5_2)
-    assert rules.allows(["foobot"], "/example/page/a")
-    assert not rules.allows(["foobot"], "/example/page/disallowed.gif")
+def test_examples_of_the_rfc() -> None:
+    rules = parse(RFC_5_1)
+    allowed = {
+        ("other", "/"): True, ("other", "/cat.gif"): False, ("other", "/example/a"): False,
+        ("other", "/publications/a"): True, ("foobot", "/"): False, ("foobot", "/example/page.html"): True,
+        ("barbot", "/example/page.html"): False, ("bazbot", "/example/page.html"): False,
+        ("bazbot", "/cat.gif"): True, ("quxbot", "/example/page.html"): True,
+    }  # fmt: skip
+    assert {(agent, path): rules.allows([agent], path) for agent, path in allowed} == allowed
+    longest = parse("User-agent: foobot\nAllow: /example/page/\nDisallow: /example/page/disallowed.gif\n")
+    assert longest.allows(["foobot"], "/example/page/a")
+    assert not longest.allows(["foobot"], "/example/page/disallowed.gif")
 
 
 @pytest.mark.parametrize(
@@ -100,22 +84,15 @@ def test_lines_that_disallow_an_agent_disallow_no_other() -> None:
     assert lines["Devin"] == ""  # its token has a slash
 
 
-@pytest.mark.parametrize(
-    ("content", "largest"),
-    [
-        ("", ("", 0)),
-        ("User-agent: *", ("", 0)),
-        ("Disallow: /a\nUser-agent: *\nDisallow:\nAllow: /b # c\n", ("*", 2)),
-        ("User-agent: a\nUser-agent: b\nDisallow: /\n\nUser-agent: B\nDisallow: /b\n", ("b", 2)),
-    ],
-)
-def test_largest_group_has_the_rules_of_all_its_parts(content: str, largest: tuple[str, int]) -> None:
-    assert largest_group(content) == largest
-
-
-@pytest.mark.parametrize(("content", "has_groups"), [("User-agent: *", True), ("<html>", False), ("", False)])
-def test_text_without_a_group_has_no_rules(content: str, has_groups: bool) -> None:
-    assert parse(content).has_groups is has_groups
+def test_largest_group_has_the_rules_of_all_its_parts() -> None:
+    for content, largest in {
+        "": ("", 0),
+        "User-agent: *": ("", 0),
+        "Disallow: /a\nUser-agent: *\nDisallow:\nAllow: /b # c\n": ("*", 2),
+        "User-agent: a\nUser-agent: b\nDisallow: /\n\nUser-agent: B\nDisallow: /b\n": ("b", 2),
+    }.items():
+        assert largest_group(content) == largest
+    assert [parse(content).has_groups for content in ("User-agent: *", "<html>", "")] == [True, False, False]
 
 
 def test_state_of_a_long_text_is_computed_once_for_all_agents_of_a_group() -> None:

@@ -72,35 +72,30 @@ def series(count: int, interval: str) -> Rows:
     ]
 
 
-@pytest.mark.parametrize(
-    ("count", "interval"),
-    [
-        *((count, "hour") for count in (24, 48, 744)),
-        *((count, "day") for count in (1, 7, 30, 90, 366)),
-        *((count, "week") for count in (5, 52)),
-        *((count, "month") for count in (12, 36, 100)),
-    ],
-)
-def test_labels_do_not_overlap_at_any_width(page: Page, count: int, interval: str) -> None:
-    show(page, series(count, interval))
-    shown = []
-    for width in (320, 360, 519, 580, 768, 899, 980, 1_280, 1_920, 3_840):
-        page.set_viewport_size({"width": width, "height": 600})
-        assert page.evaluate(OVERLAPS) == 0, width
-        assert page.evaluate("document.documentElement.scrollWidth") == width
-        shown.append(page.evaluate(SHOWN))
-    assert shown == sorted(shown)
-    assert shown[0] >= 1
+@pytest.mark.long
+@pytest.mark.parametrize("interval", ["hour", "day", "week", "month"])
+def test_labels_do_not_overlap_at_any_width(page: Page, interval: str) -> None:
+    counts = {"hour": (24, 48, 744), "day": (1, 7, 30, 90, 366), "week": (5, 52), "month": (12, 36, 100)}
+    for count in counts[interval]:
+        show(page, series(count, interval))
+        shown = []
+        for width in (320, 360, 519, 580, 768, 899, 980, 1_280, 1_920, 3_840):
+            page.set_viewport_size({"width": width, "height": 600})
+            assert page.evaluate(OVERLAPS) == 0, (count, width)
+            assert page.evaluate("document.documentElement.scrollWidth") == width
+            shown.append(page.evaluate(SHOWN))
+        assert shown == sorted(shown)
+        assert shown[0] >= 1
 
 
 def test_texts_have_the_size_of_the_page_at_every_width(page: Page) -> None:
     show(page, series(30, "day"))
-    heights = set()
+    heights = []
     for width in (320, 1_280, 3_840):
         page.set_viewport_size({"width": width, "height": 600})
-        heights.add(page.evaluate("document.querySelector('text.time').getBoundingClientRect().height"))
-    assert len(heights) == 1
-    assert heights.pop() >= 11
+        heights.append(page.evaluate("document.querySelector('text.time').getBoundingClientRect().height"))
+    assert len(set(heights)) == 1
+    assert heights[0] >= 11
 
 
 def tooltip(page: Page) -> list[str]:
@@ -114,7 +109,6 @@ def test_pointer_shows_the_numbers_of_its_interval(page: Page) -> None:
     box = page.locator(".chart-plot").bounding_box()
     assert box is not None
     assert tooltip(page) == [""]
-
     page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + 100)
     assert tooltip(page) == ["Tuesday", "People", "7", "AI", "2"]
     page.mouse.move(box["x"] + box["width"] * 0.25, box["y"] + 100)
@@ -157,12 +151,10 @@ def test_arrow_keys_move_and_the_numbers_are_read_out(page: Page) -> None:
     show(page, [(name, "", number, 0) for number, name in enumerate(("one", "two", "three"))])
     spoken = page.locator(".chart-plot [aria-live=polite]")
     page.keyboard.press("Tab")
-
     read = []
     for key in ("ArrowLeft", "ArrowLeft", "Home", "ArrowLeft", "ArrowRight", "End", "ArrowRight"):
         page.keyboard.press(key)
         read.append(spoken.inner_text())
-
     assert read == [
         *("three, People 2, AI 0", "two, People 1, AI 0", "one, People 0, AI 0", "one, People 0, AI 0"),
         *("two, People 1, AI 0", "three, People 2, AI 0", "three, People 2, AI 0"),
@@ -184,25 +176,19 @@ def test_tooltip_is_within_the_page_at_both_ends(page: Page) -> None:
         assert box["x"] + box["width"] <= 360
 
 
-def test_tooltip_shows_markup_as_text(page: Page) -> None:
+def test_tooltip_shows_markup_as_text_also_in_a_chart_that_htmx_replaces(page: Page) -> None:
     show(page, [(ATTACK, ATTACK, 1, 0)])
-    page.locator(".chart-plot").focus()
-    page.keyboard.press("Home")
-    assert tooltip(page)[0] == ATTACK
-    assert page.evaluate("window.attacked") is None
-
-
-def test_chart_that_htmx_replaces_gets_the_highlight_too(page: Page) -> None:
-    show(page, [("Monday", "Mo", 5, 1)])
-    page.evaluate(
-        """() => {
-            const plot = document.querySelector(".chart-plot"), copy = plot.cloneNode(true);
-            copy.removeAttribute("tabindex");
-            copy.querySelectorAll("div, p").forEach(each => each.remove());
-            plot.replaceWith(copy);
-            document.dispatchEvent(new CustomEvent("htmx:after:swap"));
-        }"""
-    )
-    page.locator(".chart-plot").focus()
-    page.keyboard.press("Home")
-    assert tooltip(page)[0] == "Monday"
+    for _ in range(2):
+        page.locator(".chart-plot").focus()
+        page.keyboard.press("Home")
+        assert tooltip(page)[0] == ATTACK
+        assert page.evaluate("window.attacked") is None
+        page.evaluate(
+            """() => {
+                const plot = document.querySelector(".chart-plot"), copy = plot.cloneNode(true);
+                copy.removeAttribute("tabindex");
+                copy.querySelectorAll("div, p").forEach(each => each.remove());
+                plot.replaceWith(copy);
+                document.dispatchEvent(new CustomEvent("htmx:after:swap"));
+            }"""
+        )

@@ -4,7 +4,6 @@ import tracemalloc
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-import pytest
 from babel import Locale
 
 from api.dashboard.web import locale
@@ -13,27 +12,17 @@ ENGLISH, GERMAN = Locale("en", "US"), Locale("de")
 NOW = datetime(2026, 9, 1, 12, 30, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("header", "expected"),
-    [
-        ("de-DE,de;q=0.9,en;q=0.8", "de_DE"),
-        ("en;q=0.5, fr", "fr"),
-        ("xx-XX, pt-BR;q=0.3", "pt_BR"),
-        ("", "en"),
-        ("*", "en"),
-        ("de;q=high, sv", "sv"),
-        ("../../etc/passwd", "en"),
-        ("de@any-text", "de"),
-        ("a" * 5_000, "en"),
-    ],
-)
-def test_first_known_locale_of_the_browser_is_used(header: str, expected: str) -> None:
-    assert str(locale.preferred(header)) == expected
+def test_first_known_locale_of_the_browser_is_used() -> None:
+    expected = {
+        "de-DE,de;q=0.9,en;q=0.8": "de_DE", "en;q=0.5, fr": "fr", "xx-XX, pt-BR;q=0.3": "pt_BR", "": "en", "*": "en",
+        "de;q=high, sv": "sv", "../../etc/passwd": "en", "de@any-text": "de", "a" * 5_000: "en",
+    }  # fmt: skip
+    assert {header: str(locale.preferred(header)) for header in expected} == expected
 
 
 def test_cache_of_locales_has_only_the_starts_of_headers() -> None:
     tracemalloc.start()
-    for number in range(300):
+    for number in range(100):
         locale.preferred(f"en;q=0.{number:03},".ljust(50_000, "x"))
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -45,23 +34,13 @@ def test_numbers_have_the_separators_of_the_locale() -> None:
     assert (locale.number(-12_345, ENGLISH), locale.number(12_345.5, GERMAN)) == ("-12,345", "12.345,5")
 
 
-@pytest.mark.parametrize(
-    ("value", "text"), [(0, "0"), (999, "999"), (1_000, "1K"), (12_345, "12.3K"), (4_600_000, "4.6M")]
-)
-def test_compact_numbers(value: int, text: str) -> None:
-    assert locale.compact(value, ENGLISH) == text
-
-
-@pytest.mark.parametrize(("ratio", "text"), [(0, "0%"), (0.0123, "1.2%"), (0.456, "46%"), (1, "100%")])
-def test_percentages(ratio: float, text: str) -> None:
-    assert locale.percent(ratio, ENGLISH) == text
-
-
-@pytest.mark.parametrize(
-    ("now", "before", "text"), [(150, 100, "+50%"), (50, 100, "\N{MINUS SIGN}50%"), (7, 7, "0%"), (7, 0, "")]
-)
-def test_change_has_a_sign_and_none_is_computed_from_zero(now: int, before: int, text: str) -> None:
-    assert locale.change(now, before, ENGLISH) == text
+def test_compact_numbers_percentages_and_changes() -> None:
+    compact = {0: "0", 999: "999", 1_000: "1K", 12_345: "12.3K", 4_600_000: "4.6M"}
+    assert {value: locale.compact(value, ENGLISH) for value in compact} == compact
+    percentages = {0: "0%", 0.0123: "1.2%", 0.456: "46%", 1: "100%"}
+    assert {ratio: locale.percent(ratio, ENGLISH) for ratio in percentages} == percentages
+    changes = {(150, 100): "+50%", (50, 100): "\N{MINUS SIGN}50%", (7, 7): "0%", (7, 0): ""}
+    assert {(now, before): locale.change(now, before, ENGLISH) for now, before in changes} == changes
 
 
 def test_days_and_times_are_in_the_zone_and_format_of_the_viewer() -> None:
@@ -70,9 +49,8 @@ def test_days_and_times_are_in_the_zone_and_format_of_the_viewer() -> None:
     assert "14:30" in locale.moment(NOW, ZoneInfo("Europe/Berlin"), GERMAN)
 
 
-@pytest.mark.parametrize(
-    ("since", "text"),
-    [
+def test_time_since_has_the_days_of_a_warning_for_two_months() -> None:
+    for since, text in (
         (timedelta(minutes=5), "5 minutes ago"),
         (timedelta(hours=23), "23 hours ago"),
         (timedelta(hours=47), "1 day ago"),
@@ -80,28 +58,14 @@ def test_days_and_times_are_in_the_zone_and_format_of_the_viewer() -> None:
         (timedelta(days=59), "59 days ago"),
         (timedelta(days=60), "2 months ago"),
         (timedelta(days=400), "1 year ago"),
-    ],
-    ids=str,
-)
-def test_time_since_has_the_days_of_a_warning_for_two_months(since: timedelta, text: str) -> None:
-    assert locale.ago(NOW - since, NOW) == text
+    ):
+        assert locale.ago(NOW - since, NOW) == text
 
 
 def test_time_of_the_day_is_in_the_zone() -> None:
     assert locale.clock(NOW.replace(hour=12, minute=30, second=5), ZoneInfo("Asia/Tokyo"), GERMAN) == "21:30:05"
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0, "0 s"),
-        (0.4, "0 s"),
-        (59.6, "1 min"),
-        (125, "2 min 5 s"),
-        (3600, "1 h"),
-        (3_601, "1 h 1 s"),
-        (7_325, "2 h 2 min"),
-    ],
-)
-def test_durations_have_two_units(seconds: float, text: str) -> None:
-    assert locale.duration(seconds) == text
+def test_durations_have_two_units() -> None:
+    texts = {0: "0 s", 0.4: "0 s", 59.6: "1 min", 125: "2 min 5 s", 3600: "1 h", 3_601: "1 h 1 s", 7_325: "2 h 2 min"}
+    assert {seconds: locale.duration(seconds) for seconds in texts} == texts

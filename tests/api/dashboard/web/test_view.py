@@ -20,18 +20,11 @@ PATH = f"/projects/{PROJECT}"
 
 def view(dashboard: Dashboard, query: str, cookie: str = "") -> View:
     """Return the view of the overview's address with this query."""
-    scope = {
-        "type": "http",
-        "method": "GET",
-        "path": PATH,
-        "query_string": query.encode(),
-        "headers": [(b"host", b"testserver"), (b"cookie", cookie.encode())],
-        "server": ("testserver", 80),
-        "scheme": "http",
-    }
+    headers = [(b"host", b"testserver"), (b"cookie", cookie.encode())]
+    scope = {"type": "http", "method": "GET", "path": PATH, "query_string": query.encode(), "headers": headers}
+    request = Request({**scope, "server": ("testserver", 80), "scheme": "http"})
     state = dashboard.client.app_state["running"]
-    visit = ProjectVisit(Request(scope), state, datetime.now(UTC), project=projects.find(dashboard.engine, PROJECT))
-    return View(visit)
+    return View(ProjectVisit(request, state, datetime.now(UTC), project=projects.find(dashboard.engine, PROJECT)))
 
 
 def parameters(link: str) -> dict[str, list[str]]:
@@ -65,50 +58,20 @@ def test_filters_are_chips_that_can_be_removed(dashboard: Dashboard) -> None:
 
 def test_every_dimension_is_a_filter_with_a_title(dashboard: Dashboard) -> None:
     values = dict.fromkeys(FILTERS, "x") | {
-        "path": "/a",
-        "entryPage": "/b",
-        "exitPage": "/c*",
-        "status": "404",
-        "format": "text/markdown",
-    }
-    values |= {
-        "traffic": "bot",
-        "purpose": "data",
-        "verification": "claimed",
-        "source": "log",
-        "device": "mobile",
+        "path": "/a", "entryPage": "/b", "exitPage": "/c*", "status": "404", "format": "text/markdown",
+        "traffic": "bot", "purpose": "data", "verification": "claimed", "source": "log", "device": "mobile",
         "evidence": "none",
-    }
+    }  # fmt: skip
     shown = view(dashboard, urlencode({"period": "custom", "from": "2026-09-01", "to": "2026-09-02", **values}))
     assert shown.faults == []
     assert [(chip.name, chip.value) for chip in shown.chips] == [
-        ("Page", "/a"),
-        ("Entry page", "/b"),
-        ("Exit page", "/c*"),
-        ("Readers", "Other bots"),
-        ("Agent", "x"),
-        ("Operator", "x"),
-        ("Purpose", "Resells data"),
-        ("Verification", "Claimed"),
-        ("Source", "Access logs"),
-        ("Evidence", "None"),
-        ("Channel", "x"),
-        ("Referrer", "x"),
-        ("UTM source", "x"),
-        ("UTM medium", "x"),
-        ("UTM campaign", "x"),
-        ("UTM term", "x"),
-        ("UTM content", "x"),
-        ("Click id", "x"),
-        ("Country", "x"),
-        ("Language", "x"),
-        ("Browser", "x"),
-        ("System", "x"),
-        ("Device", "Phone"),
-        ("Format", "Markdown"),
-        ("Status", "404"),
-        ("Rule", "x"),
-    ]
+        ("Page", "/a"), ("Entry page", "/b"), ("Exit page", "/c*"), ("Readers", "Other bots"), ("Agent", "x"),
+        ("Operator", "x"), ("Purpose", "Resells data"), ("Verification", "Claimed"), ("Source", "Access logs"),
+        ("Evidence", "None"), ("Channel", "x"), ("Referrer", "x"), ("UTM source", "x"), ("UTM medium", "x"),
+        ("UTM campaign", "x"), ("UTM term", "x"), ("UTM content", "x"), ("Click id", "x"), ("Country", "x"),
+        ("Language", "x"), ("Browser", "x"), ("System", "x"), ("Device", "Phone"), ("Format", "Markdown"),
+        ("Status", "404"), ("Rule", "x"),
+    ]  # fmt: skip
 
 
 def test_tab_of_errors_does_not_take_the_status_of_page_views(dashboard: Dashboard) -> None:
@@ -121,12 +84,8 @@ def test_links_have_the_period_and_filters_and_not_the_place_in_a_table(dashboar
     shown = view(dashboard, "period=7d&agent=GPTBot&page=3&sort=ai&utm_source=mail")
     assert parameters(shown.link(f"{PATH}/pages")) == {"period": ["7d"], "agent": ["GPTBot"]}
     assert parameters(shown.link(from_="2026-09-01", period=None)) == {"agent": ["GPTBot"], "from": ["2026-09-01"]}
-    assert parameters(shown.table_link(page="4")) == {
-        "period": ["7d"],
-        "agent": ["GPTBot"],
-        "page": ["4"],
-        "sort": ["ai"],
-    }
+    of_table = {"period": ["7d"], "agent": ["GPTBot"], "page": ["4"], "sort": ["ai"]}
+    assert parameters(shown.table_link(page="4")) == of_table
 
 
 def test_tabs_have_the_period_the_comparison_and_the_filters(dashboard: Dashboard) -> None:

@@ -4,8 +4,6 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-import pytest
-
 from api.accounts import passwords, sessions, users
 from api.accounts.attempts import FREE_FAILURES
 from tests.api.dashboard.pages.entry.people import COOKIE, PASSWORD, add_user, is_signed_in, sign_in, with_address
@@ -60,8 +58,7 @@ def test_name_and_password_start_a_session(dashboard: Dashboard) -> None:
 
 
 def test_session_cookie_on_https_has_the_prefix_host(tmp_path: Path) -> None:
-    environ = {"READERSHIP_BASE_URL": "https://stats.example"}
-    with opened(tmp_path / "data", environ) as dashboard:
+    with opened(tmp_path / "data", {"READERSHIP_BASE_URL": "https://stats.example"}) as dashboard:
         client, user = dashboard.visitor(None), add_user(dashboard)
         parts = sign_in(client, user).headers["set-cookie"].split("; ")
         assert parts[0].startswith(f"__Host-{COOKIE}=")
@@ -80,14 +77,13 @@ def test_sign_in_returns_to_the_page_that_was_asked_for(dashboard: Dashboard) ->
     assert client.get(asked).headers["location"] == "/account?notice=password"
 
 
-@pytest.mark.parametrize(
-    "target", ["//evil.example", "https://evil.example", "/\t/evil.example", "javascript:alert(1)"]
-)
-def test_sign_in_does_not_lead_to_another_site(dashboard: Dashboard, target: str) -> None:
-    client, user = dashboard.visitor(None), add_user(dashboard)
-    query = str(client.build_request("GET", "/sign-in", params={"next": target}).url.query, "ascii")
-    assert sign_in(client, user, query=f"?{query}").headers["location"] == "/projects"
-    assert client.get(f"/sign-in?{query}").headers["location"] == "/projects"
+def test_sign_in_does_not_lead_to_another_site(dashboard: Dashboard) -> None:
+    user = add_user(dashboard)
+    for target in ("//evil.example", "https://evil.example", "/\t/evil.example", "javascript:alert(1)"):
+        client = dashboard.visitor(None)
+        query = str(client.build_request("GET", "/sign-in", params={"next": target}).url.query, "ascii")
+        assert sign_in(client, user, query=f"?{query}").headers["location"] == "/projects"
+        assert client.get(f"/sign-in?{query}").headers["location"] == "/projects"
 
 
 def test_wrong_name_and_wrong_password_are_the_same_fault(dashboard: Dashboard) -> None:

@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from agent.jobs import journal, store
 from agent.jobs.job import PROMPT_BYTES_MAX
 from api.dashboard.pages.jobs.job_list import PAGE_JOBS
@@ -38,14 +36,14 @@ def test_each_job_has_its_first_line_state_agent_and_pull_request(jobs: Jobs) ->
     assert f'<a href="{REPOSITORY}/pull/7" rel="noopener noreferrer" target="_blank">Pull request 7</a>' in page
 
 
-@pytest.mark.parametrize(
-    "url", ["javascript:alert(1)", "data:text/html,x", "ftp://git.example/7", "//evil.example", "https://", "http://["]
-)
-def test_pull_request_of_another_scheme_is_no_link(jobs: Jobs, url: str) -> None:
-    jobs.add()
-    jobs.end(None, url)
-    assert f'href="{url}' not in jobs.get()
-    assert url in text_of(jobs.get())
+def test_pull_request_of_another_scheme_is_no_link(jobs: Jobs) -> None:
+    urls = "javascript:alert(1) data:text/html,x ftp://git.example/7 //evil.example https:// http://[".split()
+    for url in urls:
+        jobs.add()
+        jobs.end(None, url)
+    page = jobs.get()
+    assert [url for url in urls if f'href="{url}"' in page] == []
+    assert [url for url in urls if url not in text_of(page)] == []
 
 
 def test_prompt_is_escaped(jobs: Jobs) -> None:
@@ -111,28 +109,20 @@ def test_form_that_was_sent_with_another_prompt_can_be_sent_again(jobs: Jobs) ->
     assert len(jobs.ids()) == 1
 
 
-@pytest.mark.parametrize(
-    ("prompt", "fault"),
-    [
-        ("", "Please fill in this field."),
-        (" \r\n\t", "Please fill in this field."),
-        ("a\0b", "The prompt has a NUL character."),
-        ("é" * (PROMPT_BYTES_MAX // 2 + 1), "The prompt has 65538 bytes; at most 65536 are accepted."),
-        ("x" * (PROMPT_BYTES_MAX + 1), "Use at most 65,536 characters, not 65,537."),
-    ],
-    ids=["empty", "blank", "NUL", "too many bytes", "too many characters"],
-)
-def test_invalid_prompt_is_shown_with_its_fault(jobs: Jobs, prompt: str, fault: str) -> None:
-    response = jobs.send("", prompt)
-    assert response.status_code == 422
-    assert fault in response.text
-    assert 'aria-invalid="true"' in response.text
-    assert jobs.ids() == []
-
-
-@pytest.mark.parametrize("key", ["", "short", "k" * 23, "k" * 21 + "\0"])
-def test_form_without_its_key_is_refused(jobs: Jobs, key: str) -> None:
-    assert jobs.post("", prompt="Fix it", key=key).status_code == 400
+def test_invalid_prompt_is_shown_with_its_fault(jobs: Jobs) -> None:
+    for prompt, fault in {
+        "": "Please fill in this field.",
+        " \r\n\t": "Please fill in this field.",
+        "a\0b": "The prompt has a NUL character.",
+        "é" * (PROMPT_BYTES_MAX // 2 + 1): "The prompt has 65538 bytes; at most 65536 are accepted.",
+        "x" * (PROMPT_BYTES_MAX + 1): "Use at most 65,536 characters, not 65,537.",
+    }.items():
+        response = jobs.send("", prompt)
+        assert response.status_code == 422
+        assert fault in response.text
+        assert 'aria-invalid="true"' in response.text
+    for key in ("", "short", "k" * 23, "k" * 21 + "\0"):
+        assert jobs.post("", prompt="Fix it", key=key).status_code == 400
     assert jobs.ids() == []
 
 

@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from agent.jobs import journal, queue, store
 from agent.jobs.job import Status
 from agent.jobs.store import CANCELLED
@@ -96,12 +94,8 @@ def test_long_prompt_and_output_are_shortened_and_whole_on_the_page_of_the_turn(
     id = jobs.add("p" * PROMPT_CHARACTERS + " end of prompt")
     log(jobs, id, "output", "first line\n" + "line\n" * (OUTPUT_CHARACTERS // 5) + "last line")
     page, whole = jobs.get(f"/{id}"), jobs.get(f"/{id}/turns/1")
-    assert ("end of prompt" in page, "first line" in page, "[...]\nline" in page, "last line" in page) == (
-        False,
-        False,
-        True,
-        True,
-    )
+    assert ("end of prompt" in page, "first line" in page) == (False, False)
+    assert ("[...]\nline" in page, "last line" in page) == (True, True)
     assert f'href="{jobs.path}/{id}/turns/1"' in page
     assert ("end of prompt" in whole, "first line" in whole, "[...]" in whole) == (True, True, False)
     jobs.get(f"/{id}/turns/2", status=404)
@@ -178,19 +172,14 @@ def test_active_job_cannot_be_archived(jobs: Jobs) -> None:
     assert status(jobs, id) is Status.ACTIVE
 
 
-@pytest.mark.parametrize("id", ["unknown", "0" * 24, "%00", "' OR 1=1"])
-def test_unknown_job_is_not_found(jobs: Jobs, id: str) -> None:
-    jobs.get(f"/{id}", status=404)
-    assert jobs.post(f"/{id}/message", prompt="Fix it", key="k" * 22).status_code == 404
-    assert jobs.post(f"/{id}/cancel").status_code == 404
-
-
-def test_job_of_another_project_is_not_found(jobs: Jobs) -> None:
+def test_unknown_job_and_that_of_another_project_are_not_found(jobs: Jobs) -> None:
     other = Jobs.create(jobs.dashboard)
-    id = other.add()
-    jobs.get(f"/{id}", status=404)
-    assert jobs.post(f"/{id}/cancel").status_code == 404
-    assert status(other, id) is Status.ACTIVE
+    theirs = other.add()
+    for id in ("unknown", "0" * 24, "%00", "' OR 1=1", theirs):
+        jobs.get(f"/{id}", status=404)
+        assert jobs.post(f"/{id}/message", prompt="Fix it", key="k" * 22).status_code == 404
+        assert jobs.post(f"/{id}/cancel").status_code == 404
+    assert status(other, theirs) is Status.ACTIVE
 
 
 def test_viewer_reads_the_log_and_changes_nothing(jobs: Jobs) -> None:

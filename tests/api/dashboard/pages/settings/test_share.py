@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from api.accounts import share_links
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.site import Dashboard, post
@@ -14,9 +12,7 @@ PATH = f"/projects/{PROJECT}/share"
 
 def test_link_is_shown_once_opens_the_overview_and_ends_when_revoked(dashboard: Dashboard) -> None:
     owner, stranger = dashboard.visitor("owner"), dashboard.visitor(None)
-
     created = post(owner, PATH, name="Press", pages="overview")
-
     assert created.status_code == 200
     address = re.search(r"http://testserver(/shared/[\w-]{40,})", created.text)
     assert address is not None
@@ -24,28 +20,25 @@ def test_link_is_shown_once_opens_the_overview_and_ends_when_revoked(dashboard: 
     listed = owner.get(PATH)
     assert "Press" in {row[0] for row in Html(listed.text).rows("Links")}
     assert "/shared/" not in listed.text
-
     link = next(link for link in share_links.list_all(dashboard.engine, PROJECT) if link.name == "Press")
     revoked = post(owner, f"{PATH}/{link.id}/revoke")
-
     assert revoked.headers["location"] == PATH
     assert stranger.get(address[1]).status_code == 404
     assert "Press" not in owner.get(PATH).text
 
 
-@pytest.mark.parametrize(("name", "message"), [(" ", "fill in"), ("x" * 101, "at most 100"), ("a\0b", "Use letters")])
-def test_invalid_name_is_explained_beside_the_field(dashboard: Dashboard, name: str, message: str) -> None:
-    before = share_links.list_all(dashboard.engine, PROJECT)
-    response = post(dashboard.visitor("owner"), PATH, name=name, pages="overview")
-    assert response.status_code == 422
-    assert message in Html(response.text).text
+def test_invalid_name_and_unknown_pages_are_explained_beside_the_field(dashboard: Dashboard) -> None:
+    before, owner = share_links.list_all(dashboard.engine, PROJECT), dashboard.visitor("owner")
+    for name, pages, message in (
+        (" ", "overview", "fill in"),
+        ("x" * 101, "overview", "at most 100"),
+        ("a\0b", "overview", "Use letters"),
+        ("Odd", "keys", "Choose one of: overview, all."),
+    ):
+        response = post(owner, PATH, name=name, pages=pages)
+        assert response.status_code == 422
+        assert message in Html(response.text).text
     assert share_links.list_all(dashboard.engine, PROJECT) == before
-
-
-def test_link_to_unknown_pages_is_refused(dashboard: Dashboard) -> None:
-    response = post(dashboard.visitor("owner"), PATH, name="Odd", pages="keys")
-    assert response.status_code == 422
-    assert "Choose one of: overview, all." in Html(response.text).text
 
 
 def test_name_is_escaped(dashboard: Dashboard) -> None:

@@ -1,7 +1,7 @@
 """The source policy on the page Set up: what it counts, what was measured, and its change by an owner."""
 
 from collections.abc import Iterator
-from datetime import date, datetime, timedelta
+from datetime import date
 from html import unescape
 
 import pytest
@@ -10,29 +10,32 @@ from starlette.testclient import TestClient
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.ai.ai_traffic import UNKNOWN
 from tests.api.dashboard.pages.reading.overview.test_unmeasured import post_old_beacon
-from tests.api.dashboard.site import Dashboard, opened, post
+from tests.api.dashboard.site import FIREFOX, Dashboard, opened, post
 from tests.processes.running import new_key
-from tests.processes.waiting import until
 from tests.warehouse.site import DAY, NOON
 from warehouse.control import source_policies
 from warehouse.control.policy import POLICIES, Period, Policy
 
-FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
 PROJECT = "twice"
 PATH = f"/projects/{PROJECT}/setup"
 DAYS = f"from={(NOON - 3 * DAY).date()}&to={NOON.date()}"
 
 
+def fill(dashboard: Dashboard, project: str) -> str:
+    """Create a project with people in the script and the server on two days, and return the path of its page."""
+    readers = [(FIREFOX, NOON - DAY), (FIREFOX, NOON), (FIREFOX, NOON), ("GPTBot/1.3", NOON)]
+    hits = [{"path": "/a", "userAgent": name, "timestamp": at.isoformat()} for name, at in readers]
+    dashboard.post_hits(*hits, project=project, key=new_key(dashboard.data, project))
+    for at in (NOON - DAY, NOON):
+        post_old_beacon(dashboard, project, at)
+    return f"/projects/{project}/setup"
+
+
 @pytest.fixture(scope="module")
 def twice(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
-    """Yield a dashboard with people in the script and the server on two days, and more readers in the server."""
+    """Yield a dashboard with a filled project. Reports use an earlier policy of a project for up to 2 s."""
     with opened(tmp_path_factory.mktemp("policy") / "data") as dashboard:
-        key = new_key(dashboard.data, PROJECT)
-        readers = [(FIREFOX, NOON - DAY), (FIREFOX, NOON), (FIREFOX, NOON), ("GPTBot/1.3", NOON)]
-        hits = [{"path": "/a", "userAgent": name, "timestamp": at.isoformat()} for name, at in readers]
-        dashboard.post_hits(*hits, project=PROJECT, key=key)
-        for at in (NOON - DAY, NOON):
-            post_old_beacon(dashboard, PROJECT, at)
+        fill(dashboard, PROJECT)
         yield dashboard
 
 
@@ -44,8 +47,8 @@ def owner(twice: Dashboard) -> Iterator[TestClient]:
     assert post(client, f"{PATH}/policy", policy="all").status_code == 303
 
 
-def page_of(client: TestClient) -> Html:
-    return Html(unescape(client.get(PATH).text))
+def page_of(client: TestClient, path: str = PATH) -> Html:
+    return Html(unescape(client.get(path).text))
 
 
 def test_default_policy_warns_about_people_who_are_counted_twice(twice: Dashboard) -> None:
@@ -57,15 +60,14 @@ def test_default_policy_warns_about_people_who_are_counted_twice(twice: Dashboar
     assert page.rows("Which sources count")[0][0] == "Every sourcetoday"
 
 
-@pytest.mark.parametrize(("policy", "day"), [("confirmed_people", "2026-09-01"), ("log_only", "2100-12-31")])
-def test_people_of_two_sources_count_twice_under_a_stored_policy(owner: TestClient, policy: Policy, day: str) -> None:
-    assert post(owner, f"{PATH}/policy", policy=policy, **{"from": day}).status_code == 303
-    assert (
-        "is counted twice. A policy that counts people from one of the two counts each person once"
-        in page_of(owner).text
-    )
-    overview = f"/projects/{PROJECT}?{DAYS}"  # reports use the policy of an earlier test for up to 2 s
-    until(lambda: "both have views of people on 2 days" in Html(owner.get(overview).text).text)
+def test_people_of_two_sources_count_twice_under_a_stored_policy(twice: Dashboard, owner: TestClient) -> None:
+    for project, policy, day in (("confirmed", "confirmed_people", "2026-09-01"), ("later", "log_only", "2100-12-31")):
+        path = fill(twice, project)
+        assert post(owner, f"{path}/policy", policy=policy, **{"from": day}).status_code == 303
+        warning = "is counted twice. A policy that counts people from one of the two counts each person once"
+        assert warning in page_of(owner, path).text
+        overview = f"/projects/{project}?{DAYS}"
+        assert "both have views of people on 2 days" in Html(owner.get(overview).text).text
 
 
 def test_policy_is_changed_from_a_day_on_and_shows_what_it_leaves_out(twice: Dashboard, owner: TestClient) -> None:
@@ -91,18 +93,16 @@ def test_policy_without_a_day_begins_with_the_source_that_it_prefers(twice: Dash
     assert source_policies.periods(twice.engine, PROJECT) == ()
 
 
-@pytest.mark.parametrize(
-    ("first", "views", "sentence"),
-    [(NOON, 2, "The script counted fewer views of people"), (NOON - DAY, 3, "The script counted most of these views.")],
-)
-def test_views_that_a_policy_leaves_out_are_compared_with_the_script(
-    owner: TestClient, first: datetime, views: int, sentence: str
-) -> None:
-    day = str(first.date())
-    assert post(owner, f"{PATH}/policy", policy="beacon_people_log_machines", **{"from": day}).status_code == 303
-    left_out = f"{views} views of your server and access logs look like people and are not counted"
-    until(lambda: left_out in page_of(owner).text)  # the page uses the policy of an earlier test for up to 2 s
-    assert sentence in page_of(owner).text
+def test_views_that_a_policy_leaves_out_are_compared_with_the_script(twice: Dashboard, owner: TestClient) -> None:
+    for first, views, sentence in (
+        (NOON, 2, "The script counted fewer views of people"),
+        (NOON - DAY, 3, "The script counted most of these views."),
+    ):
+        path, day = fill(twice, f"left-out-{views}"), str(first.date())
+        assert post(owner, f"{path}/policy", policy="beacon_people_log_machines", **{"from": day}).status_code == 303
+        text = page_of(owner, path).text
+        assert f"{views} views of your server and access logs look like people and are not counted" in text
+        assert sentence in text
 
 
 def test_policy_of_a_later_day_is_listed_and_not_todays(twice: Dashboard, owner: TestClient) -> None:
@@ -112,24 +112,18 @@ def test_policy_of_a_later_day_is_listed_and_not_todays(twice: Dashboard, owner:
     assert "from Dec 31, 2100 Server and access logs only" in page.text
 
 
-@pytest.mark.parametrize(
-    ("values", "fault"),
-    [
-        ({"policy": "some"}, "Choose one of: all, beacon_only"),
-        ({}, "Choose one of: all, beacon_only"),
-        ({"policy": "log_only", "from": "tomorrow"}, "Use a day from 2000-01-01 to 2100-12-31"),
-        ({"policy": "log_only", "from": "1999-12-31"}, "Use a day from 2000-01-01 to 2100-12-31"),
-        ({"policy": "log_only", "from": '"><script>alert(1)</script>'}, "Use at most 10 characters"),
-    ],
-    ids=str,
-)
-def test_wrong_policy_changes_nothing_and_is_named(
-    twice: Dashboard, owner: TestClient, values: dict[str, str], fault: str
-) -> None:
-    response = post(owner, f"{PATH}/policy", **values)
-    assert response.status_code == 422
-    assert fault in unescape(response.text)
-    assert "<script>alert" not in response.text
+def test_wrong_policy_changes_nothing_and_is_named(twice: Dashboard, owner: TestClient) -> None:
+    for policy, day, fault in (
+        ("some", "", "Choose one of: all, beacon_only"),
+        ("", "", "Choose one of: all, beacon_only"),
+        ("log_only", "tomorrow", "Use a day from 2000-01-01 to 2100-12-31"),
+        ("log_only", "1999-12-31", "Use a day from 2000-01-01 to 2100-12-31"),
+        ("log_only", '"><script>alert(1)</script>', "Use at most 10 characters"),
+    ):
+        response = post(owner, f"{PATH}/policy", **({"policy": policy} if policy else {}), **{"from": day})
+        assert response.status_code == 422
+        assert fault in unescape(response.text)
+        assert "<script>alert" not in response.text
     assert source_policies.periods(twice.engine, PROJECT) == ()
 
 
@@ -141,38 +135,24 @@ def test_viewer_sees_the_policy_and_no_form(twice: Dashboard) -> None:
     assert post(viewer, f"{PATH}/policy", policy="log_only").status_code == 403
 
 
-@pytest.mark.parametrize(
-    ("policy", "totals", "sources"),
-    [
-        (
-            "beacon_only",
-            ("by people 2", f"by AI {UNKNOWN} left out by the source policy"),
-            [["Website script", "2", UNKNOWN], ["Your server", UNKNOWN, UNKNOWN]],
-        ),
-        (
-            "beacon_people_log_machines",
-            ("by people 2", "by AI 1"),
-            [["Website script", "2", UNKNOWN], ["Your server", UNKNOWN, "1"]],
-        ),
-        ("log_only", ("by people 3", "by AI 1"), [["Website script", UNKNOWN, UNKNOWN], ["Your server", "3", "1"]]),
-    ],
-)
-def test_readers_that_a_policy_leaves_out_have_no_number(
-    twice: Dashboard, policy: Policy, totals: tuple[str, str], sources: list[list[str]]
-) -> None:
-    """Use a project of its own for each policy: a process applies a policy within seconds."""
-    project = policy.replace("_", "-")
-    key = new_key(twice.data, project)
-    source_policies.put(twice.engine, project, policy, date.min)
-    readers = [(FIREFOX, NOON - DAY), (FIREFOX, NOON), (FIREFOX, NOON), ("GPTBot/1.3", NOON)]
-    hits = [{"path": "/a", "userAgent": name, "timestamp": at.isoformat()} for name, at in readers]
-    twice.post_hits(*hits, project=project, key=key)
-    for at in (NOON - DAY, NOON - timedelta(hours=1)):
-        post_old_beacon(twice, project, at)
+@pytest.mark.long
+def test_readers_that_a_policy_leaves_out_have_no_number(twice: Dashboard) -> None:
+    left_out = f"by AI {UNKNOWN} left out by the source policy"
+    policies: tuple[tuple[Policy, tuple[str, str], list[list[str]]], ...] = (
+        ("beacon_only", ("by people 2", left_out), [["2", UNKNOWN], [UNKNOWN, UNKNOWN]]),
+        ("beacon_people_log_machines", ("by people 2", "by AI 1"), [["2", UNKNOWN], [UNKNOWN, "1"]]),
+        ("log_only", ("by people 3", "by AI 1"), [[UNKNOWN, UNKNOWN], ["3", "1"]]),
+    )
     viewer = twice.visitor("viewer")
-    page = Html(viewer.get(f"/projects/{project}?{DAYS}").text)
-    assert all(each in page.text for each in totals)
-    assert "views of people on" not in page.text
-    assert [row[:3] for row in page.rows("Sources")][:2] == sources
-    ai = Html(viewer.get(f"/projects/{project}/ai?{DAYS}").text).text
-    assert ("AI readers are not counted" in ai) == (policy == "beacon_only")
+    for policy, totals, sources in policies:
+        project = policy.replace("_", "-")
+        fill(twice, project)
+        source_policies.put(twice.engine, project, policy, date.min)
+        page = Html(viewer.get(f"/projects/{project}?{DAYS}").text)
+        assert all(each in page.text for each in totals)
+        assert "views of people on" not in page.text
+        rows = page.rows("Sources")[:2]
+        assert [row[0] for row in rows] == ["Website script", "Your server"]
+        assert [row[1:3] for row in rows] == sources
+        ai = Html(viewer.get(f"/projects/{project}/ai?{DAYS}").text).text
+        assert ("AI readers are not counted" in ai) == (policy == "beacon_only")
