@@ -74,7 +74,8 @@ def of_views(
     project: str, views: Iterable[tuple[str | None, str, int]], source: str, salts_of: SaltsOf
 ) -> list[int | None]:
     """Return the visitor of each view: its address, user agent and time in µs. None without an address, or a salt."""
-    visitors, blocks = list[int | None](), dict[int, dict[int, bytes]]()
+    visitors: list[int | None] = []
+    blocks: dict[int, dict[int, bytes]] = {}
     for place, (address, user_agent, ts_us) in enumerate(views):
         visitors.append(None)
         if address and (of := network(address)) != NO_NETWORK:
