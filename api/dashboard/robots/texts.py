@@ -53,6 +53,12 @@ def versions(control: Pool, project: str) -> list[RobotsText]:
         return _versions(connection, project)
 
 
+def changes(control: Pool, project: str) -> list[RobotsText]:
+    """Return the texts of a project that differ from the text before them, the oldest first."""
+    found = versions(control, project)
+    return [text for at, text in enumerate(found) if not at or found[at - 1].content != text.content]
+
+
 def _versions(connection: Connection, project: str) -> list[RobotsText]:
     return [RobotsText(*row) for row in STATEMENTS.run(connection, "VERSIONS", {"project": project}).fetchall()]
 

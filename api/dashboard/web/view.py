@@ -7,6 +7,8 @@ from functools import cached_property
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from api.dashboard.robots import texts
+from api.dashboard.robots.texts import RobotsText
 from api.dashboard.web import locale
 from api.dashboard.web import period as periods
 from api.dashboard.web.period import Period
@@ -188,6 +190,10 @@ class View:
         return {
             name: value for name, value in self.values.items() if name in (*_RANGE, *FILTERS) and name not in without
         }
+
+    @cached_property
+    def robots_texts(self) -> list[RobotsText]:
+        return texts.changes(self.visit.state.control, self.project.id)
 
     @cached_property
     def chips(self) -> list[Chip]:

@@ -1,6 +1,6 @@
-"""The chart of a page of counts: views over time, the previous period, and the days on which sources began."""
+"""The chart of a page of counts: views over time, the previous period, and the days of new sources and robots.txt."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -46,11 +46,11 @@ class Timeline:
     has_unmeasured: bool
 
 
-def timeline(view: View, measured: Measured, marks: Iterable[tuple[datetime, str]] = ()) -> Timeline | None:
+def timeline(view: View, measured: Measured) -> Timeline | None:
     """Return the chart of the counts of a view. If all time has too many intervals, return None and add a fault to the
-    view. `marks` are times and their texts, beside the days on which sources began."""
+    view."""
     try:
-        return _timeline(view, measured, marks)
+        return _timeline(view, measured)
     except TooManyBuckets:
         view.faults.append(
             "All time has too many intervals for a chart: choose a longer interval, or a shorter period."
@@ -58,7 +58,7 @@ def timeline(view: View, measured: Measured, marks: Iterable[tuple[datetime, str
         return None
 
 
-def _timeline(view: View, measured: Measured, others: Iterable[tuple[datetime, str]]) -> Timeline:
+def _timeline(view: View, measured: Measured) -> Timeline:
     totals, starts, counts = _series(view, view.query(), view.period.interval)
     begins = [instant(start, view.zone) for start in starts]
     ends = [*begins[1:], view.period.end]
@@ -71,7 +71,7 @@ def _timeline(view: View, measured: Measured, others: Iterable[tuple[datetime, s
     previous, totals_before = _previous(view, measured, kinds, len(starts))
     names = labels(starts, view.period.interval, view.visit.locale)
     partial = _partial(view.period, begins)
-    marks = _marks(view, measured, begins, others)
+    marks = _marks(view, measured, kinds, begins)
     chart = TimeChart(
         description=_description(view, totals, kinds, len(starts)),
         intervals=[Interval(name.tick, index in partial) for index, name in enumerate(names)],
@@ -138,17 +138,18 @@ def _partial(period: Period, begins: Sequence[datetime]) -> set[int]:
     return partial | {0} if begins and begins[0] < period.start else partial
 
 
-def _marks(
-    view: View, measured: Measured, begins: Sequence[datetime], others: Iterable[tuple[datetime, str]]
-) -> list[tuple[int, str]]:
-    """Return the position and the text of a mark for each source that began in the period, and for each of `others`."""
+def _marks(view: View, measured: Measured, kinds: Sequence[str], begins: Sequence[datetime]) -> list[tuple[int, str]]:
+    """Return the position and the text of a mark for each source that began in the period, and if the chart has AI, for
+    each robots.txt."""
     if not begins:
         return []
     start, end = max(view.period.start, begins[0]), view.period.end or view.now
     began = [
         (each.first_hit, f"{SOURCES[each.source]} began on {view.day(each.first_hit)}") for each in measured.sources
     ]
-    inside = sorted(mark for mark in (*began, *others) if start <= mark[0] < end)
+    if "ai" in kinds:
+        began += [(each.since, f"robots.txt of {view.day(each.since)}") for each in view.robots_texts]
+    inside = sorted(mark for mark in began if start <= mark[0] < end)
     return [(sum(begin <= at for begin in begins) - 1, text) for at, text in inside]
 
 

@@ -90,7 +90,7 @@ def _numbers(
 ) -> dict[str, Any]:
     """Return the values of the template that are counts of the period."""
     robots = robots_of(view)
-    chart = timeline(view, measurement, robots.marks() if robots else ())
+    chart = timeline(view, measurement)
     listing = Listing(traffic, with_bots=traffic == "bot")
     page = view.reports.breakdown(view.snapshot, view.query(), "path", (number - 1) * ROWS, ROWS, listing)
     rows = tables.rows_of(view, page, "path")

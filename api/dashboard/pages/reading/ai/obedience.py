@@ -4,13 +4,13 @@ Each text is in force until the next one. A disallowed read is a violation if th
 before the read. Only access logs have these requests.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
 
-from api.dashboard.robots import rules, texts
+from api.dashboard.robots import rules
 from api.dashboard.robots.rules import RobotsRules, State, names
 from api.dashboard.robots.texts import RobotsText
 from api.dashboard.web.view import View
@@ -62,10 +62,10 @@ class Verdict(NamedTuple):
 class Robots:
     """The texts of a project. `current` are the rules that are in force."""
 
-    def __init__(self, view: View, found: Sequence[RobotsText]) -> None:
-        changed = [text for at, text in enumerate(found) if not at or found[at - 1].content != text.content]
-        self.texts, self.current, self._view = changed, rules.parse(changed[-1].content), view
-        times = [text.since for text in changed]
+    def __init__(self, view: View) -> None:
+        self.texts, self._view = view.robots_texts, view
+        self.current = rules.parse(self.texts[-1].content)
+        times = [text.since for text in self.texts]
         self._reads_of = view.reports.robots_reads(view.project.id, view.snapshot.moment, times)
 
     @property
@@ -91,11 +91,6 @@ class Robots:
         """Return whether logs have all requests from `since` until shortly before `until`."""
         first, last = self._reads_of.first, self._reads_of.last
         return first is not None and last is not None and first <= since + BEGIN and last >= until - SILENCE
-
-    def marks(self) -> Iterator[tuple[datetime, str]]:
-        """Yield the time of each text and the text of its mark on the chart."""
-        for text in self.texts:
-            yield text.since, f"robots.txt of {self._view.day(text.since)}"
 
     def versions(self, agent: str) -> list[Version]:
         """Return the texts that were in force in the period, for an agent; the newest first, at most VERSIONS_MAX."""
@@ -130,5 +125,4 @@ class Robots:
 
 def robots_of(view: View) -> Robots | None:
     """Return the texts of the project of a page; None if it has none."""
-    found = texts.versions(view.visit.state.control, view.project.id)
-    return Robots(view, found) if found else None
+    return Robots(view) if view.robots_texts else None

@@ -75,7 +75,7 @@ def ai_readers(visit: ProjectVisit) -> Response:
     table = operators.table_of(view, measurement, robots, verification)
     values: dict[str, Any] = {}
     if table.operators:
-        chart = timeline(view, measurement, robots.marks() if robots else ())
+        chart = timeline(view, measurement)
         values = {"chart": chart, "summary": _summary(view, table), **_rows(view, table)}
     return render.counts_page(
         view,

@@ -11,6 +11,7 @@ from babel import Locale
 from api.dashboard.pages.reading import timeline
 from api.dashboard.pages.reading.measured import Measured, Shown
 from api.dashboard.pages.reading.timeline import UNCOUNTED, Timeline
+from api.dashboard.robots.texts import RobotsText
 from api.dashboard.web import locale
 from api.dashboard.web.period import Period
 from tests.api.dashboard.pages.reading.measuring import day, measured, period
@@ -19,6 +20,7 @@ from warehouse.report.results import Counts
 
 ZONE = ZoneInfo("UTC")
 ENGLISH = Locale("en", "GB")
+KINDS = "human", "ai"
 Series = list[tuple[str, Counts]]
 """Counts by the start of an interval."""
 
@@ -60,6 +62,7 @@ def view(shown: Period, series: Series, previous: Series | None = None, before: 
         day=lambda at: locale.day(at.astimezone(ZONE).date(), ENGLISH),
         visit=SimpleNamespace(locale=ENGLISH),
         faults=[],
+        robots_texts=[],
     )
 
 
@@ -144,16 +147,22 @@ def test_interval_is_partial_if_it_begins_before_the_period_or_is_not_over() -> 
 
 @pytest.mark.parametrize(("first", "position"), [(2, 0), (3, 1)])
 def test_source_that_began_in_the_period_has_a_mark_in_its_interval(first: int, position: int) -> None:
-    shown = period(2, 5)
-    [(drawn, text)] = timeline._marks(
-        view(shown, []), counted(shown, beacon=1, log=first), [day(2), day(3), day(4)], ()
-    )
+    shown, days_of_chart = period(2, 5), [day(2), day(3), day(4)]
+    [(drawn, text)] = timeline._marks(view(shown, []), counted(shown, beacon=1, log=first), KINDS, days_of_chart)
     assert (drawn, text.split(" on ")[0]) == (position, "Access logs began")
     assert str(first) in text
     at_midnight = measured("ai", shown=shown, log=day(3))
-    assert [at for at, _ in timeline._marks(view(shown, []), at_midnight, [day(2), day(3), day(4)], ())] == [1]
-    assert timeline._marks(view(shown, []), counted(shown, log=1), [day(2)], ()) == []
-    assert timeline._marks(view(shown, []), counted(shown, log=2), [], ()) == []
+    assert [at for at, _ in timeline._marks(view(shown, []), at_midnight, KINDS, days_of_chart)] == [1]
+    assert timeline._marks(view(shown, []), counted(shown, log=1), KINDS, [day(2)]) == []
+    assert timeline._marks(view(shown, []), counted(shown, log=2), KINDS, []) == []
+
+
+def test_robots_txt_has_a_mark_on_a_chart_of_ai() -> None:
+    shown, known = view(period(2, 5), []), counted(period(2, 5), beacon=1, log=1)
+    shown.robots_texts = [RobotsText("", int(day(each).timestamp())) for each in (1, 3)]
+    [(at, text)] = timeline._marks(shown, known, KINDS, [day(2), day(3), day(4)])
+    assert (at, text.partition(" of ")[0]) == (1, "robots.txt")
+    assert timeline._marks(shown, known, ["human"], [day(2), day(3), day(4)]) == []
 
 
 def test_chart_has_space_for_a_week_or_the_hours_of_a_day() -> None:

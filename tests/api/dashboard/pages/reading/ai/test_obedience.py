@@ -80,7 +80,7 @@ def viewer(site: Dashboard) -> TestClient:
 
 def page(viewer: TestClient, path: str, first: int | str = 1, last: int = 30) -> Html:
     start = first if isinstance(first, str) else f"2026-09-{first:02}"
-    response = viewer.get(f"/projects/{PROJECT}/ai{path}?from={start}&to=2026-09-{last:02}&zone=UTC")
+    response = viewer.get(f"/projects/{PROJECT}{path}?from={start}&to=2026-09-{last:02}&zone=UTC")
     assert response.status_code == 200, response.text
     return Html(response.text)
 
@@ -91,7 +91,7 @@ def versions(shown: Html) -> list[tuple[str, ...]]:
 
 @pytest.mark.parametrize("agent", VIOLATIONS)
 def test_violation_is_a_read_after_the_first_request_for_the_text_in_force(viewer: TestClient, agent: str) -> None:
-    shown = page(viewer, f"/agents/{agent}")
+    shown = page(viewer, f"/ai/agents/{agent}")
     expected = VIOLATIONS[agent]
     assert versions(shown) == expected
     count = sum(int(after) for *_, after in expected)
@@ -99,34 +99,34 @@ def test_violation_is_a_read_after_the_first_request_for_the_text_in_force(viewe
 
 
 def test_text_of_another_time_says_nothing_about_the_period(viewer: TestClient) -> None:
-    assert versions(page(viewer, "/agents/GPTBot", 11, 15)) == [("Sep 13, 2026", "2", "2")]
-    assert versions(page(viewer, "/agents/GPTBot", 14, 15)) == [("Sep 13, 2026", "0", "1")]
-    text = page(viewer, "/agents/GPTBot", 1, 9).text
+    assert versions(page(viewer, "/ai/agents/GPTBot", 11, 15)) == [("Sep 13, 2026", "2", "2")]
+    assert versions(page(viewer, "/ai/agents/GPTBot", 14, 15)) == [("Sep 13, 2026", "0", "1")]
+    text = page(viewer, "/ai/agents/GPTBot", 1, 9).text
     assert "Your robots.txt disallows every page for GPTBot. " in text
     assert "after it had requested" not in text
-    assert versions(page(viewer, "/agents/GPTBot", 11, 12)) == [("never", "2", "0")]
+    assert versions(page(viewer, "/ai/agents/GPTBot", 11, 12)) == [("never", "2", "0")]
 
 
 def test_nothing_is_known_of_a_text_before_the_log(viewer: TestClient) -> None:
-    shown = versions(page(viewer, "/agents/GPTBot", "2026-08-20", 5))
+    shown = versions(page(viewer, "/ai/agents/GPTBot", "2026-08-20", 5))
     assert shown == [("Sep 2, 2026", "0", "0"), ("not known", DASH, DASH)]
 
 
 def test_text_that_repeats_the_one_before_it_is_no_change(site: Dashboard, viewer: TestClient) -> None:
     again = datetime(2026, 9, 25, tzinfo=UTC)
     texts.save(site.engine, PROJECT, TEXTS[20, 12], int(again.timestamp()))
-    assert versions(page(viewer, "/agents/CCBot")) == VIOLATIONS["CCBot"]
+    assert versions(page(viewer, "/ai/agents/CCBot")) == VIOLATIONS["CCBot"]
     texts.remove(site.engine, PROJECT, int(again.timestamp()))
 
 
 def test_agents_have_what_they_made_of_the_text_in_force(viewer: TestClient) -> None:
-    text = page(viewer, "").text
+    text = page(viewer, "/ai").text
     for agent, state in STATES.items():
         assert f"{agent} {state}" in text
 
 
 def test_chart_has_a_mark_for_each_text_of_the_period(viewer: TestClient) -> None:
-    for path in ("", "/agents/GPTBot"):
+    for path in ("", "/ai", "/ai/agents/GPTBot"):
         text = page(viewer, path, 5, 30).text
         assert "robots.txt of Sep 10, 2026" in text
         assert "robots.txt of Sep 20, 2026" in text

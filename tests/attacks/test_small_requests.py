@@ -1,13 +1,31 @@
-"""Anonymous requests neither refuse a server's hits nor exhaust an object store."""
+"""Small requests neither fill the memory, choose an address, refuse a server's hits nor exhaust an object store."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.attacks import event_ids, readiness
+from tests.attacks import event_ids, heads, readiness
 from tests.processes.running import Running
 from tests.stores import object_store
+
+LIMIT = 3
+
+
+@pytest.mark.parametrize(
+    ("attack", "status"), [(heads.large_field, 431), (heads.many_fields, 431), (heads.large_trailer, 0)]
+)
+def test_large_head_takes_no_memory(
+    start: Callable[..., Running], attack: Callable[[Running], tuple[int, float]], status: int
+) -> None:
+    answered, mib = attack(start())
+    assert answered == status
+    assert mib < heads.MEBIBYTES / 3
+
+
+def test_field_after_a_body_does_not_choose_the_address_of_the_client(start: Callable[..., Running]) -> None:
+    service = start(READERSHIP_BEACONS_PER_MINUTE=str(LIMIT))
+    assert heads.beacons(service, 2 * LIMIT) == LIMIT
 
 
 @pytest.mark.long
