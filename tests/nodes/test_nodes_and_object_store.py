@@ -33,6 +33,7 @@ def run(node: Running, *arguments: str) -> int:
     return readership("--data", str(node.data), *arguments, env={**os.environ, **node.environ}).returncode
 
 
+@pytest.mark.long
 def test_hit_counts_once_and_is_in_the_next_export_of_each_node(nodes: list[Running]) -> None:
     first, second = nodes
     rounds = (first, second, "flush"), (second, first, "compact")

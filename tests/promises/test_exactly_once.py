@@ -132,6 +132,7 @@ def test_wait_that_times_out_shows_the_log_of_the_service(tmp_path: Path) -> Non
         Senders(running).wait_for(1, within_s=0)
 
 
+@pytest.mark.long
 def test_each_of_four_processes_exports_every_acknowledged_hit_without_delay(start: Callable[..., Running]) -> None:
     running = start(processes=4, READERSHIP_LOAD_EVERY_S="1", READERSHIP_LOAD_ROWS="700")
     clients = 32

@@ -28,9 +28,10 @@ from warehouse.hotlog import batches
 
 KILLS = max(4, rounds(20))
 KILLS_BESIDE_A_SERVICE = max(2, rounds(8))
-LINES = 190_000
-ROTATED = 16
-"""Number of rotated logs. They alternate between 1,000 lines, imported through the hot log, and 8,000, staged."""
+LINES, ROTATED = 190_000, 16
+"""Number of lines and of rotated logs, which alternate between 1,000 lines, for the hot log, and 8,000, staged."""
+FEW_LINES, FEW_ROTATED = 27_000, 4
+"""The same for one kill."""
 AGENTS = (
     "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
     "Mozilla/5.0 (compatible; GPTBot/1.3; +https://openai.com/gptbot)",
@@ -62,7 +63,7 @@ SEEN = re.compile(rb'"GET (/[a-z0-9]+) HTTP/1\.1" (?:200|304) ', re.MULTILINE)
 """Pattern of a page view in these logs, independent of the tested parser."""
 
 
-def written(folder: Path, chance: random.Random, count: int = LINES) -> list[Path]:
+def written(folder: Path, chance: random.Random, count: int = LINES, rotated: int = ROTATED) -> list[Path]:
     """Write rotated logs and a copy of the oldest. Every third one is compressed; the newest has several chunks."""
     lines = []
     for number in range(count):
@@ -75,7 +76,7 @@ def written(folder: Path, chance: random.Random, count: int = LINES) -> list[Pat
             f'192.0.2.{number % 250} - - [{time}] "GET {target} HTTP/1.1" {status} {number} "-" "{agent}" "{noise}"\n'
         )
     files, first = [], 0
-    for number in range(ROTATED, 0, -1):
+    for number in range(rotated, 0, -1):
         end = first + (8_000 if number % 2 else 1_000)
         content = "".join(lines[first:end]).encode()
         files.append(folder / (f"a.log.{number}.gz" if number % 3 == 0 else f"a.log.{number}"))
@@ -142,12 +143,15 @@ def exported(running: Running) -> Counter[str]:
     return Counter({row["path"]: int(row["total"]) for row in csv.DictReader(io.StringIO(answer.text))})
 
 
-@pytest.mark.parametrize(("kills", "count"), [(1, 80_000), pytest.param(KILLS, LINES, marks=pytest.mark.night)])
-def test_kills_lose_and_repeat_no_line(tmp_path: Path, kills: int, count: int) -> None:
+@pytest.mark.parametrize(
+    ("kills", "lines", "rotated"),
+    [(1, FEW_LINES, FEW_ROTATED), pytest.param(KILLS, LINES, ROTATED, marks=pytest.mark.night)],
+)
+def test_kills_lose_and_repeat_no_line(tmp_path: Path, kills: int, lines: int, rotated: int) -> None:
     chance = seeded(20260915)
     data = tmp_path / "data"
     new_key(data)
-    files = written(tmp_path, chance, count)
+    files = written(tmp_path, chance, lines, rotated)
     killed_until_done(data, files, chance, kills)
     running = Running(data).start()
     seen = exported(running)

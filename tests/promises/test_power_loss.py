@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -92,10 +93,8 @@ STORED = some_rows(0, 25)
 OTHERS = [view(project_id="other", event_id=f"other-{number}") for number in range(2)]
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterable[Site]:
-    """Yield a folder of two files per partition, with removed files and a checkpoint past the grace, and hot rows."""
-    site = Site(tmp_path / "data")
+def fill(site: Site) -> None:
+    """Write two files per partition, removed files and a checkpoint past the grace, and hot rows."""
     site.post(*STORED[:5])
     site.load()
     site.post(*STORED[5:10], *OTHERS)
@@ -107,9 +106,14 @@ def site(tmp_path: Path) -> Iterable[Site]:
         site.post(*STORED[first : first + 5])
         site.load()
     site.post(*STORED[20:])
-    site.hot.close()
-    yield site
-    site.close()
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterable[Site]:
+    """Yield a filled site, whose hot log is closed."""
+    with closing(Site.after(fill, tmp_path / "data")) as site:
+        site.hot.close()
+        yield site
 
 
 def after_power_loss(power: PowerLoss, copy: Path, *, empty: bool) -> Site:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -19,7 +20,7 @@ import pytest
 
 from ingest.classification.classifier import RULESET
 from tests.processes.reading import table
-from tests.processes.running import COMMAND, PROJECT, Running
+from tests.processes.running import COMMAND, PROJECT, Running, new_key
 from tests.processes.waiting import until
 from warehouse.hotlog import batches
 from warehouse.schema import HOT
@@ -162,12 +163,13 @@ def test_deletion_of_a_project_deletes_its_event_ids_and_ledger(start: Callable[
 
 
 @pytest.mark.long
-def test_reclassify_on_a_terminal_shows_tables_and_what_to_do_next(start: Callable[..., Running]) -> None:
-    running = start()
-    store(running)
+def test_reclassify_on_a_terminal_shows_tables_and_what_to_do_next(tmp_path: Path) -> None:
+    stopped = Running(tmp_path / "data")
+    new_key(stopped.data)
+    store(stopped)
     ours, theirs = pty.openpty()
     environ = {**os.environ, "TERM": "xterm", "COLUMNS": "160"}
-    command = [COMMAND, "--data", running.data, "reclassify", "--dry-run"]
+    command = [COMMAND, "--data", stopped.data, "reclassify", "--dry-run"]
     subprocess.run(command, stdout=theirs, env=environ, timeout=60, check=True)
     os.close(theirs)
     text = re.sub(r"\x1b\[[0-9;]*m", "", os.read(ours, 65_536).decode())

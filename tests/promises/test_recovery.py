@@ -113,10 +113,8 @@ def sent_event(running: Running, id: str) -> int:
 
 
 @pytest.mark.long
-@HOT_LOGS
-def test_hits_and_event_ids_after_a_loss_are_counted_once(
-    folder: Folder, damage: Callable[[Folder], None], fault: str
-) -> None:
+@pytest.mark.parametrize("damage", [lose, age])
+def test_hits_and_event_ids_after_a_loss_are_counted_once(folder: Folder, damage: Callable[[Folder], None]) -> None:
     running = Running(folder.data, key=folder.key).start()
     assert running.post([{"path": "/a", "eventId": "one"}, {"path": "/a", "eventId": "two"}]).json()["accepted"] == 2
     sent = [sent_event(running, "one")]

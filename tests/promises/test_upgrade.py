@@ -52,16 +52,14 @@ def older(request: pytest.FixtureRequest, tmp_path: Path) -> Older:
     return Older(tmp_path, json.loads((tmp_path / "expected.json").read_text()))
 
 
-def test_counts_are_complete_before_and_after_the_waiting_hits_are_loaded(older: Older) -> None:
-    assert older.human() == older.expected["human"]
-    older.run("flush")
-    assert older.human() == older.expected["human"]
-
-
-def test_stored_daily_views_are_removed_with_the_staged_files_and_the_view_counts_them(older: Older) -> None:
+def test_counts_are_complete_before_and_after_the_waiting_hits_are_loaded_and_stored_daily_views_removed(
+    older: Older,
+) -> None:
     stored = older.data / "lake" / "daily_views"
     assert list(stored.rglob("staged-*.parquet"))
+    assert older.human() == older.expected["human"]
     older.run("flush")
+    assert older.human() == older.expected["human"]
     assert not stored.exists()
     views = "SELECT date::VARCHAR AS date, path, sum(views)::INT AS views FROM daily_views GROUP BY ALL ORDER BY ALL"
     assert older.run("sql", views) == [
@@ -72,7 +70,10 @@ def test_stored_daily_views_are_removed_with_the_staged_files_and_the_view_count
 
 
 @pytest.mark.long
-def test_newer_columns_of_older_rows_are_null_in_files_and_in_waiting_hits(older: Older) -> None:
+def test_newer_columns_of_older_rows_are_null_in_files_and_in_waiting_hits_and_doctor_finds_no_fault(
+    older: Older,
+) -> None:
+    assert [finding["fault"] for finding in older.run("doctor") if finding["fault"]] == []
     newer = [column.name for column in COLUMNS if column.since > 1]
     rows = f"SELECT count(*) AS rows, {', '.join(f'count({name}) AS {name}' for name in newer)} FROM hits"
     expected = [{"rows": older.expected["human"], **dict.fromkeys(newer, 0)}]
@@ -80,11 +81,6 @@ def test_newer_columns_of_older_rows_are_null_in_files_and_in_waiting_hits(older
     older.run("flush")
     older.run("compact")
     assert older.run("sql", rows) == expected
-
-
-@pytest.mark.long
-def test_doctor_finds_no_fault(older: Older) -> None:
-    assert [finding["fault"] for finding in older.run("doctor") if finding["fault"]] == []
 
 
 @pytest.mark.long

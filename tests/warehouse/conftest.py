@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.warehouse.site import Site
+from warehouse.report.reports import Reports
 
 
 @pytest.fixture
@@ -18,3 +19,9 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterable[Site]:
     prepare, folder = getattr(request.module, "prepare", None), tmp_path / "data"
     with closing(Site.after(prepare, folder) if prepare else Site(folder)) as site:
         yield site
+
+
+@pytest.fixture
+def reports(site: Site) -> Iterable[Reports]:
+    with closing(site.reports()) as reports:
+        yield reports

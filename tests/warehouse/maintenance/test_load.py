@@ -97,8 +97,8 @@ def post_more_than_a_commit_takes(site: Site) -> list[Row]:
     return rows
 
 
-@pytest.mark.long
-def test_commit_ends_with_the_batch_that_reaches_the_limit_of_rows(site: Site) -> None:
+def test_commit_ends_with_the_batch_that_reaches_the_limit_of_rows(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catch_up, "COMMIT_ROWS_MAX", 1_000)
     rows = catch_up.COMMIT_ROWS_MAX // 2
     batch = pa.Table.from_pylist([view()], HOT).take(pa.array([0] * rows))
     for _ in range(3):
@@ -108,8 +108,10 @@ def test_commit_ends_with_the_batch_that_reaches_the_limit_of_rows(site: Site) -
     assert site.daily_views() == {key(view()): 3 * rows}
 
 
-@pytest.mark.long
-def test_commit_ends_with_the_batch_that_reaches_the_limit_of_bytes(site: Site) -> None:
+def test_commit_ends_with_the_batch_that_reaches_the_limit_of_bytes(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catch_up, "COMMIT_BYTES_MAX", 3_000_000)
     text = "a" * (catch_up.COMMIT_BYTES_MAX // 3)
     for number in range(5):
         site.post(view(f"/{number}", user_agent=text, event_id=str(number)))

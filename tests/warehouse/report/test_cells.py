@@ -39,9 +39,9 @@ def test_instant_before_1970_is_in_the_unit_that_contains_it(small_lake: SmallLa
     assert small_lake.counts(EVERYTHING, "day", "quarter") == {(date(1969, 12, 31), 95): [1, 0, 0]}
 
 
-@pytest.mark.parametrize("by", [*((each,) for each in BREAKDOWNS), ("second",), ("day", "quarter")])
-def test_lake_without_files_and_waiting_rows_has_no_counts(small_lake: SmallLake, by: tuple[str, ...]) -> None:
-    assert small_lake.counts(EVERYTHING, *by) == {}
+def test_lake_without_files_and_waiting_rows_has_no_counts(small_lake: SmallLake) -> None:
+    for by in (*((each,) for each in BREAKDOWNS), ("second",), ("day", "quarter")):
+        assert small_lake.counts(EVERYTHING, *by) == {}
 
 
 def test_files_of_days_outside_of_the_range_are_not_opened(small_lake: SmallLake) -> None:

@@ -6,13 +6,12 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-import pytest
-
 from tests.warehouse.site import DAY, NOON, Row, Site, event, loads, view
 from warehouse.columns.filters import Filters
 from warehouse.control.policy import Period, Periods
 from warehouse.query.time_range import FIRST
 from warehouse.report.audience.events import ChosenEvents
+from warehouse.report.reports import Reports
 from warehouse.report.results import Query
 
 READERS = [
@@ -57,14 +56,12 @@ def expected(query: Query, chosen: ChosenEvents) -> set[tuple[Any, ...]]:
     }
 
 
-@pytest.mark.parametrize("by", ["", "path", "agent", "source", "plan", "a/b~c", "0", "none"])
-def test_events_are_those_of_plain_python(site: Site, by: str) -> None:
+def test_events_are_those_of_plain_python(site: Site, reports: Reports) -> None:
     half = len(EVENTS) // 2
     site.post_events(*EVENTS[:half], event(project_id="another"))
     site.load()
     site.post_events(*EVENTS[half:])
-    reports = site.reports()
-    for start, values, name, agents in (
+    cases = (
         (FIRST, {}, None, None),
         (NOON - 2 * DAY, {"traffic": "ai"}, "Signup", None),
         (NOON - DAY, {"source": "log", "path": "/a"}, None, None),
@@ -72,7 +69,9 @@ def test_events_are_those_of_plain_python(site: Site, by: str) -> None:
         (FIRST, {}, None, ("GPTBot",)),
         (FIRST, {}, None, ()),
         (FIRST, {}, "engagement", None),
-    ):
+    )
+    dimensions = ("", "path", "agent", "source", "plan", "a/b~c", "0", "none")
+    for by, (start, values, name, agents) in product(dimensions, cases):
         query, chosen = Query("site", start, None, Filters(**values), NOON + DAY), ChosenEvents(name, by, agents)
         rows = reports.events(reports.take(), query, chosen).drop_columns(["agents"]).to_pylist()
         assert {tuple(row.values()) for row in rows} == expected(query, chosen)

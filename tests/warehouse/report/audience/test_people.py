@@ -1,5 +1,6 @@
 """Evidence that a person was there: of each visitor and day, on rows that wait, in files, and in rollups."""
 
+from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
@@ -51,15 +52,22 @@ EVIDENCE: dict[str, tuple[list[Row], list[Row], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", EVIDENCE)
-def test_evidence_is_of_the_visitor_and_day(site: Site, name: str) -> None:
-    views, of_assets, expected = EVIDENCE[name]
-    site.post(*views, view(visitor=1, project_id="another"), view(traffic="ai", visitor=1))
-    site.post_loads(*of_assets)
-    reports = site.reports()
+def test_evidence_is_of_the_visitor_and_day(site: Site, reports: Reports) -> None:
+    """Store each case in two projects of its own."""
+
+    def of_case(rows: list[Row], number: int) -> list[Row]:
+        return [{**row, "project_id": f"{row['project_id']} {number}"} for row in rows]
+
+    for number, (views, of_assets, _) in enumerate(EVIDENCE.values()):
+        beside = [view(visitor=1, project_id="another"), view(traffic="ai", visitor=1)]
+        site.post(*of_case([*views, *beside], number))
+        site.post_loads(*of_case(of_assets, number))
     for _ in range(2):  # of the rows that wait, then of files
-        rows = reports.breakdown(reports.take(), HALF_HOUR, "evidence", 0, 10).rows.to_pylist()
-        assert {row["value"] for row in rows} == {expected, None}
+        snapshot = reports.take()
+        for number, (name, (_, _, expected)) in enumerate(EVIDENCE.items()):
+            query = replace(HALF_HOUR, project=f"site {number}")
+            rows = reports.breakdown(snapshot, query, "evidence", 0, 10).rows.to_pylist()
+            assert {row["value"] for row in rows} == {expected, None}, name
         site.load()
 
 

@@ -6,7 +6,6 @@ none, except one agent that runs the scripts of pages.
 
 import random
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import date, timedelta
@@ -57,9 +56,8 @@ def week() -> list[Row]:
     return rows
 
 
-@pytest.fixture
-def stored(site: Site) -> Iterator[Site]:
-    """Yield a site with the week in files that a rollup counts, in other files, and in hot rows."""
+def prepare(site: Site) -> None:
+    """Write the week to files that a rollup counts, to other files, and to the hot log."""
     rows = week()
     site.post(*rows[:300])
     site.load()
@@ -68,7 +66,6 @@ def stored(site: Site) -> Iterator[Site]:
     site.post(*rows[300:400])
     site.load()
     site.post(*rows[400:])
-    return site
 
 
 def counted(site: Site, periods: Periods) -> tuple[int, int, int]:
@@ -97,14 +94,14 @@ def counted(site: Site, periods: Periods) -> tuple[int, int, int]:
 
 
 @pytest.mark.long
-def test_people_from_beacons_and_machines_from_logs_are_the_truth(stored: Site) -> None:
-    result = {policy: counted(stored, (Period(date.min, policy),)) for policy in EXPECTED}
+def test_people_from_beacons_and_machines_from_logs_are_the_truth(site: Site) -> None:
+    result = {policy: counted(site, (Period(date.min, policy),)) for policy in EXPECTED}
     assert result == EXPECTED
-    assert counted(stored, ()) == EXPECTED["all"]
+    assert counted(site, ()) == EXPECTED["all"]
 
 
 @pytest.mark.long
-def test_policy_is_applied_from_its_day_on(stored: Site) -> None:
+def test_policy_is_applied_from_its_day_on(site: Site) -> None:
     day = (NOON - 3 * DAY).date()
     by_day = Counter[tuple[bool, str]]()
     for row in week():
@@ -112,7 +109,7 @@ def test_policy_is_applied_from_its_day_on(stored: Site) -> None:
         if not is_later or row["source"] == "beacon":
             by_day[is_later, row["traffic"]] += 1
     expected = tuple(by_day[False, kind] + by_day[True, kind] for kind in ("human", "ai", "bot"))
-    assert counted(stored, (Period(day, "beacon_only"),)) == expected
+    assert counted(site, (Period(day, "beacon_only"),)) == expected
 
 
 def coverage_of(reports: Reports) -> tuple[str, int, int, bool]:
@@ -122,14 +119,14 @@ def coverage_of(reports: Reports) -> tuple[str, int, int, bool]:
 
 
 @pytest.mark.long
-def test_coverage_shows_the_policy_the_overlap_and_what_it_leaves_out(stored: Site) -> None:
+def test_coverage_shows_the_policy_the_overlap_and_what_it_leaves_out(site: Site) -> None:
     rows = [row for row in week() if row["traffic"] == "human"]
     days = [
         {row["ts"].date() for row in rows if (row["source"] == "beacon") == is_beacon} for is_beacon in (True, False)
     ]
     both = len(days[0] & days[1])
-    with closing(stored.reports()) as reports:
+    with closing(site.reports()) as reports:
         assert coverage_of(reports) == ("all", both, 0, True)
     policy = (Period(date.min, "beacon_people_log_machines"),)
-    with closing(stored.reports(lambda project: policy)) as reports:
+    with closing(site.reports(lambda project: policy)) as reports:
         assert coverage_of(reports) == ("beacon_people_log_machines", both, PEOPLE + SCRIPT, False)
