@@ -181,6 +181,7 @@ def test_type_that_parquet_lacks_is_an_error_that_names_the_cast(service: Runnin
     assert "CAST the column AS VARCHAR" in refused.stderr
 
 
+@pytest.mark.long
 def test_time_outside_the_years_1_to_9999_is_refused_in_one_line(service: Running) -> None:
     infinite = "'infinity'::TIMESTAMP"
     of_types = ("'-infinity'::TIMESTAMPTZ", "'infinity'::TIMESTAMP_S", "DATE '29000-01-01'", "['infinity'::DATE]")

@@ -289,6 +289,7 @@ def test_time_for_which_a_page_was_visible_is_sent_when_it_is_hidden_and_when_it
     assert receiver.next_time() == (f"{site.origin}/background", 5)
 
 
+@pytest.mark.long
 def test_reason_of_a_failed_beacon_is_in_the_console_and_in_the_log(page: Page, site: Site, service: Running) -> None:
     assert service.run("project", "create", "script-shop", "--origin", "https://shop.example").returncode == 0
     for project, status, reason in (

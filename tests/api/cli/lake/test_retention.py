@@ -114,6 +114,7 @@ def test_hits_that_wait_in_the_hot_log_show_that_the_clock_of_a_new_folder_jumpe
     assert event_ids(data) == ["only"]
 
 
+@pytest.mark.long
 def test_readyz_warns_of_a_clock_that_jumped_and_stays_ready(tmp_path: Path) -> None:
     chosen = settings.read({}, tmp_path / "data")
     data_folder.prepare(chosen)

@@ -28,8 +28,7 @@ FILES = (".csv", ".parquet")
 """Ends of the paths of files."""
 SHOWN = [page for page in PAGES if page.method == "GET" and not page.path.endswith((*FRAGMENTS, *FILES))]
 EACH_PAGE = pytest.mark.parametrize(
-    "page",
-    [pytest.param(page, marks=[pytest.mark.night] * ("{share}/" in page.path), id=page.path) for page in SHOWN],
+    "page", [pytest.param(page, marks=[pytest.mark.night] * ("{share}/" in page.path), id=page.path) for page in SHOWN]
 )
 """Pages of a share link but the overview are opened at night: they have the templates of the project's pages."""
 FIELDS = """() => [...document.querySelectorAll("main form[method=post]")].flatMap(form => [...form.elements])

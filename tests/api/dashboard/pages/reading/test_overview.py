@@ -8,13 +8,7 @@ from starlette.testclient import TestClient
 
 from tests.api.dashboard.days import before, today, with_days
 from tests.api.dashboard.html import Html
-from tests.api.dashboard.pages.reading.overview.overview_page import (
-    FIREFOX,
-    midnight,
-    numbers,
-    page_of,
-    totals,
-)
+from tests.api.dashboard.pages.reading.overview.overview_page import FIREFOX, midnight, numbers, page_of, totals
 from tests.api.dashboard.site import Dashboard
 from tests.processes.running import PROJECT, new_key
 from tests.rounds import seeded, some
@@ -246,6 +240,7 @@ WRONG: list[dict[str, str]] = [
 """Other values are in `web/test_period` and `web/test_view`."""
 
 
+@pytest.mark.long
 def test_invalid_parameter_is_named_on_the_page(viewer: TestClient) -> None:
     for parameters in WRONG:
         response = viewer.get(f"/projects/{PROJECT}?{urlencode(parameters)}")

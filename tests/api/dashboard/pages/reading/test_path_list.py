@@ -90,12 +90,7 @@ def test_each_list_has_its_pages(lists: Dashboard) -> None:
     client = lists.visitor("viewer")
     ai, both = ("/ai", "0", "2", "2", False), ("/both", "1", "1", "2", False)
     once, people = ("/once", "1", "0", "1", False), ("/people", "1", "0", "1", True)
-    for show, rows in {
-        "all": [ai, both, once, people],
-        "ai-only": [ai],
-        "not-ai": [once, people],
-        "new": [ai],
-    }.items():
+    for show, rows in {"all": [ai, both, once, people], "ai-only": [ai], "not-ai": [once, people], "new": [ai]}.items():
         shown = table(open_page(client, "/pages", show=show))
         assert [(*row[:4], row[4] == "never") for row in shown] == rows
         exported = csv.reader(io.StringIO(client.get(f"/projects/{PROJECT}/pages.csv?show={show}").text))
