@@ -156,7 +156,7 @@ def test_pages_of_the_last_days_keep_their_names_in_a_hot_log_without_values(tmp
         assert stored("/0") == ["/0"]
 
 
-def test_service_stores_hits_if_a_file_of_late_is_damaged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_service_stores_hits_if_a_recent_file_is_damaged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     chosen = settings.read({}, tmp_path / "data")
     data_folder.prepare(chosen)
     with closing(batches.connect(chosen.hot_log)) as hot:

@@ -6,7 +6,7 @@ from agent.jobs import journal, store
 from agent.jobs.job import PROMPT_BYTES_MAX
 from api.dashboard.pages.jobs.job_list import PAGE_JOBS
 from tests.api.dashboard.pages.jobs.jobs import REPOSITORY, Jobs, now_us, text_of
-from tests.api.dashboard.site import Dashboard, post
+from tests.api.dashboard.site import Dashboard
 
 SCRIPT = "<script>alert(1)</script>"
 
@@ -160,7 +160,6 @@ def test_viewer_sees_the_jobs_and_no_form(jobs: Jobs) -> None:
     assert "A visible job" in page
     assert "Only an owner can start a job." in page
     assert "<textarea" not in page
-    assert post(viewer, jobs.path, prompt="Fix it", key="k" * 22).status_code == 403
 
 
 def test_jobs_of_another_project_are_not_listed(jobs: Jobs, dashboard: Dashboard) -> None:

