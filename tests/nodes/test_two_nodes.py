@@ -13,6 +13,8 @@ from tests.processes.running import Running, readership
 from tests.processes.waiting import until, within_window
 from tests.stores.outage import Way, way_to
 
+pytestmark = pytest.mark.long
+
 BEACONS = 10
 """Limit on beacons per address and minute. A share of it is one beacon."""
 HIT = {"path": "/a", "userAgent": "Mozilla/5.0 (X11; Linux x86_64; rv:120.0) Gecko/20100101 Firefox/120.0"}
@@ -102,7 +104,6 @@ def test_node_without_its_database_answers_503_and_recovers(nodes: tuple[Running
     assert "/away" not in totals(first)
 
 
-@pytest.mark.long
 def test_limits_on_beacons_and_sign_ins_are_those_of_all_nodes(nodes: tuple[Running, Running, Way]) -> None:
     first, second, _ = nodes
 

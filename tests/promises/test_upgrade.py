@@ -90,6 +90,7 @@ def test_log_that_the_older_release_imported_adds_nothing(older: Older) -> None:
     assert older.human() == older.expected["human"]
 
 
+@pytest.mark.long
 def test_service_takes_keys_event_ids_and_jobs_of_the_older_release(older: Older) -> None:
     older.run("flush")  # hits that have waited for weeks would make the service "not ready" for a moment
     running = Running(older.data, key=older.expected["key"], environ={"READERSHIP_JOBS_AT_ONCE": "0"}).start()

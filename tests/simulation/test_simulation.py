@@ -21,10 +21,9 @@ def simulate(root: Path, *arguments: object) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, cwd=root, env=environ, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.long
 @pytest.mark.needs("cc")
-@pytest.mark.parametrize(
-    "nodes", [1, pytest.param(2, marks=[pytest.mark.long, pytest.mark.needs("cc", "initdb", "setpriv")])]
-)
+@pytest.mark.parametrize("nodes", [1, pytest.param(2, marks=pytest.mark.needs("initdb", "setpriv"))])
 def test_fixed_seed_finds_no_fault(nodes: int) -> None:
     ended = simulate(ROOT, "--seed", 1, "--steps", STEPS, "--nodes", nodes)
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -66,6 +66,7 @@ def test_busy_child_ends_with_its_block() -> None:
         os.kill(pid, 0)
 
 
+@pytest.mark.long
 def test_second_process_starts_when_the_first_one_is_busy() -> None:
     with processes(2) as children:
         first, again = (children.submit(process_id, 0).result() for _ in range(2))

@@ -99,6 +99,7 @@ def test_entries_of_more_than_a_year_are_deleted(engine: Pool) -> None:
     assert [entry.who for entry in audit.entries(engine, 0, 10)] == ["ada", None]
 
 
+@pytest.mark.long
 def test_oldest_of_too_many_entries_are_deleted(engine: Pool) -> None:
     now_us = time.time_ns() // 1_000
     fill(engine, [now_us - n for n in range(ENTRIES_MAX)])

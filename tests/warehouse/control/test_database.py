@@ -6,9 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -164,13 +162,3 @@ def test_connection_to_a_silent_server_has_timeouts(postgresql: str, query: str,
     assert parameters["connect_timeout"] == str(connect_timeout_s)
     assert parameters["tcp_user_timeout"] == str(1000 * LOST_AFTER_S)
     assert parameters["keepalives_idle"] == str(LOST_AFTER_S // 2)
-
-
-def test_commit_is_synchronous_on_a_server_that_has_turned_it_off(postgresql: str) -> None:
-    url = new_database(postgresql)
-    with closing(sql.opened(url)) as server:
-        sql.run(server, f"ALTER DATABASE {urlsplit(url).path.removeprefix('/')} SET synchronous_commit = off")
-    engine = database.connect(url)
-    with engine.connect() as connection:
-        assert connection.execute("SHOW synchronous_commit").fetchone() == ("on",)
-    engine.close()

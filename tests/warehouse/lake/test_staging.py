@@ -76,20 +76,6 @@ def age_files(site: Site) -> None:
         os.utime(file, (then_s, then_s))
 
 
-def test_rows_and_files_are_loaded_in_the_order_of_their_batches(site: Site) -> None:
-    rows = some_rows(0, 50)
-    site.post(*rows[:10])
-    site.stage(rows[10:20])
-    site.stage(rows[20:30])
-    site.post(*rows[30:40])
-    site.stage(rows[40:])
-    assert human_and_ai_views(site) == (13, 25)
-    assert site.load() == Loaded(rows=50, commits=4 * len(TABLES))
-    assert site.event_ids() == [row["event_id"] for row in rows]
-    assert site.daily_views() == Counter(map(key, rows))
-    assert site.faults() == []
-
-
 def test_loader_killed_at_any_step_counts_every_row_once(site: Site, tmp_path: Path) -> None:
     rows = some_rows(0, 50)
     site.post(*rows[:20])

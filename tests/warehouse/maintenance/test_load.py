@@ -97,28 +97,6 @@ def post_more_than_a_commit_takes(site: Site) -> list[Row]:
     return rows
 
 
-def test_commit_ends_with_the_batch_that_reaches_the_limit_of_rows(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catch_up, "COMMIT_ROWS_MAX", 1_000)
-    rows = catch_up.COMMIT_ROWS_MAX // 2
-    batch = pa.Table.from_pylist([view()], HOT).take(pa.array([0] * rows))
-    for _ in range(3):
-        batches.append(site.hot, batch.combine_chunks().to_batches()[0], 0)
-    assert site.load() == Loaded(rows=3 * rows, commits=2 * len(TABLES))
-    assert sorted(file.rows for file in site.state(HITS_TABLE).files) == [rows, 2 * rows]
-    assert site.daily_views() == {key(view()): 3 * rows}
-
-
-def test_commit_ends_with_the_batch_that_reaches_the_limit_of_bytes(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(catch_up, "COMMIT_BYTES_MAX", 3_000_000)
-    text = "a" * (catch_up.COMMIT_BYTES_MAX // 3)
-    for number in range(5):
-        site.post(view(f"/{number}", user_agent=text, event_id=str(number)))
-    assert site.load() == Loaded(rows=5, commits=2 * len(TABLES))
-    assert site.event_ids() == ["0", "1", "2", "3", "4"]
-
-
 def test_load_is_due_once_the_waiting_hits_take_many_bytes(site: Site) -> None:
     site.post(view())
     site.hot.execute("UPDATE batches SET bytes = ?", (load.DUE_BYTES - 1,))

@@ -53,6 +53,7 @@ def test_result_has_the_partitions_and_the_rollups(filled: Site) -> None:
     assert run(filled) == Upkeep(Compacted(partitions=0, files_before=0, files_after=0), rollups=0)
 
 
+@pytest.mark.long
 def test_rollups_are_written_and_files_are_deleted_after_a_compaction_that_failed(filled: Site) -> None:
     unused = filled.root / "hits" / "date=2026-09-15" / "part-unused.parquet"
     unused.touch()

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import temporary
+from tests.rounds import rounds
 from tests.warehouse.site import view
 from warehouse.hotlog import batches, retention
 from warehouse.query import hot_rows
@@ -32,7 +33,7 @@ def post(hot: sqlite3.Connection, rows: int) -> None:
 SIZES = st.lists(st.integers(0, 9), max_size=6)
 
 
-@settings(max_examples=30)
+@settings(max_examples=rounds(200))
 @given(st.lists(st.tuples(SIZES, st.integers(0, 40), st.integers(0, 40)), max_size=6))
 def test_rows_are_those_of_the_batches_between_two_ids(rounds: list[tuple[list[int], int, int]]) -> None:
     """Post batches, read them, and drop some, in each round; the model is a list of batch ids."""

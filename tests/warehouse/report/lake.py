@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from random import Random
 
+import pytest
+
 from tests.warehouse.report.laws import generated
 from tests.warehouse.rollups.writing import write_rollup
 from tests.warehouse.site import Row, Site
@@ -12,6 +14,9 @@ from warehouse.report.reports import Reports
 from warehouse.report.results import Query
 from warehouse.rollups import catalog, ranked
 from warehouse.tables import HITS_TABLE
+
+STATES = pytest.mark.parametrize("state", ["hot", "loaded", pytest.param("rollups", marks=pytest.mark.long)])
+"""Decorator of tests whose rows `settle` stores in each state."""
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 
 from tests.rounds import rounds
-from tests.warehouse.report.lake import Lake, settle
+from tests.warehouse.report.lake import STATES, Lake, settle
 from tests.warehouse.report.laws import generated
 from tests.warehouse.report.laws.generated import PATHS, PROJECTS
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.columns.filters import Filters
 from warehouse.query.time_range import FIRST
+from warehouse.report.reports import Reports
 from warehouse.report.results import Query
 
 AI = {"traffic": "ai", "agent": "GPTBot"}
@@ -20,8 +21,8 @@ TODAY = Query("site", NOON, None, Filters(agent="Googlebot"), NOON)
 MICROSECOND = timedelta(microseconds=1)
 
 
-@pytest.mark.parametrize("state", ["hot", "loaded", "rollups"])
-def test_first_ai_day_is_that_of_the_first_view_by_ai(site: Site, state: str) -> None:
+@STATES
+def test_first_ai_day_is_that_of_the_first_view_by_ai(site: Site, reports: Reports, state: str) -> None:
     first = datetime(2026, 8, 1, tzinfo=UTC)
     site.post(
         view("/people", first),
@@ -35,7 +36,6 @@ def test_first_ai_day_is_that_of_the_first_view_by_ai(site: Site, state: str) ->
         view("/bot", first, traffic="bot"),
     )
     settle(site, state)
-    reports = site.reports()
     paths = ["/people", "/both", "/later", "/bot", "/none"]
     assert reports.first_ai_days(reports.take(), TODAY, paths) == {
         "/both": date(2026, 8, 1),
@@ -48,11 +48,10 @@ def test_first_ai_day_is_that_of_the_first_view_by_ai(site: Site, state: str) ->
         "/people": date(2026, 9, 15),
         "/new": date(2026, 9, 15),
     }
-    reports.close()
 
 
 @pytest.mark.long
-def test_first_day_in_a_rollup_of_invalid_days_is_read_from_files(site: Site) -> None:
+def test_first_day_in_a_rollup_of_invalid_days_is_read_from_files(site: Site, reports: Reports) -> None:
     """Check a rollup whose first day was compacted: its files are not those of the snapshot."""
     site.post(view("/a", NOON - 2 * DAY, **AI), view("/a", NOON, **AI), view("/b", NOON - DAY, **AI))
     site.load()
@@ -60,14 +59,13 @@ def test_first_day_in_a_rollup_of_invalid_days_is_read_from_files(site: Site) ->
     site.post(view("/a", NOON - 2 * DAY), view("/a", NOON - 3 * DAY, **AI))
     site.load()
     site.compact(0)
-    reports = site.reports()
     assert reports.first_ai_days(reports.take(), TODAY, ["/a", "/b"]) == {
         "/a": date(2026, 9, 12),
         "/b": date(2026, 9, 14),
     }
-    reports.close()
 
 
+@pytest.mark.long
 @settings(max_examples=rounds(60))
 @given(chance=generated.chances)
 def test_first_days_are_those_of_a_plain_list(lake: Lake, chance: Random) -> None:

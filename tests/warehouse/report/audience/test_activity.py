@@ -8,18 +8,19 @@ import pytest
 from hypothesis import given, settings
 
 from tests.rounds import rounds
-from tests.warehouse.report.lake import Lake, settle
+from tests.warehouse.report.lake import STATES, Lake, settle
 from tests.warehouse.report.laws import generated
 from tests.warehouse.report.laws.generated import PROJECTS
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.report.audience.activity import DAYS
+from warehouse.report.reports import Reports
 
 AI, BOT = {"traffic": "ai", "agent": "GPTBot"}, {"traffic": "bot"}
 LAST_MICROSECOND = timedelta(days=1) - timedelta(microseconds=1)
 
 
-@pytest.mark.parametrize("state", ["hot", "loaded", "rollups"])
-def test_sparkline_has_people_and_ai_of_the_last_thirty_days(site: Site, state: str) -> None:
+@STATES
+def test_sparkline_has_people_and_ai_of_the_last_thirty_days(site: Site, reports: Reports, state: str) -> None:
     first = NOON - 29 * DAY - timedelta(hours=12)
     site.post(
         view(ts=first),
@@ -31,22 +32,19 @@ def test_sparkline_has_people_and_ai_of_the_last_thirty_days(site: Site, state: 
         view(ts=NOON, **BOT),
     )
     settle(site, state)
-    reports = site.reports()
     lines = reports.sparklines(reports.take(), ["site", "another", "none"], NOON)
     assert set(lines) == {"site", "another", "none"}
     assert lines["site"].days == tuple(date(2026, 8, 17) + number * DAY for number in range(30))
     assert (lines["site"].human, lines["site"].ai) == ((1, *(0,) * 29), (1, *(0,) * 28, 1))
     assert (lines["another"].human, lines["another"].ai) == ((*(0,) * 29, 1), (0,) * 30)
     assert (lines["none"].human, lines["none"].ai) == ((0,) * 30, (0,) * 30)
-    reports.close()
 
 
-@pytest.mark.parametrize("state", ["hot", "loaded", "rollups"])
-def test_last_hit_of_each_project_is_that_of_any_reader(site: Site, state: str) -> None:
+@STATES
+def test_last_hit_of_each_project_is_that_of_any_reader(site: Site, reports: Reports, state: str) -> None:
     last = datetime(2026, 8, 31, 23, 59, 59, 999_999, tzinfo=UTC)
     site.post(view(ts=last - DAY), view(ts=last, **BOT), view(ts=NOON, project_id="another"))
     settle(site, state)
-    reports = site.reports()
     assert reports.last_hits(reports.take(), ["site", "another", "none"]) == {
         "site": last,
         "another": NOON,
@@ -54,14 +52,11 @@ def test_last_hit_of_each_project_is_that_of_any_reader(site: Site, state: str) 
     }
     site.post(view(ts=last - 7 * DAY), view(ts=NOON + DAY, project_id="another"))
     assert reports.last_hits(reports.take(), ["site", "another"]) == {"site": last, "another": NOON + DAY}
-    reports.close()
 
 
-def test_list_without_a_project_is_empty(site: Site) -> None:
-    reports = site.reports()
+def test_list_without_a_project_is_empty(reports: Reports) -> None:
     assert reports.sparklines(reports.take(), [], NOON) == {}
     assert reports.last_hits(reports.take(), []) == {}
-    reports.close()
 
 
 @pytest.mark.long

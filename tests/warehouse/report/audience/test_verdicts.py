@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 
 from tests.rounds import rounds
-from tests.warehouse.report.lake import Lake, settle
+from tests.warehouse.report.lake import STATES, Lake, settle
 from tests.warehouse.report.laws import generated, model
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.columns.filters import Filters
 from warehouse.query.time_range import FIRST
+from warehouse.report.reports import Reports
 from warehouse.report.results import Query
 
 LIST = "list:openai-gptbot 2026-09-02"
@@ -22,8 +23,8 @@ SPOOFED = {"agent": "GPTBot", "traffic": "bot", "verification": "spoofed", "veri
 COLUMNS = ("agent", "operator", "purpose", "traffic", "verification")
 
 
-@pytest.mark.parametrize("state", ["hot", "loaded", "rollups"])
-def test_states_are_of_the_whole_range_and_evidence_of_its_last_days(site: Site, state: str) -> None:
+@STATES
+def test_states_are_of_the_whole_range_and_evidence_of_its_last_days(site: Site, reports: Reports, state: str) -> None:
     start, end = NOON - 20 * DAY, NOON + timedelta(hours=1)  # both cut a day
     site.post(
         *(view(ts=start - timedelta(microseconds=number), **VERIFIED) for number in range(3)),
@@ -35,7 +36,6 @@ def test_states_are_of_the_whole_range_and_evidence_of_its_last_days(site: Site,
         view(ts=NOON, project_id="another", **VERIFIED),
     )
     settle(site, state)
-    reports = site.reports()
     verdicts = reports.verdicts(reports.take(), Query("site", start, end, Filters(), NOON))
     assert [tuple(row.values()) for row in verdicts.states.to_pylist()] == [
         ("GPTBot", "OpenAI", "training", "ai", "verified", 5),
@@ -46,16 +46,13 @@ def test_states_are_of_the_whole_range_and_evidence_of_its_last_days(site: Site,
         ("GPTBot", "OpenAI", "training", "ai", "verified", LIST, 4),
         ("GPTBot", None, None, "bot", "spoofed", LIST, 1),
     ]
-    reports.close()
 
 
-def test_project_without_agents_has_no_verdict(site: Site) -> None:
+def test_project_without_agents_has_no_verdict(site: Site, reports: Reports) -> None:
     site.post(view())
-    reports = site.reports()
     verdicts = reports.verdicts(reports.take(), Query("site", FIRST, None, Filters(), NOON))
     assert (verdicts.states.column_names, verdicts.states.num_rows) == ([*COLUMNS, "views"], 0)
     assert (verdicts.evidence.column_names, verdicts.evidence.num_rows) == ([*COLUMNS, "verified_by", "views"], 0)
-    reports.close()
 
 
 @pytest.mark.long
