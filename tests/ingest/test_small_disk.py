@@ -87,6 +87,7 @@ def test_hits_are_refused_while_there_is_enough_space_to_load_the_accepted_ones(
     assert (stored(site), site.waiting()) == (accepted, 0)
 
 
+@pytest.mark.long
 def test_disk_filled_by_another_program_is_reported_and_hits_are_stored_later(small_disk: SmallDisk) -> None:
     site = Site(small_disk.folder / "data")
 

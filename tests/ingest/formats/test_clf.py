@@ -13,6 +13,7 @@ from ingest.formats.page_filter import page_view
 from ingest.formats.request import Request
 from ingest.hits.evidence import Evidence
 from ingest.hits.hit import EPOCH, Hit
+from tests.rounds import rounds
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 TS = datetime(2026, 9, 15, 12, 34, 56, tzinfo=UTC)
@@ -167,7 +168,7 @@ zones = st.timedeltas(timedelta(hours=-23, minutes=-59), timedelta(hours=23, min
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=rounds(1_800))
 @given(st.datetimes(timezones=st.just(UTC)), zones)
 def test_any_time_is_parsed_to_the_second(utc: datetime, offset: timedelta) -> None:
     assume(1 < utc.year < 9999)
@@ -293,7 +294,7 @@ near_lines = st.builds(
 
 
 @pytest.mark.long
-@settings(max_examples=500)
+@settings(max_examples=rounds(3_000))
 @given(junk | near_lines | near_lines.map(lambda log_line: b"example.com:443 " + log_line))
 @example(b'"' * 10_000)
 @example(b"\\" * 10_001)
@@ -314,7 +315,7 @@ def test_any_bytes_are_a_page_view_or_skipped_or_malformed_in_each_format(log_li
 fields = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 
 
-@settings(max_examples=500)
+@settings(max_examples=rounds(3_000))
 @given(fields, fields, st.sampled_from(["apache", "nginx"]))
 def test_fields_escaped_by_a_server_are_parsed_unchanged(referrer: str, user_agent: str, server: str) -> None:
     request = parsed(line(referrer=escaped(referrer, server), user_agent=escaped(user_agent, server)))

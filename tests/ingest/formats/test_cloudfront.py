@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ingest.errors import InvalidLine
 from ingest.formats.cloudfront import Parser
 from ingest.formats.request import Request
+from tests.rounds import rounds
 
 NOON_US = 1_789_473_600_000_000  # 2026-09-15T12:00:00Z
 # https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/standard-logs-reference.html
@@ -130,7 +131,7 @@ junk = st.binary(max_size=60) | st.lists(
 ).map(b"".join)
 
 
-@settings(max_examples=300)
+@settings(max_examples=rounds(1_800))
 @given(st.lists(junk | st.just(row()) | st.just(HEADER), max_size=5))
 def test_any_bytes_are_a_request_or_malformed(lines: list[bytes]) -> None:
     parse = Parser()
@@ -142,7 +143,7 @@ def test_any_bytes_are_a_request_or_malformed(lines: list[bytes]) -> None:
 texts = st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=30).filter(lambda text: text != "-")
 
 
-@settings(max_examples=200)
+@settings(max_examples=rounds(1_200))
 @given(st.integers(0, 4_102_444_800), texts, texts, texts)
 def test_values_encoded_by_cloudfront_are_parsed_unchanged(second: int, path: str, referrer: str, agent: str) -> None:
     at = datetime.fromtimestamp(second, UTC)

@@ -11,6 +11,7 @@ from ingest.errors import InvalidFormat, InvalidLine, UnknownFormat
 from ingest.formats.detect import NAMES, Format, detect, named
 from tests.ingest.formats import test_cloudfront, test_json_lines
 from tests.ingest.formats.test_clf import common, line, vhost
+from tests.rounds import rounds
 from tests.warehouse.site import ROOT
 
 SAMPLES: dict[str, bytes] = {
@@ -75,7 +76,7 @@ def test_format_is_detected_by_one_line(name: str) -> None:
     assert detect(log(name, 1)).name == name
 
 
-@settings(max_examples=200)
+@settings(max_examples=rounds(1_200))
 @given(
     st.sampled_from(NAMES),
     st.integers(1, 20),
@@ -174,7 +175,7 @@ def test_name_with_a_dollar_is_a_log_format_of_nginx() -> None:
         named("$request $status $msec", [])
 
 
-@settings(max_examples=100)
+@settings(max_examples=rounds(600))
 @given(st.lists(st.binary(max_size=40), max_size=5))
 def test_any_lines_have_a_format_or_are_unknown(lines: list[bytes]) -> None:
     with suppress(UnknownFormat):

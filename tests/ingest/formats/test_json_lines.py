@@ -12,6 +12,7 @@ from ingest.errors import InvalidLine
 from ingest.formats import json_products
 from ingest.formats.json_lines import JsonParser
 from ingest.formats.request import Parse, Request
+from tests.rounds import rounds
 
 NOON_S = 1_789_473_600  # 2026-09-15T12:00:00Z
 NOON_US = NOON_S * 1_000_000
@@ -318,7 +319,7 @@ values = st.recursive(
 
 
 @pytest.mark.long
-@settings(max_examples=300)
+@settings(max_examples=rounds(1_800))
 @given(st.sampled_from(list(SAMPLES)), st.binary(max_size=60), st.integers(0, 5), values)
 @example("caddy", b"\xff", 0, 10**5_000)
 @example("caddy", b"\xff", 0, "\ud800")
@@ -343,7 +344,7 @@ def _dumped(value: Any) -> bytes:
 texts = st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=30)
 
 
-@settings(max_examples=300)
+@settings(max_examples=rounds(1_800))
 @given(
     st.sampled_from(list(SAMPLES)),
     st.integers(150_000_000, 4_102_444_800),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ingest.errors import InvalidFormat, InvalidLine
 from ingest.formats.nginx import compile_format
 from ingest.formats.request import Request
+from tests.rounds import rounds
 
 NOON_US = 1_789_473_600_000_000  # 2026-09-15T12:00:00Z
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -185,7 +186,7 @@ junk = st.binary(max_size=60) | st.lists(
 ).map(b"".join)
 
 
-@settings(max_examples=300)
+@settings(max_examples=rounds(1_800))
 @given(junk)
 def test_any_bytes_are_a_request_or_malformed(line: bytes) -> None:
     for log_format in (
@@ -225,7 +226,7 @@ def json_escaped(text: str) -> bytes:
     return text.replace("\\", "\\\\").replace('"', '\\"').encode()
 
 
-@settings(max_examples=200)
+@settings(max_examples=rounds(1_200))
 @given(st.integers(0, 4_102_444_800).map(lambda s: datetime.fromtimestamp(s, UTC)), targets, texts, texts)
 def test_values_escaped_by_nginx_are_unescaped(instant: datetime, target: str, referrer: str, user_agent: str) -> None:
     asked = Request(

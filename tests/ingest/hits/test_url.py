@@ -17,6 +17,7 @@ from ingest.hits.url import (
     normalize_prefix,
     path_of_url,
 )
+from tests.rounds import rounds
 
 PATHS = [
     # query and fragment
@@ -154,7 +155,7 @@ def normalised(text: str) -> str:
 
 
 @pytest.mark.long
-@settings(max_examples=500)
+@settings(max_examples=rounds(3_000))
 @given(texts)
 @example("/index.html/")
 @example("/%2%30")
@@ -171,7 +172,7 @@ def test_normalised_path_is_ascii_with_one_leading_and_no_trailing_slash_and_sta
 
 
 @pytest.mark.long
-@settings(max_examples=500)
+@settings(max_examples=rounds(3_000))
 @given(texts, st.integers(1, 30))
 @example("/a/*/index.html/bc", 15)
 def test_cut_path_is_a_normalised_beginning_of_the_path(text: str, characters_max: int) -> None:
@@ -182,7 +183,7 @@ def test_cut_path_is_a_normalised_beginning_of_the_path(text: str, characters_ma
     assert normalize_path(cut) == cut
 
 
-@settings(max_examples=500)
+@settings(max_examples=rounds(3_000))
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="/?#%"), min_size=1))
 def test_segment_decodes_to_the_segment_that_was_sent(segment: str) -> None:
     assume(segment != "index.html")

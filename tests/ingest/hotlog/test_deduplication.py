@@ -10,7 +10,7 @@ from ingest.hits.body import Rejection
 from ingest.hits.hit import Hit
 from ingest.hits.row import row
 from ingest.hotlog import deduplication
-from ingest.hotlog.deduplication import DELETED_AT_ONCE, Post, Receipt
+from ingest.hotlog.deduplication import Post, Receipt
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import HotConnection, HotLogPlace
 from warehouse.schema import Row
@@ -60,9 +60,9 @@ def test_many_event_ids_of_a_post_count_once_each_until_they_expire(hot: HotConn
     assert deduplicated(hot, sent, NOW_S + SEVEN_DAYS_S)[0] == [*known, None]
 
 
-def test_event_id_counts_once_in_each_project(hot: HotConnection) -> None:
-    assert deduplicated(hot, post("a"))[0] == ["a"]
-    assert deduplicated(hot, post("a", project="other"))[0] == ["a"]
+def test_event_id_and_key_of_another_project_are_independent(hot: HotConnection) -> None:
+    assert deduplicated(hot, post("a", key="key"))[0] == ["a"]
+    assert deduplicated(hot, post("a", project="other", key="key", body=b"other"))[0] == ["a"]
 
 
 def test_event_ids_of_beacons_make_no_hits_of_servers_duplicates(hot: HotConnection) -> None:
@@ -99,23 +99,12 @@ def test_repeated_key_gets_the_first_receipt_and_no_rows(hot: HotConnection) -> 
     assert deduplicated(hot, post("a", "a", None, key="key")) == ([], first[1])
 
 
-def test_repeated_key_with_another_body_is_a_mismatch_and_adds_no_event_id(hot: HotConnection) -> None:
-    deduplicated(hot, post("a", key="key"))
-    rows, answer = deduplicated(hot, post("b", key="key", body=b"other"))
-    assert rows == []
-    assert isinstance(answer, IdempotencyMismatch)
-    assert deduplicated(hot, post("b"))[0] == ["b"]
-
-
-def test_key_of_another_project_is_independent(hot: HotConnection) -> None:
-    assert deduplicated(hot, post("a", key="key"))[0] == ["a"]
-    assert deduplicated(hot, post("b", project="other", key="key", body=b"other"))[0] == ["b"]
-
-
-def test_key_may_be_used_for_another_body_after_seven_days(hot: HotConnection) -> None:
+def test_key_with_another_body_is_a_mismatch_for_seven_days_and_adds_no_event_id(hot: HotConnection) -> None:
     deduplicated(hot, post("a", key="key"))
     other = post("b", key="key", body=b"other")
-    assert isinstance(deduplicated(hot, other, NOW_S + SEVEN_DAYS_S - 1)[1], IdempotencyMismatch)
+    rows, answer = deduplicated(hot, other, NOW_S + SEVEN_DAYS_S - 1)
+    assert rows == []
+    assert isinstance(answer, IdempotencyMismatch)
     assert deduplicated(hot, other, NOW_S + SEVEN_DAYS_S)[0] == ["b"]
 
 
@@ -142,8 +131,11 @@ def test_expired_event_ids_and_keys_are_deleted_and_no_others(hot: HotConnection
     assert hot.execute("SELECT key FROM answers").fetchall() == [("new",)]
 
 
-def test_event_ids_and_keys_of_a_project_are_deleted_and_no_others(hot: HotConnection) -> None:
-    event_ids = [f"event-{number}" for number in range(DELETED_AT_ONCE + 1)]  # more than one statement deletes
+def test_event_ids_and_keys_of_a_project_are_deleted_and_no_others(
+    hot: HotConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deduplication, "DELETED_AT_ONCE", 100)
+    event_ids = [f"event-{number}" for number in range(101)]  # more than one statement deletes
     deduplication.add_event_ids(
         hot, [("hit", project, "server", each, NOW_S) for project in ("site", "other") for each in event_ids]
     )

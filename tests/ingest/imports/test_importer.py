@@ -96,6 +96,7 @@ def text_of(file: Path) -> bytes:
     return str(pq.read_table(file).to_pylist()).encode() if file.suffix == ".parquet" else file.read_bytes()
 
 
+@pytest.mark.long
 def test_addresses_and_accept_headers_of_a_log_are_in_no_file(site: Site, tmp_path: Path) -> None:
     address, accept = b"203.0.113.77", b"text/x-accept-77"
     few = [line(host=address), line(host=address, user_agent=GPTBOT), line(host=address, time=b"-")]
@@ -116,6 +117,7 @@ PACKINGS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+@pytest.mark.long
 def test_compressed_log_of_two_parts_gives_the_same_views_under_any_name(site: Site, tmp_path: Path) -> None:
     packed, content = tmp_path / "access.log.1", SAMPLE.read_bytes()
     half = len(content) // 2
@@ -123,6 +125,7 @@ def test_compressed_log_of_two_parts_gives_the_same_views_under_any_name(site: S
     assert_sample_is_imported(site, run_import(site, packed))
 
 
+@pytest.mark.long
 def test_log_on_standard_input_and_in_a_pipe_gives_the_same_views(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +140,7 @@ def test_log_on_standard_input_and_in_a_pipe_gives_the_same_views(
     writer.join()
 
 
+@pytest.mark.long
 def test_log_split_into_files_gives_the_same_views(site: Site, tmp_path: Path) -> None:
     lines = SAMPLE.read_bytes().split(b"\n")[:-1]
     files = [write_lines(tmp_path / f"{first}.log", *lines[first : first + 999]) for first in range(0, len(lines), 999)]
@@ -296,6 +300,7 @@ CLOUDFRONT = b"""#Version: 1.0
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block_bytes", [100, 8_000])
 def test_new_lines_are_parsed_by_the_last_header_of_the_known_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int
@@ -312,6 +317,7 @@ def test_new_lines_are_parsed_by_the_last_header_of_the_known_lines(
             assert views_by_path(site) == {"/a": 1, "/b": 1, "/c": 1}, until
 
 
+@pytest.mark.long
 def test_dry_run_returns_the_summary_of_an_import_and_stores_nothing(site: Site, tmp_path: Path) -> None:
     files = (SAMPLE, write_lines(tmp_path / "log", line()), SAMPLE)
     summary = run_import(site, *files, options=Options(is_dry_run=True))
@@ -488,6 +494,7 @@ def test_plain_log_with_the_name_of_a_compressed_one_is_read(site: Site, tmp_pat
     assert views_by_path(site) == {"/a": 1}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cached_max", [5, 50])
 def test_full_request_cache_changes_no_count(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cached_max: int
@@ -502,6 +509,7 @@ def test_full_request_cache_changes_no_count(
     assert run_import(site, tmp_path / "log").known == 500
 
 
+@pytest.mark.long
 def test_long_log_is_stored_chunk_by_chunk(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_stream, "BLOCK_BYTES", 4_000)
     monkeypatch.setattr(prefetch, "CHUNK_BLOCKS", 2)
@@ -519,6 +527,7 @@ def test_long_log_is_stored_chunk_by_chunk(site: Site, tmp_path: Path, monkeypat
     assert site.waiting() == 0
 
 
+@pytest.mark.long
 def test_no_request_to_an_object_store_is_sent_in_the_transaction_of_a_chunk(
     object_store: str, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,16 +44,17 @@ PACKINGS: dict[str, Callable[[bytes], bytes]] = {
     "xz": lzma.compress,
     "zst": lambda content: bytes(pa.compress(content, "zstd", asbytes=True)),
 }
-SIZES = {"small": (8 * 1024 * 1024, 8, 5_000), "many": (300, 2, 2)}
-"""Block size in bytes, chunk size in blocks, and minimum number of rows for staged files. With `many`, a log of few
-lines crosses many boundaries."""
+SIZES = {"usual": (8 * 1024 * 1024, 8, 5_000), "medium": (3_000, 2, 20), "many": (300, 2, 2)}
+"""Block size in bytes, chunk size in blocks, and minimum number of rows for staged files. With `many`, a log of
+few lines crosses many boundaries; with `medium`, one of JOINED_LINES."""
 
 
 in_small_blocks = pytest.mark.parametrize("_boundaries", ["many"], indirect=True)
-"""Mark of a test that shows the same with blocks of the usual size."""
+in_medium_blocks = pytest.mark.parametrize("_boundaries", ["medium"], indirect=True)
+"""Marks of tests that show the same with blocks of the usual size."""
 
 
-@pytest.fixture(params=["small", "many"], autouse=True)
+@pytest.fixture(params=["usual", "many"], autouse=True)
 def _boundaries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     block_bytes, chunk_blocks, staged_rows_min = SIZES[request.param]
     monkeypatch.setattr(log_stream, "BLOCK_BYTES", block_bytes)
@@ -221,6 +222,8 @@ JOINED_LINES = ledger.JOINED_LINES_MIN
 """Number of distinct lines that are enough to recognise a log behind another log in the same file."""
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("_boundaries", ["usual", "medium"], indirect=True)
 def test_concatenated_logs_add_only_the_new_lines_of_the_last(site: Site, tmp_path: Path) -> None:
     one, two, joined = tmp_path / "one", tmp_path / "two", tmp_path / "joined"
     one.write_bytes(log_lines(0, 10))
@@ -234,7 +237,8 @@ def test_concatenated_logs_add_only_the_new_lines_of_the_last(site: Site, tmp_pa
     assert views_by_path(site) == each_once(20 + JOINED_LINES)
 
 
-@in_small_blocks
+@pytest.mark.long
+@in_medium_blocks
 def test_log_imported_in_small_steps_is_recognised_behind_itself(site: Site, tmp_path: Path) -> None:
     log, joined = tmp_path / "log", tmp_path / "joined"
     for end in (1, 3, 40, JOINED_LINES):
@@ -247,7 +251,7 @@ def test_log_imported_in_small_steps_is_recognised_behind_itself(site: Site, tmp
     assert views_by_path(site) == each_once(JOINED_LINES + 3)
 
 
-@in_small_blocks
+@in_medium_blocks
 @pytest.mark.long
 def test_known_log_behind_another_counts_again_if_it_is_too_short_to_be_recognised(site: Site, tmp_path: Path) -> None:
     one, two, joined = tmp_path / "one", tmp_path / "two", tmp_path / "joined"
@@ -261,7 +265,7 @@ def test_known_log_behind_another_counts_again_if_it_is_too_short_to_be_recognis
     )
 
 
-@in_small_blocks
+@in_medium_blocks
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("first", "added"),
@@ -303,7 +307,7 @@ def test_ledger_of_a_project_is_separate_and_is_deleted_alone(site: Site, log: P
 @in_small_blocks
 @pytest.mark.long
 def test_line_longer_than_a_block_counts_as_one_when_an_import_is_interrupted_anywhere(site: Site, log: Path) -> None:
-    hidden = b"x" * 70_000 + log_line(7)
+    hidden = b"x" * 3_000 + log_line(7)
     log.write_bytes(log_lines(0, 3) + hidden + log_lines(3, 6) + hidden[:-1])
     for steps in range(0, 400, 5):
         if finishes_within(site, log, steps):
@@ -351,7 +355,7 @@ def test_import_interrupted_at_any_step_and_run_again_counts_each_line_once(site
 @in_small_blocks
 @pytest.mark.long
 def test_concurrent_imports_of_a_log_count_each_line_once_and_one_fails(site: Site, log: Path) -> None:
-    log.write_bytes(log_lines(0, 300))
+    log.write_bytes(log_lines(0, 60))
     ledger_store.create(site.hot)
     barrier = threading.Barrier(2)
 
@@ -374,7 +378,7 @@ def test_concurrent_imports_of_a_log_count_each_line_once_and_one_fails(site: Si
         results = [each.result() for each in [pool.submit(run), pool.submit(run)]]
     assert results.count(False) >= 1
     run_import(site, log)
-    assert views_by_path(site) == each_once(300)
+    assert views_by_path(site) == each_once(60)
     assert run_import(site, log).lines == 0
 
 

@@ -17,6 +17,7 @@ from ingest.hits.row import Site, row
 from ingest.imports.rows import ViewCounts, hits_table, lake_rows
 from ingest.verification.verifier import Verifier
 from tests.ingest.places import mmdb
+from tests.rounds import rounds
 from warehouse.columns.hits import PARAMETERS
 from warehouse.schema import HOT, Row
 
@@ -95,7 +96,7 @@ hits_of_a_log = st.builds(
 
 
 @pytest.mark.long
-@settings(max_examples=100)
+@settings(max_examples=rounds(600))
 @given(st.lists(hits_of_a_log, max_size=12))
 def test_hits_converted_together_give_the_rows_of_hits_converted_one_by_one(hits: list[Hit]) -> None:
     assert by_columns(hits) == by_hits(hits)

@@ -148,6 +148,7 @@ def test_renamed_log_is_read_while_its_writer_uses_it_and_then_the_new_file(
     assert tail.views_by_path() == each_once(8)
 
 
+@pytest.mark.long
 def test_log_emptied_by_copytruncate_soon_after_a_rename_loses_no_line(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -340,6 +341,7 @@ def make_unreadable(log: Path) -> None:
     log.symlink_to(log)
 
 
+@pytest.mark.long
 def test_rotated_log_that_is_unreadable_for_a_moment_is_retried_beside_the_others(site: Site, tmp_path: Path) -> None:
     log, rotated, other = (tmp_path / name for name in ("access.log", "access.log.1", "other.log"))
     log.write_bytes(log_lines(0, 3))
@@ -372,6 +374,7 @@ def test_log_whose_last_read_failed_is_in_the_summary(site: Site, tmp_path: Path
     assert tail.run.summary.unreadable == {str(log): LOOP, str(folder): "Is a directory"}
 
 
+@pytest.mark.long
 def test_log_whose_disk_fails_at_first_is_retried(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # After the first block, the log's file descriptor is replaced by one whose reads fail.
     monkeypatch.setattr(log_stream, "BLOCK_BYTES", 4096)
@@ -530,6 +533,7 @@ def test_command_ends_when_its_project_is_deleted_and_leaves_no_rows(tmp_path: P
     assert json.loads(readership(*query).stdout) == [{"n": 0}]
 
 
+@pytest.mark.long
 def test_command_without_a_service_loads_the_lines_that_it_reads(tmp_path: Path) -> None:
     data, log = tmp_path / "data", tmp_path / "access.log"
     new_key(data)

@@ -13,6 +13,7 @@ from ingest.errors import InvalidAddressList
 from ingest.verification.address_check import AddressCheck, LoggedRequests
 from ingest.verification.address_lists import AddressList, sha256_of
 from ingest.verification.verdict import CLAIMED, NOT_CHECKED, Verdict
+from tests.rounds import rounds
 
 INSIDE, OUTSIDE = "20.42.10.180", "9.9.9.7"
 NOW_US = int(datetime(2026, 9, 10, tzinfo=UTC).timestamp()) * 1_000_000
@@ -186,7 +187,7 @@ def plain_address(text: str) -> IPv4Address | IPv6Address | None:
 
 
 @pytest.mark.long
-@settings(max_examples=200)
+@settings(max_examples=rounds(1_200))
 @given(st.lists(_LISTS, max_size=4), st.lists(_REQUESTS, max_size=30))
 def test_verdicts_agree_with_the_standard_library_one_by_one_and_for_a_whole_log(
     lists: list[AddressList], requests: list[tuple[tuple[str, str], str | None, int]]

@@ -18,6 +18,7 @@ from ingest.imports.request_cache import RequestCache
 from ingest.imports.rows import PARSED_HITS
 from tests.ingest.formats.test_json_lines import PATHS, SAMPLES, line
 from tests.ingest.imports.columns.test_combined import Views, by_the_parser, counts, rows
+from tests.rounds import rounds
 
 PAGES = Pages(include=("/feed.xml",), exclude=("/admin*",))
 EVIDENCE = {
@@ -139,7 +140,7 @@ def blocks(product: str) -> st.SearchStrategy[tuple[str, list[bytes]]]:
 
 
 @pytest.mark.long
-@settings(max_examples=250)
+@settings(max_examples=rounds(1_500))
 @given(st.sampled_from(list(SAMPLES)).flatmap(blocks), st.integers(1, 3))
 def test_lines_parsed_by_columns_are_those_of_the_parser(
     product_and_lines: tuple[str, list[bytes]], pieces: int
@@ -148,6 +149,7 @@ def test_lines_parsed_by_columns_are_those_of_the_parser(
     assert by_columns(lines, product, pieces) == by_the_parser(lines, product, PAGES)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("product", list(SAMPLES))
 def test_each_odd_value_of_each_field_gives_the_result_of_the_parser(product: str) -> None:
     for path in FIELDS[product]:
@@ -176,6 +178,7 @@ def test_plain_lines_are_not_left_to_the_parser(product: str, end: bytes) -> Non
     assert by_columns(lines, product)[0].total() == 4  # one of them was answered with 404, and one is an asset
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [0, 600])
 def test_only_the_malformed_line_of_a_block_is_left_to_the_parser(number: int) -> None:
     lines = [line("netlify", path=f"/{place}") for place in range(601)]

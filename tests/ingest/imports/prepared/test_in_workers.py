@@ -104,6 +104,7 @@ def test_killed_worker_is_replaced_and_each_line_counts_once(
     assert site.faults() == []
 
 
+@pytest.mark.long
 def test_chunks_before_an_error_are_stored(
     new_site: Callable[[], Site], log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

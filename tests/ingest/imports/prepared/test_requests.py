@@ -92,6 +92,10 @@ FORMATS = {
 }
 
 
+STAGED = ("combined", "cloudfront", "caddy")
+"""Formats whose requests are also imported through staged files: one of each kind of parser."""
+
+
 def requests(number: int, seed: int) -> Iterator[Logged]:
     chance = random.Random(seed)
     for each in range(0, 2 * number, 2):  # Vercel logs requests twice whose numbers are odd
@@ -138,7 +142,10 @@ def run_import(site: Site, log: Path, options: Options = DEFAULTS) -> Any:
 
 @pytest.mark.parametrize(
     ("name", "number"),
-    [*((name, 60) for name in FORMATS), *((name, 6_000) for name in ("combined", "cloudfront", "caddy"))],
+    [
+        *((name, 60) for name in FORMATS),
+        *(pytest.param(name, 6_000, marks=pytest.mark.long) for name in ("combined", "cloudfront", "caddy")),
+    ],
 )  # 60 requests are stored through the hot log, and 6,000 in staged files
 def test_requests_bytes_and_times_are_those_that_were_asked(tmp_path: Path, name: str, number: int, log: Path) -> None:
     format, asked = FORMATS[name], [*requests(number, number)]
