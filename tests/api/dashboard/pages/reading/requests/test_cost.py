@@ -43,8 +43,8 @@ def viewer(dashboard: Dashboard) -> TestClient:
     return dashboard.visitor("viewer")
 
 
-def page(viewer: TestClient, query: str = "") -> Html:
-    response = viewer.get(f"/projects/{PROJECT}/cost?period=7d&{query}")
+def page(viewer: TestClient, query: str = "", days: int = 7) -> Html:
+    response = viewer.get(f"/projects/{PROJECT}/cost?period={days}d&{query}")
     assert response.status_code == 200, response.text
     return Html(response.text)
 
@@ -53,8 +53,8 @@ def test_agents_have_requests_data_times_and_refusals(viewer: TestClient) -> Non
     shown = page(viewer)
     sentence = "4 requests, 10 MB for €2.00. AI made 75% of the requests and took 25% of the data. 1 were refused."
     assert sentence in shown.text
-    assert "The size is known for 75% of the requests, the time for 50%." in shown.text
-    assert "Your logs have the size of 75% and the time of 50%." in shown.text
+    assert "The size is known for 75% of the requests, the response time for 50%." in shown.text
+    assert "Of your logs" not in shown.text
     gptbot, people = shown.rows("Requests by agent")
     assert gptbot[:9] == ["GPTBot", "3", "75%", "2.5\N{NO-BREAK SPACE}MB", "25%", "€0.50", "< 100 ms", "1", "no"]
     name = "People and readers without a name"
@@ -83,3 +83,12 @@ def test_file_has_the_rows_of_the_page(viewer: TestClient) -> None:
 
 def test_project_without_a_log_is_told_where_cost_is_known_from(dashboard: Dashboard, viewer: TestClient) -> None:
     assert "Import access logs" in page(viewer, "agent=none").text
+
+
+def test_share_with_a_size_is_shown_by_source_if_there_are_two(dashboard: Dashboard, viewer: TestClient) -> None:
+    hit = {"path": "/posted", "timestamp": (AT - timedelta(days=20)).isoformat(), "userAgent": "GPTBot/1.3"}
+    dashboard.post_hits(hit)
+    text = page(viewer, days=30).text
+    assert "The size is known for 60% of the requests, the response time for 40%." in text
+    assert "Of your logs: 75% and 50%." in text
+    assert "Of your server: 0% and 0%. Your server can post bytes and durationMs." in text
