@@ -42,24 +42,8 @@ COMPLETE = "the tables have all that was stored in them"
 ROLLUP_READ = "every rollup can be read"
 ROLLUP = "every rollup equals hits"
 REWRITE = "; readership rebuild writes the rollups again"
-ALL = {
-    SPACE,
-    LOG,
-    COMPLETE,
-    FILES,
-    HOT_FILE,
-    CHECKSUM,
-    HOT_BATCH,
-    AHEAD,
-    PARTITION,
-    LOADS,
-    REQUESTS,
-    EVENTS,
-    TWICE,
-    VISITOR,
-    ROLLUP_READ,
-    ROLLUP,
-}
+ALL = {SPACE, LOG, COMPLETE, FILES, HOT_FILE, CHECKSUM, HOT_BATCH, AHEAD, PARTITION, LOADS, REQUESTS, EVENTS, TWICE}
+ALL |= {VISITOR, ROLLUP_READ, ROLLUP}
 
 
 def prepare(site: Site) -> None:
@@ -179,16 +163,14 @@ def test_full_disk_is_named_and_everything_else_is_checked(small_disk: SmallDisk
     assert faults(site)[FILES] == f"{lost} is missing"
 
 
-@pytest.mark.parametrize("spec", TABLES, ids=lambda spec: spec.name)
-def test_missing_log_is_found(site: Site, spec: Spec) -> None:
-    for entry in (site.root / spec.name / "_delta_log").iterdir():
+def test_missing_log_is_found(site: Site) -> None:
+    for entry in (site.root / TABLES[-1].name / "_delta_log").iterdir():
         entry.unlink()
     assert LOG in faults(site)
 
 
-@pytest.mark.parametrize("spec", TABLES, ids=lambda spec: spec.name)
-def test_truncated_file_is_found(site: Site, spec: Spec) -> None:
-    file = site.state(spec).files[0]
+def test_truncated_file_is_found(site: Site) -> None:
+    file = site.state(HITS_TABLE).files[0]
     os.truncate(file.path, file.size - 1)
     assert faults(site)[FILES] == f"{file.path} has {file.size - 1} bytes, not {file.size}"
 

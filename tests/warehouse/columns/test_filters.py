@@ -5,9 +5,10 @@ from datetime import date
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.rounds import rounds
 from warehouse.columns.filters import Filters
 from warehouse.control.policy import Period
 
@@ -69,6 +70,7 @@ def test_cells_that_match_all_filters_and_the_policy_are_selected(filters: Filte
     assert selected(filters, pa.Table.from_pylist(cells)) == expected
 
 
+@settings(max_examples=rounds(300))
 @given(st.lists(TEXTS), TEXTS)
 def test_prefix_selects_the_paths_that_start_with_it_and_a_part_those_that_contain_it(
     paths: list[str], text: str

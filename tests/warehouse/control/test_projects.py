@@ -35,18 +35,13 @@ def test_projects_are_listed_by_id(engine: Pool) -> None:
     assert [project.id for project in projects.list_all(engine)] == ["1", "a", "a-2", "b"]
 
 
-@pytest.mark.parametrize("id", ["a", "0", "site-2", "a--", "a" * 63])
-def test_slug_is_accepted_as_an_id(engine: Pool, id: str) -> None:
-    assert projects.create(engine, id, (), NOW_S).id == id
-
-
-@pytest.mark.parametrize(
-    "id", ["", "-a", "A", "a_b", "a.b", "a b", "a/b", "\xe9", "a\n", "a" * 64, "../a", "a'--", "\u0661"]
-)
-def test_other_text_is_refused_as_an_id(engine: Pool, id: str) -> None:
-    with pytest.raises(InvalidProject):
-        projects.create(engine, id, (), NOW_S)
-    assert projects.list_all(engine) == []
+def test_only_slugs_are_accepted_as_an_id(engine: Pool) -> None:
+    for id in ("a", "0", "site-2", "a--", "a" * 63):
+        assert projects.create(engine, id, (), NOW_S).id == id
+    for id in ("", "-a", "A", "a_b", "a.b", "a b", "a/b", "\xe9", "a\n", "a" * 64, "../a", "a'--", "\u0661"):
+        with pytest.raises(InvalidProject):
+            projects.create(engine, id, (), NOW_S)
+    assert len(projects.list_all(engine)) == 5
 
 
 def test_second_project_with_the_same_id_is_refused(engine: Pool) -> None:
@@ -141,31 +136,29 @@ def test_one_malformed_origin_leaves_all_origins_as_they_were(engine: Pool) -> N
     assert projects.find(engine, "site").origins == ("https://two.example", "https://three.example")
 
 
-@pytest.mark.parametrize(
-    ("sent", "stored"),
-    [
-        ("https://example.com", "https://example.com"),
-        ("HTTPS://Example.COM/", "https://example.com"),
-        ("https://example.com:443", "https://example.com"),
-        ("http://example.com:80", "http://example.com"),
-        ("http://example.com:443", "http://example.com:443"),
-        ("https://example.com:8443", "https://example.com:8443"),
-        ("http://localhost:3000", "http://localhost:3000"),
-        ("http://127.0.0.1:8000", "http://127.0.0.1:8000"),
-        ("http://[::1]:8000", "http://[::1]:8000"),
-        ("https://xn--bcher-kva.example", "https://xn--bcher-kva.example"),
-        ("*", "*"),
-    ],
-)
-def test_origin_is_stored_as_browsers_send_it(engine: Pool, sent: str, stored: str) -> None:
-    project = projects.create(engine, "site", (sent,), NOW_S)
-    assert project.origins == (stored,)
-    assert project.allows(stored)
+def test_origin_is_stored_as_browsers_send_it(engine: Pool) -> None:
+    for number, (sent, stored) in enumerate(
+        [
+            ("https://example.com", "https://example.com"),
+            ("HTTPS://Example.COM/", "https://example.com"),
+            ("https://example.com:443", "https://example.com"),
+            ("http://example.com:80", "http://example.com"),
+            ("http://example.com:443", "http://example.com:443"),
+            ("https://example.com:8443", "https://example.com:8443"),
+            ("http://localhost:3000", "http://localhost:3000"),
+            ("http://127.0.0.1:8000", "http://127.0.0.1:8000"),
+            ("http://[::1]:8000", "http://[::1]:8000"),
+            ("https://xn--bcher-kva.example", "https://xn--bcher-kva.example"),
+            ("*", "*"),
+        ]
+    ):
+        project = projects.create(engine, f"site-{number}", (sent,), NOW_S)
+        assert project.origins == (stored,)
+        assert project.allows(stored)
 
 
-@pytest.mark.parametrize(
-    "origin",
-    [
+def test_text_that_no_browser_sends_is_refused_as_an_origin(engine: Pool) -> None:
+    for origin in (
         "",
         "example.com",
         "//example.com",
@@ -185,11 +178,9 @@ def test_origin_is_stored_as_browsers_send_it(engine: Pool, sent: str, stored: s
         "null",
         "https://*.example.com",
         "https://b\xfccher.example",
-    ],
-)
-def test_text_that_no_browser_sends_is_refused_as_an_origin(engine: Pool, origin: str) -> None:
-    with pytest.raises(InvalidProject):
-        projects.create(engine, "site", (origin,), NOW_S)
+    ):
+        with pytest.raises(InvalidProject):
+            projects.create(engine, "site", (origin,), NOW_S)
 
 
 def test_star_allows_every_origin_and_a_list_only_its_own() -> None:

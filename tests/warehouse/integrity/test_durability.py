@@ -73,14 +73,16 @@ def empty(file: Path) -> None:
     file.write_bytes(b"")
 
 
-@pytest.mark.parametrize("table", NAMES)
+LOST = "is at version 2, and was stored up to version 3"
+
+
 @pytest.mark.parametrize(
-    ("version", "damage", "fault"),
+    ("table", "version", "damage", "fault"),
     [
-        (3, remove, "is at version 2, and was stored up to version 3"),
-        (3, empty, "00003.json is empty"),
-        (2, empty, "00002.json is empty"),
-        (2, remove, "00002.json is missing"),
+        *((table, 3, remove, LOST) for table in NAMES),
+        ("hits", 3, empty, "00003.json is empty"),
+        ("hits", 2, empty, "00002.json is empty"),
+        ("hits", 2, remove, "00002.json is missing"),
     ],
 )
 def test_lost_commit_is_an_error_for_readers_loads_starts_and_doctor(

@@ -25,7 +25,7 @@ class Killed(Exception):  # no error
     """End of a process."""
 
 
-@pytest.fixture(params=["local", pytest.param("object store", marks=pytest.mark.long)])
+@pytest.fixture(params=["local"])
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
     root = None
     if request.param == "object store":
@@ -71,7 +71,16 @@ def errors_of(site: Site) -> list[tuple[object, ...]]:
         return cursor.execute("SELECT date, path, sum(requests)::INT FROM errors GROUP BY ALL ORDER BY path").fetchall()
 
 
-@pytest.mark.parametrize("point", [None, "before commit", "before removal"])
+@pytest.mark.parametrize(
+    ("site", "point"),
+    [
+        ("local", None),
+        ("local", "before commit"),
+        ("local", "before removal"),
+        pytest.param("object store", "before removal", marks=pytest.mark.long),
+    ],
+    indirect=["site"],
+)
 def test_errors_move_once_however_often_the_move_is_killed(site: Site, point: str | None) -> None:
     site.post(view(event_id="loaded"))
     site.load()

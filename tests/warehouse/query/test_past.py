@@ -84,19 +84,16 @@ CHANGES: dict[str, Callable[[Site], object]] = {
 """Changes after which a moment is read exactly."""
 
 
-@pytest.mark.parametrize("is_same_process", [True, False], ids=["same process", "other process"])
 @pytest.mark.parametrize("change", CHANGES)
-def test_moment_has_its_rows_after_any_change(
-    site: Site, reader: SnapshotReader, clock: Clock, change: str, is_same_process: bool
-) -> None:
+def test_moment_has_its_rows_after_any_change(site: Site, reader: SnapshotReader, clock: Clock, change: str) -> None:
     first = reader.take()
     assert hits(site, first) == FIVE
     CHANGES[change](site)
     clock.now_s += retention.AS_OF_S
     moment = Moment.parse(str(first.moment))
     with new_process(site, clock) as other:
-        for _ in range(2):
-            again = (reader if is_same_process else other).take(moment)
+        for each in (reader, other, reader, other):
+            again = each.take(moment)
             assert hits(site, again) == FIVE
             assert str(again.moment) == str(first.moment)
             assert again.moment.staged == first.moment.staged == 3
@@ -219,44 +216,30 @@ REMOVALS: dict[str, Callable[[Site], object]] = {
 
 
 @pytest.mark.parametrize("removal", REMOVALS)
-def test_moment_whose_rows_are_gone_is_refused_in_a_new_process(
+def test_moment_whose_rows_are_gone_is_refused_in_a_new_process_and_complete_or_refused_in_the_same_one(
     site: Site, reader: SnapshotReader, clock: Clock, removal: str
 ) -> None:
     moment = reader.take().moment
     REMOVALS[removal](site)
+    is_revoked = "erased" in removal or removal in {"a loss is accepted", "files and log are vacuumed"}
     with new_process(site, clock) as other:
         for _ in range(2):
-            with pytest.raises(MomentExpired):
-                other.take(moment)
+            for each in (other, *([reader] if is_revoked else [])):
+                with pytest.raises(MomentExpired):
+                    each.take(moment)
+            if not is_revoked:  # the reader has the rows in memory
+                assert hits(site, reader.take(moment)) == FIVE
 
 
-@pytest.mark.parametrize("removal", REMOVALS)
-def test_moment_whose_rows_are_gone_is_complete_or_refused_in_the_same_process(
-    site: Site, reader: SnapshotReader, removal: str
-) -> None:
-    moment = reader.take().moment
-    REMOVALS[removal](site)
-    is_revoked = "erased" in removal or removal in {"a loss is accepted", "files and log are vacuumed"}
-    for _ in range(2):
-        if is_revoked:
-            with pytest.raises(MomentExpired):
-                reader.take(moment)
-        else:  # the reader has the rows in memory
-            assert hits(site, reader.take(moment)) == FIVE
-
-
-@pytest.mark.parametrize("is_same_process", [True, False], ids=["same process", "other process"])
-def test_moment_is_refused_once_it_is_too_old(
-    site: Site, reader: SnapshotReader, clock: Clock, is_same_process: bool
-) -> None:
+def test_moment_is_refused_once_it_is_too_old(site: Site, reader: SnapshotReader, clock: Clock) -> None:
     moment = reader.take().moment
     site.load()
     clock.now_s += retention.AS_OF_S + 1
-    with (
-        new_process(site, clock) as other,
-        pytest.raises(MomentExpired, match=r"^the moment 2026-09-01T12:00:00.000000Z_1_4 is more than 10 minutes old"),
-    ):
-        (reader if is_same_process else other).take(moment)
+    fault = r"^the moment 2026-09-01T12:00:00.000000Z_1_4 is more than 10 minutes old"
+    with new_process(site, clock) as other:
+        for each in (reader, other):
+            with pytest.raises(MomentExpired, match=fault):
+                each.take(moment)
 
 
 def test_moment_is_read_after_the_clock_was_set_back_a_little(site: Site, reader: SnapshotReader, clock: Clock) -> None:
