@@ -86,7 +86,8 @@ def test_project_without_a_log_is_told_where_cost_is_known_from(dashboard: Dashb
 
 
 def test_share_with_a_size_is_shown_by_source_if_there_are_two(dashboard: Dashboard, viewer: TestClient) -> None:
-    hit = {"path": "/posted", "timestamp": (AT - timedelta(days=20)).isoformat(), "userAgent": "GPTBot/1.3"}
+    at = (AT - timedelta(days=20)).isoformat()
+    hit = {"path": "/posted", "timestamp": at, "status": 200, "userAgent": "GPTBot/1.3"}
     dashboard.post_hits(hit)
     text = page(viewer, days=30).text
     assert "The size is known for 60% of the requests, the response time for 40%." in text
