@@ -92,4 +92,4 @@ def test_share_with_a_size_is_shown_by_source_if_there_are_two(dashboard: Dashbo
     text = page(viewer, days=30).text
     assert "The size is known for 60% of the requests, the response time for 40%." in text
     assert "Of your logs: 75% and 50%." in text
-    assert "Of your server: 0% and 0%. Your server can post bytes and durationMs." in text
+    assert "Of your server: 0% and 0%. Your server can post" in text
