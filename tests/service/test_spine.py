@@ -35,6 +35,7 @@ def test_hit_is_in_the_next_export_and_still_after_a_restart(start: Callable[...
     assert running.get() == expected
 
 
+@pytest.mark.long
 def test_service_does_not_start_with_a_broken_table_and_names_the_file(tmp_path: Path) -> None:
     data = tmp_path / "data"
     new_key(data)
@@ -47,6 +48,7 @@ def test_service_does_not_start_with_a_broken_table_and_names_the_file(tmp_path:
     assert "leaked" not in ended.stderr
 
 
+@pytest.mark.long
 def test_lost_commit_is_503_and_a_damaged_file_is_500_with_the_id_of_the_request(start: Callable[..., Running]) -> None:
     running = start()
     for number in range(2):

@@ -32,19 +32,15 @@ def run(prompt: Path, port: int, gateway: Path, *command: str) -> subprocess.Com
     return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_agent_reads_the_prompt_and_its_status_is_returned(prompt: Path, tmp_path: Path) -> None:
-    done = run(prompt, 0, tmp_path / "none", "sh", "-c", "cat; exit 7")
-    assert (done.returncode, done.stdout, done.stderr) == (7, "Fix the page", "")
-
-
-def test_status_of_an_agent_that_a_signal_ends_is_that_of_a_shell(prompt: Path, tmp_path: Path) -> None:
-    assert run(prompt, 0, tmp_path / "none", "sh", "-c", "kill -KILL $$").returncode == 128 + 9
-
-
-def test_agent_that_does_not_exist_is_named(prompt: Path, tmp_path: Path) -> None:
-    done = run(prompt, 0, tmp_path / "none", "no-such-agent")
-    assert (done.returncode, done.stdout) == (127, "")
-    assert done.stderr == "no-such-agent cannot be started: No such file or directory\n"
+def test_agent_reads_the_prompt_and_its_status_is_returned_as_by_a_shell(prompt: Path, tmp_path: Path) -> None:
+    missing = "no-such-agent cannot be started: No such file or directory\n"
+    for command, ended in (
+        (["sh", "-c", "cat; exit 7"], (7, "Fix the page", "")),
+        (["sh", "-c", "kill -KILL $$"], (128 + 9, "", "")),
+        (["no-such-agent"], (127, "", missing)),
+    ):
+        done = run(prompt, 0, tmp_path / "none", *command)
+        assert (done.returncode, done.stdout, done.stderr) == ended
 
 
 def answer_once(listener: socket.socket, received: list[bytes]) -> None:

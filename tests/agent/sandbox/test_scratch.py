@@ -42,15 +42,11 @@ def test_folder_is_removed_with_its_files_also_after_an_error() -> None:
     assert not paths[0].exists()
 
 
-def test_folder_is_for_its_owner_only() -> None:
-    with scratch.folder() as path:
-        assert path.stat().st_mode & 0o777 == 0o700
-
-
-def test_folders_in_use_are_not_removed() -> None:
+def test_folder_is_for_its_owner_only_and_not_removed_while_it_is_used() -> None:
     with scratch.folder() as first, scratch.folder() as second:
         assert first != second
         assert first.is_dir()
+        assert first.stat().st_mode & 0o777 == 0o700
 
 
 def test_folder_of_a_killed_worker_is_removed_by_the_next_turn() -> None:
