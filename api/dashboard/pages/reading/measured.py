@@ -16,13 +16,14 @@ from warehouse.columns.sources import TRAFFIC
 from warehouse.control import policy, source_policies
 from warehouse.control.policy import Periods, Policy
 from warehouse.report import measured
-from warehouse.report.measured import SEEING, Limit
+from warehouse.report.measured import SEEING, Limit, clipped, holes
 from warehouse.report.results import Counts
 from warehouse.report.source_coverage import SourceCoverage
 from warehouse.report.source_warnings import SourceWarning
 
 FILTERED, NOT_SET_UP, NOT_COUNTED = "not part of this filter", "not set up", "not counted in this period"
 LEFT_OUT = "left out by the source policy"
+APART = "people and AI were not counted on the same days"
 """Reasons why a kind of readers has no number."""
 SERVER_SOURCES = SEEING["ai"]
 """Sources that see AI readers and other bots."""
@@ -118,6 +119,22 @@ class Measured:
         if not seeing:
             return NOT_SET_UP
         return NOT_COUNTED if any(self.counts(source, kind) for source in seeing) else LEFT_OUT
+
+    @property
+    def no_quotient(self) -> str | None:
+        """Return why views by people and reads by AI have no quotient in the period; None if they have one.
+
+        Sources that are set up one after the other on one day count as one.
+        """
+        within, spans = self.known.within(self.period.start, self.period.end), self.known.spans
+        alone = [
+            hole
+            for one, other in (("human", "ai"), ("ai", "human"))
+            for part in clipped(spans[one], within)
+            for hole in holes(spans[other], part)
+        ]
+        apart = sum((each.end - each.start for each in alone if each.end), timedelta())
+        return APART if apart >= _DAY else None
 
     def counts_now(self, kind: str) -> bool:
         """Return whether a kind of readers is counted now."""

@@ -103,7 +103,8 @@ def export(visit: ProjectVisit) -> Response:
     view = _view(visit)
     view.require_valid()
     verification = verdicts.verification_of(view)
-    rows = list(_cells(operators.table_of(view, measured.measured_in(view), robots_of(view), verification)))
+    measurement = measured.measured_in(view)
+    rows = list(_cells(operators.table_of(view, measurement, robots_of(view), verification), measurement))
     columns = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
     batches = pa.table(arrays, schema=SCHEMA).to_batches()
@@ -121,10 +122,10 @@ def _view(visit: ProjectVisit) -> View:
     return view
 
 
-def _cells(table: AiTable) -> Iterator[Cells]:
+def _cells(table: AiTable, measurement: measured.Measured) -> Iterator[Cells]:
     """Yield the rows of the table in the order of SCHEMA."""
     for row in table.operators:
-        sent = (row.visits, row.reads_per_visit)
+        sent = (row.visits, None if measurement.no_quotient else row.reads_per_visit)
         yield row.name, None, None, row.views, row.verified, row.pages, *sent, row.last_day, None
         for agent in row.agents:
             robots = ROBOTS_NAMES[agent.robots] if agent.robots else None

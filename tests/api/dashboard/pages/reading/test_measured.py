@@ -1,10 +1,11 @@
 """What the sources counted in a period: numbers, changes and shares that are unknown have a reason."""
 
-from datetime import date
+from datetime import date, datetime
 
+import pytest
 from babel import Locale
 
-from api.dashboard.pages.reading.measured import FILTERED, LEFT_OUT, NOT_COUNTED, NOT_SET_UP, Shown, readable
+from api.dashboard.pages.reading.measured import APART, FILTERED, LEFT_OUT, NOT_COUNTED, NOT_SET_UP, Shown, readable
 from tests.api.dashboard.pages.reading.measuring import day, measured, period
 from warehouse.control.policy import Policy
 from warehouse.report.results import Counts
@@ -117,3 +118,22 @@ def test_warning_of_the_coverage_has_the_names_and_days_of_the_pages() -> None:
     (text,) = readable([capped], Locale("en"))
     assert text.startswith("“Website script” reached the limit of new paths (READERSHIP_NEW_VALUES_PER_DAY) on 1 day,")
     assert text.endswith(" the last of them Sep 18, 2026: 2 views are counted under /(other).")
+
+
+@pytest.mark.parametrize(
+    ("sources", "silent", "is_apart"),
+    [
+        ({"log": day(1)}, {}, False),
+        ({"log": day(4)}, {}, False),  # both from then on
+        ({"log": day(1)}, {"log": 4}, False),
+        ({"beacon": day(1), "log": day(2, 23)}, {}, False),  # set up on the same days
+        ({"beacon": day(1), "log": day(4)}, {}, True),
+        ({"beacon": day(1), "log": day(1)}, {"log": 4}, True),
+        ({"beacon": day(1)}, {}, True),
+    ],
+)
+def test_people_and_ai_have_a_quotient_if_they_were_counted_on_the_same_days(
+    sources: dict[str, datetime], silent: dict[str, int], is_apart: bool
+) -> None:
+    known = measured(shown=period(2, 8), silent=silent, **sources)
+    assert known.no_quotient == (APART if is_apart else None)

@@ -195,6 +195,15 @@ def test_page_of_a_period_with_a_silent_source_names_it(silent: TestClient) -> N
             assert nothing not in text
 
 
+def test_share_over_days_on_which_one_kind_of_readers_was_not_counted_is_a_dash(silent: TestClient) -> None:
+    for days in (7, 30):
+        text = silent.get(f"/projects/silent/pages?period={days}d").text
+        assert {row[4] for row in Html(text).rows("All pages")} == {UNKNOWN}
+        assert 'title="people and AI were not counted on the same days"' in text
+    both = silent.get(f"/projects/silent/pages?from={before(20)}&to={before(13)}").text
+    assert UNKNOWN not in {row[4] for row in Html(both).rows("All pages")}
+
+
 def test_ai_is_counted_until_its_source_fell_silent(silent: TestClient) -> None:
     page = page_of(silent, "silent")
     assert totals(page) == {"People": "26", "AI": "14", "Other bots": "14", "Visits from AI": "0"}
