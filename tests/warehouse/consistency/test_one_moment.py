@@ -1,7 +1,7 @@
 """Reports agree with the SQL views at each step of a rewrite of `hits`, and after it was killed."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import date
 from typing import Any
 
@@ -47,14 +47,6 @@ def prepare(site: Site) -> None:
     site.post(*ROWS[::2])
     site.load()
     site.post(*ROWS[1::2])
-
-
-@pytest.fixture
-def reports(site: Site) -> Iterable[Reports]:
-    """Yield reports whose cache is shared by all steps of a test."""
-    reports = site.reports()
-    yield reports
-    reports.close()
 
 
 def counts(connection: duckdb.DuckDBPyConnection, table: str, number: str) -> Counter[tuple[Any, ...]]:

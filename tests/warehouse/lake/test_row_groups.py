@@ -99,6 +99,7 @@ def test_compaction_rewrites_large_groups_of_an_older_release_once(site: Site) -
     assert (file.rows, row_groups.has_large(file.path)) == (COUNT - 1, False)
 
 
+@pytest.mark.long
 def test_staged_group_has_only_its_own_texts_in_its_dictionary(tmp_path: Path) -> None:
     site = Site(tmp_path)
     rows = pa.Table.from_pylist(long_views(0, COUNT // 2) * 2, HOT)
@@ -110,6 +111,7 @@ def test_staged_group_has_only_its_own_texts_in_its_dictionary(tmp_path: Path) -
     site.close()
 
 
+@pytest.mark.long
 def test_rows_of_deletions_are_limited_by_the_average_row_of_the_files(site: Site) -> None:
     files = [file.path for file in site.state(HITS_TABLE).files]
     assert 3_000 <= row_groups.rows_for(files) <= BYTES_MAX // LONG

@@ -46,6 +46,18 @@ def write_due(site: Site, today: date = MONTH_LATER, settle_s: float = 0) -> Wri
     return rollups.write_due(site.hot, site.root, site.share, today, 0, settle_s=settle_s)
 
 
+def write_twenty(site: Site) -> None:
+    add(site, *some_rows(0, 20))
+    write_due(site)
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Iterable[Site]:
+    """Yield a site with a rollup of some_rows(0, 20)."""
+    with closing(Site.after(write_twenty, tmp_path / "written")) as site:
+        yield site
+
+
 def chosen(site: Site) -> ChosenRollups:
     return catalog.choose(site.root, site.state(HITS_TABLE).files)
 
@@ -142,26 +154,22 @@ def test_each_month_that_is_due_is_written_once(site: Site) -> None:
 
 
 @pytest.mark.long
-def test_rows_of_a_load_are_uncovered_until_the_next_rollup(site: Site) -> None:
-    add(site, *some_rows(0, 20))
-    write_due(site)
-    add(site, *some_rows(20, 20))
-    assert part(site).is_whole
-    assert sum(file.rows for file in chosen(site).uncovered) == 20
-    assert write_due(site) == Written(rollups=1, rows=40)
-    check(site, some_rows(0, 40))
+def test_rows_of_a_load_are_uncovered_until_the_next_rollup(written: Site) -> None:
+    add(written, *some_rows(20, 20))
+    assert part(written).is_whole
+    assert sum(file.rows for file in chosen(written).uncovered) == 20
+    assert write_due(written) == Written(rollups=1, rows=40)
+    check(written, some_rows(0, 40))
 
 
 @pytest.mark.long
-def test_compaction_makes_the_days_invalid_and_the_next_rollup_covers_them(site: Site) -> None:
-    add(site, *some_rows(0, 20))
-    write_due(site)
-    add(site, view(event_id="one more"))
-    site.compact()
-    assert part(site).days == {"2026-09-16", "2026-09-17"}
-    assert not part(site).is_whole
-    write_due(site)
-    check(site, [*some_rows(0, 20), view()])
+def test_compaction_makes_the_days_invalid_and_the_next_rollup_covers_them(written: Site) -> None:
+    add(written, view(event_id="one more"))
+    written.compact()
+    assert part(written).days == {"2026-09-16", "2026-09-17"}
+    assert not part(written).is_whole
+    write_due(written)
+    check(written, [*some_rows(0, 20), view()])
 
 
 @pytest.mark.long
@@ -186,14 +194,11 @@ def test_deleted_project_leaves_no_trace_an_hour_later(site: Site) -> None:
 
 
 @pytest.mark.long
-def test_retention_removes_the_days_from_the_rollup(site: Site) -> None:
-    rows = some_rows(0, 20)
-    add(site, *rows)
-    write_due(site)
-    erase_before(site.hot, site.root, NOON.date() + timedelta(days=11), 10, 0)
-    assert part(site).days == {"2026-09-16", "2026-09-17"}
-    assert rollups.write_stale(site.hot, site.root, site.share, MONTH_LATER, 0).rollups == 1
-    check(site, [row for row in rows if row["ts"].date() > NOON.date()])
+def test_retention_removes_the_days_from_the_rollup(written: Site) -> None:
+    erase_before(written.hot, written.root, NOON.date() + timedelta(days=11), 10, 0)
+    assert part(written).days == {"2026-09-16", "2026-09-17"}
+    assert rollups.write_stale(written.hot, written.root, written.share, MONTH_LATER, 0).rollups == 1
+    check(written, [row for row in some_rows(0, 20) if row["ts"].date() > NOON.date()])
 
 
 @pytest.mark.long
@@ -211,6 +216,7 @@ def test_rollup_of_a_deleted_month_is_removed_with_its_files(site: Site) -> None
     assert catalog.list_months(site.root) == []
 
 
+@pytest.mark.long
 def test_ranking_of_a_removed_rollup_is_not_removed_until_its_readers_have_noticed(site: Site) -> None:
     add(site, view())
     write_due(site)
@@ -224,15 +230,13 @@ def test_ranking_of_a_removed_rollup_is_not_removed_until_its_readers_have_notic
 
 
 @pytest.mark.long
-def test_reader_of_an_older_snapshot_can_use_the_older_rollup_for_an_hour(site: Site) -> None:
-    add(site, *some_rows(0, 20))
-    write_due(site)
-    before = site.state(HITS_TABLE).files
-    add(site, view())
-    site.compact()
-    write_due(site)
-    upkeep.vacuum_rollups(site.hot, site.root, 0)
-    (older,) = catalog.choose(site.root, before).parts
+def test_reader_of_an_older_snapshot_can_use_the_older_rollup_for_an_hour(written: Site) -> None:
+    before = written.state(HITS_TABLE).files
+    add(written, view())
+    written.compact()
+    write_due(written)
+    upkeep.vacuum_rollups(written.hot, written.root, 0)
+    (older,) = catalog.choose(written.root, before).parts
     assert older.is_whole
     assert stored(older.rollup) == cells(some_rows(0, 20))
 
@@ -287,18 +291,15 @@ def test_stale_rollups_of_the_present_month_are_replaced_and_not_due(site: Site)
 
 
 @pytest.mark.long
-def test_rollup_in_use_is_never_removed(site: Site) -> None:
-    add(site, *some_rows(0, 20))
-    write_due(site)
-    site.age()
-    upkeep.vacuum_rollups(site.hot, site.root, 0)
-    check(site, some_rows(0, 20))
+def test_rollup_in_use_is_never_removed(written: Site) -> None:
+    written.age()
+    upkeep.vacuum_rollups(written.hot, written.root, 0)
+    check(written, some_rows(0, 20))
 
 
 @pytest.mark.long
-def test_garbage_of_a_killed_writer_is_removed_an_hour_later(site: Site) -> None:
-    add(site, view())
-    write_due(site)
+def test_garbage_of_a_killed_writer_is_removed_an_hour_later(written: Site) -> None:
+    site = written
     call = "from datetime import date\nfrom warehouse.maintenance import rollups\n"
     call += "rollups.write_due(hot, root, share, date(2026, 10, 1), 0, settle_s=0, on_point=on_point)"
     add(site, view())
@@ -351,10 +352,11 @@ def test_rebuild_is_exact_if_a_worker_is_killed_after_it_wrote_its_files(site: S
 
 
 @pytest.mark.long
-def test_today_has_a_rollup_of_its_own_until_its_month_is_merged(site: Site) -> None:
+def test_today_has_a_rollup_of_its_own_until_its_month_is_merged(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rollups, "UNCOVERED_ROWS_MIN", 40)
     month, today = [view(f"/{number % 9}") for number in range(30)], NOON + DAY
     add(site, *month)
-    rollups.write_due(site.hot, site.root, site.share, MONTH_LATER, 0, settle_s=0)
+    write_due(site)
     largest = part(site).rollup.folder
     add(site, *(view("/today", today) for _ in range(rollups.UNCOVERED_ROWS_MIN)))
     assert write_due(site, today.date()) == Written(rollups=1, rows=rollups.UNCOVERED_ROWS_MIN)
@@ -444,6 +446,7 @@ def test_month_with_a_damaged_file_does_not_prevent_the_rollups_of_the_others(si
     assert caught.value.__notes__ == [f"in the rollup of {damaged.partition}"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_damaged_today", [True, False])
 def test_damaged_file_of_today_does_not_prevent_the_rollup_of_the_month_so_far(
     site: Site, is_damaged_today: bool, monkeypatch: pytest.MonkeyPatch
@@ -460,6 +463,7 @@ def test_damaged_file_of_today_does_not_prevent_the_rollup_of_the_month_so_far(
     assert counted.days == files.keys() - {day}
 
 
+@pytest.mark.long
 def test_late_load_of_an_asset_or_event_makes_its_day_stale_until_the_next_rollup(site: Site) -> None:
     query = Query("site", NOON - DAY, NOON + 2 * DAY, Filters(), NOON + 3 * DAY)
 

@@ -164,6 +164,7 @@ def test_interrupted_copy_continues_after_the_source_has_changed(source: Site, t
         assert answers(site) == expected
 
 
+@pytest.mark.long
 def test_place_that_is_not_an_interrupted_copy_of_the_source_is_refused(source: Site, target: ObjectPath) -> None:
     copy(source, target)
     with pytest.raises(MoveRefused, match="interrupted move of another data folder"):
@@ -185,6 +186,7 @@ class ListedBefore(ObjectPath):
         return iter(())
 
 
+@pytest.mark.long
 def test_second_of_two_moves_that_begin_at_once_is_refused(source: Site, target: ObjectPath) -> None:
     copy(source, target)
     before = dict(target.files())

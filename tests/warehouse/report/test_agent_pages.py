@@ -17,6 +17,7 @@ from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.columns.filters import Filters
 from warehouse.query.time_range import FIRST
 from warehouse.report.reports import AGENT_PAGES_DAYS as DAYS
+from warehouse.report.reports import Reports
 from warehouse.report.results import Query
 from warehouse.tables import HITS_TABLE
 
@@ -29,7 +30,9 @@ WITHOUT_FILTER = Query("site", FIRST, None, Filters(), NOON)
 
 
 @pytest.mark.parametrize("loaded", [0, 3, 9])
-def test_path_that_two_agents_of_an_operator_read_is_one_page_of_the_operator(site: Site, loaded: int) -> None:
+def test_path_that_two_agents_of_an_operator_read_is_one_page_of_the_operator(
+    site: Site, reports: Reports, loaded: int
+) -> None:
     rows = [
         view("/a", NOON - DAY, **GPT),
         view("/b", NOON - DAY, **GPT),
@@ -46,29 +49,26 @@ def test_path_that_two_agents_of_an_operator_read_is_one_page_of_the_operator(si
             site.post(*some)
         if some == rows[:loaded]:
             site.load()
-    reports = site.reports()
     snapshot = reports.take()
     assert reports.agent_pages(snapshot, WITHOUT_FILTER) == {"GPTBot": 3, "ChatGPT-User": 1}
     assert reports.agent_pages(snapshot, WITHOUT_FILTER, "operator") == {"OpenAI": 3}
     of_assistants = replace(WITHOUT_FILTER, filters=Filters(purpose="assistant"))
     assert reports.agent_pages(snapshot, of_assistants, "operator") == {"OpenAI": 1}
-    reports.close()
 
 
-def test_path_with_many_reads_in_the_edge_that_is_subtracted_is_left_out(site: Site) -> None:
+def test_path_with_many_reads_in_the_edge_that_is_subtracted_is_left_out(site: Site, reports: Reports) -> None:
     end = NOON - timedelta(minutes=30) + DAY / 2
     for path, before in (("/within", 1), ("/after", 0)):
         site.stage([view(path, end, **GPT)] * 300 + [view(path, end - 2 * MICROSECOND, **GPT)] * before)
     site.load()
     files = site.state(HITS_TABLE).files
     write_rollup(site.root, site.database, f"{NOON:%Y-%m}", files)
-    reports = site.reports()
     query = Query("site", MIDNIGHT, end, Filters(), NOON + DAY)
     assert reports.agent_pages(reports.take(), query) == {"GPTBot": 1}
     assert reports.agent_pages(reports.take(), replace(query, end=end + MICROSECOND)) == {"GPTBot": 2}
-    reports.close()
 
 
+@pytest.mark.long
 @settings(max_examples=rounds(100))
 @given(chance=generated.chances)
 def test_pages_are_those_of_a_plain_count(lake: Lake, chance: Random) -> None:

@@ -1,6 +1,6 @@
 """Pages of paths are those of a plain sort, whichever files have a rollup, and however few ranks are read."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests import temporary
 from tests.rounds import rounds
-from tests.warehouse.report.lake import settle
+from tests.warehouse.report.lake import STATES, settle
 from tests.warehouse.report.laws import model, reference
 from tests.warehouse.report.laws.reference import LOADS, SCOPES, SEEN, LakeIn, SmallLake
 from tests.warehouse.site import DAY, NOON, Row, Site, rank, view
@@ -35,7 +35,7 @@ NEW_PATHS = SEEN.flatmap(lambda row: st.builds(lambda path: {**row, "path": path
 
 
 @pytest.mark.long
-@settings(max_examples=rounds(60))
+@settings(max_examples=rounds(36))
 @given(
     rolled_up=st.lists(SEEN, max_size=25),
     later=st.lists(SEEN | NEW_PATHS, max_size=10),
@@ -87,13 +87,6 @@ def check_pages(lake: SmallLake, rows: list[Row], scope: Scope, listing: Listing
     assert {path: each for path, each in some.items() if each != Counts()} == {
         path: Counts(*counted[path]) for path in ("/a", "/b", "/new") if path in counted
     }
-
-
-@pytest.fixture
-def reports(site: Site) -> Iterable[Reports]:
-    reports = site.reports()
-    yield reports
-    reports.close()
 
 
 def paths(reports: Reports, start: datetime = FIRST, end: datetime | None = LAST) -> list[tuple[str, int, int, int]]:
@@ -153,6 +146,7 @@ def page_of(site: Site) -> Callable[..., dict[str, tuple[int, int]]]:
     return page
 
 
+@pytest.mark.long
 def test_pages_of_a_policy_and_of_an_agent_read_no_hits_on_whole_days(
     page_of: Callable[..., dict[str, tuple[int, int]]],
 ) -> None:
@@ -168,7 +162,7 @@ def test_pages_of_a_policy_and_of_an_agent_read_no_hits_on_whole_days(
     assert page_of("all", path="*o*") == {"/log": (1, 0), "/doc": (2, 0)}
 
 
-@pytest.mark.parametrize("state", ["hot", "loaded", "rollups"])
+@STATES
 def test_counts_of_some_paths_are_those_of_their_pages(site: Site, reports: Reports, state: str) -> None:
     site.post(view("/a"), view("/a", **AI), view("/b", traffic="bot"), view("/c", NOON - DAY), view("/é"))
     settle(site, state)

@@ -97,6 +97,7 @@ def test_paths_are_listed_by_order_and_audience(site: Site, reports: Reports, is
         assert {page.totals for page in pages} == {totals} == {Counts(7, 6, 7)}
 
 
+@pytest.mark.long
 def test_path_leaves_the_listing_of_ai_only_with_its_first_view_by_people(site: Site, reports: Reports) -> None:
     site.post(*(view(f"/{name}", NOON - DAY, **AI) for name in "abcd"))
     site.load()

@@ -14,6 +14,7 @@ from tests.warehouse.report.laws import generated, model
 from tests.warehouse.site import DAY, NOON, Row, Site, view
 from warehouse.columns.filters import Filters
 from warehouse.query.time_range import FIRST, LAST
+from warehouse.report.reports import Reports
 from warehouse.report.results import Query
 
 GPT = {"traffic": "ai", "agent": "GPTBot", "operator": "OpenAI", "purpose": "training"}
@@ -22,7 +23,7 @@ GOOGLE = {"traffic": "bot", "agent": "Googlebot"}
 LISTED = ("agent", "operator", "purpose", "traffic")
 
 
-def test_each_agent_has_its_views_and_the_day_of_the_last_one(site: Site) -> None:
+def test_each_agent_has_its_views_and_the_day_of_the_last_one(site: Site, reports: Reports) -> None:
     site.post(
         *(view(f"/{number}", NOON - 3 * DAY, **GPT) for number in range(3)),
         *(view("/", NOON - number * DAY, **CLAUDE) for number in (1, 5)),
@@ -32,7 +33,6 @@ def test_each_agent_has_its_views_and_the_day_of_the_last_one(site: Site) -> Non
         view("/", NOON - timedelta(seconds=1), traffic="ai"),
         view("/", NOON, project_id="another", **GPT),
     )
-    reports = site.reports()
     rows = reports.agents(reports.take(), Query("site", FIRST, None, Filters(), NOON)).to_pylist()
     assert [tuple(row.values()) for row in rows] == [
         ("GPTBot", "OpenAI", "training", "ai", 3, date(2026, 9, 12)),
@@ -40,15 +40,12 @@ def test_each_agent_has_its_views_and_the_day_of_the_last_one(site: Site) -> Non
         ("Googlebot", None, None, "bot", 1, date(2026, 9, 13)),
         (None, None, None, "ai", 1, date(2026, 9, 15)),
     ]
-    reports.close()
 
 
-def test_project_without_agents_has_an_empty_list(site: Site) -> None:
+def test_project_without_agents_has_an_empty_list(site: Site, reports: Reports) -> None:
     site.post(view())
-    reports = site.reports()
     rows = reports.agents(reports.take(), Query("site", FIRST, LAST, Filters(), NOON))
     assert (rows.num_rows, rows.column_names) == (0, [*LISTED, "views", "last_day"])
-    reports.close()
 
 
 @pytest.mark.long

@@ -78,6 +78,7 @@ def test_moment_before_the_oldest_commit_in_the_log_is_refused(site: Site) -> No
             first.errors(RequestQuery("site"), moment)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_project", [True, False], ids=["project", "days"])
 def test_moment_that_a_client_changed_does_not_have_erased_errors(site: Site, is_project: bool) -> None:
     site.post(view(project_id="goes"), view())

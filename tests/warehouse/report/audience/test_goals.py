@@ -94,7 +94,7 @@ def expected(  # noqa: C901
 
 
 @pytest.mark.long
-@settings(max_examples=rounds(60))
+@settings(max_examples=rounds(36))
 @given(LISTS, LISTS, EVENTS, SCOPES, st.sampled_from(BY), st.sampled_from([GOALS, GOALS[:3], GOALS[3:]]))
 def test_conversions_are_those_of_plain_python(
     lake_in: LakeIn,

@@ -15,6 +15,7 @@ from tests.warehouse.report.laws.generated import NOW
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.columns.filters import Filters
 from warehouse.query.time_range import FIRST
+from warehouse.report.reports import Reports
 from warehouse.report.results import Query
 
 GPT = {"traffic": "ai", "agent": "GPTBot", "rule": "ai:GPTBot"}
@@ -24,7 +25,7 @@ WITHOUT_FILTER = Query("site", FIRST, None, Filters(), NOON)
 
 
 @pytest.mark.parametrize("is_loaded", [False, True], ids=["hot", "loaded"])
-def test_most_frequent_user_agents_of_a_class_are_first(site: Site, is_loaded: bool) -> None:
+def test_most_frequent_user_agents_of_a_class_are_first(site: Site, reports: Reports, is_loaded: bool) -> None:
     site.post(
         *(view(ts=NOON - number * DAY, user_agent="GPTBot/1.2", **GPT) for number in range(1, 4)),
         *(view(ts=NOON - DAY, user_agent=f"GPTBot/1.{version}", **GPT) for version in (1, 0, 0)),
@@ -35,7 +36,6 @@ def test_most_frequent_user_agents_of_a_class_are_first(site: Site, is_loaded: b
     )
     if is_loaded:
         site.load()
-    reports = site.reports()
 
     def listed(query: Query, traffic: str | None, limit: int = 10) -> list[tuple[str | int | None, ...]]:
         return [tuple(row.values()) for row in reports.user_agents(reports.take(), query, traffic, limit).to_pylist()]
@@ -53,7 +53,6 @@ def test_most_frequent_user_agents_of_a_class_are_first(site: Site, is_loaded: b
     assert len(listed(WITHOUT_FILTER, None)) == 6
     assert listed(replace(WITHOUT_FILTER, filters=Filters(agent="GPTBot")), "ai") == ai[:3]
     assert listed(replace(WITHOUT_FILTER, end=MIDNIGHT - 6 * DAY), "ai") == [("before", "ai:GPTBot", "GPTBot", 1)]
-    reports.close()
 
 
 @pytest.mark.long

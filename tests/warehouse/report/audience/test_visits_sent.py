@@ -13,6 +13,7 @@ from tests.warehouse.report.laws import generated, model
 from tests.warehouse.site import DAY, NOON, Site, view
 from warehouse.columns.filters import Filters
 from warehouse.query.time_range import FIRST
+from warehouse.report.reports import Reports
 from warehouse.report.results import Query
 
 OPERATORS = {"chatgpt.com": "OpenAI", "www.chatgpt.com": "OpenAI", "claude.ai": "Anthropic", "x.example": "None"}
@@ -23,7 +24,9 @@ GENERATED_CAMPAIGNS = {"newsletter": "B", "": "D", "none": "C"}
 
 
 @pytest.mark.parametrize("is_loaded", [False, True], ids=["hot", "loaded"])
-def test_visits_of_people_are_counted_for_the_operator_of_the_referrer(site: Site, is_loaded: bool) -> None:
+def test_visits_of_people_are_counted_for_the_operator_of_the_referrer(
+    site: Site, reports: Reports, is_loaded: bool
+) -> None:
     site.post(
         view("/a", NOON - DAY, referrer_host="chatgpt.com"),
         view("/b", NOON - DAY, referrer_host="www.chatgpt.com"),
@@ -35,16 +38,16 @@ def test_visits_of_people_are_counted_for_the_operator_of_the_referrer(site: Sit
     )
     if is_loaded:
         site.load()
-    reports = site.reports()
     snapshot = reports.take()
     assert reports.visits_sent(snapshot, WITHOUT_FILTER, OPERATORS, {}) == {"OpenAI": 2, "Anthropic": 1, "None": 0}
     of_ai = replace(WITHOUT_FILTER, start=NOON - 2 * DAY, filters=Filters(operator="OpenAI", traffic="ai", path="/a"))
     assert reports.visits_sent(snapshot, of_ai, OPERATORS, {}) == {"OpenAI": 1, "Anthropic": 0, "None": 0}
-    reports.close()
 
 
 @pytest.mark.parametrize("is_loaded", [False, True], ids=["hot", "loaded"])
-def test_campaign_of_a_product_counts_where_the_referrer_is_missing(site: Site, is_loaded: bool) -> None:
+def test_campaign_of_a_product_counts_where_the_referrer_is_missing(
+    site: Site, reports: Reports, is_loaded: bool
+) -> None:
     site.post(
         view("/a", NOON - DAY, referrer_host="chatgpt.com", utm_source="chatgpt.com"),
         view("/a", NOON - DAY, utm_source="chatgpt.com"),
@@ -54,14 +57,12 @@ def test_campaign_of_a_product_counts_where_the_referrer_is_missing(site: Site, 
     )
     if is_loaded:
         site.load()
-    reports = site.reports()
     assert reports.visits_sent(reports.take(), WITHOUT_FILTER, OPERATORS, CAMPAIGNS) == {
         "OpenAI": 2,
         "Anthropic": 1,
         "None": 0,
         "Perplexity": 1,
     }
-    reports.close()
 
 
 @pytest.mark.long
@@ -88,7 +89,7 @@ def test_visits_are_those_of_a_plain_count(lake: Lake, chance: Random) -> None:
         assert pages == [(path, by_path[path], reads[path]) for path in ordered]
 
 
-def test_pages_have_the_visits_of_the_last_days_of_a_long_range(site: Site) -> None:
+def test_pages_have_the_visits_of_the_last_days_of_a_long_range(site: Site, reports: Reports) -> None:
     sent = {"referrer_host": "chatgpt.com", "operator": None}
     site.post(
         *(view("/b", NOON - DAY, event_id=f"{number}", **sent) for number in range(2)),
@@ -97,9 +98,7 @@ def test_pages_have_the_visits_of_the_last_days_of_a_long_range(site: Site) -> N
         view("/c", NOON - 31 * DAY, **sent),
         view("/old", NOON - 32 * DAY, **sent),
     )
-    reports = site.reports()
     snapshot = reports.take()
     expected = [("/b", 2, 0), ("/a", 1, 1), ("/c", 1, 0)]
     assert reports.pages_sent(snapshot, WITHOUT_FILTER, OPERATORS, CAMPAIGNS, 10) == expected
     assert reports.pages_sent(snapshot, WITHOUT_FILTER, OPERATORS, CAMPAIGNS, 1) == expected[:1]
-    reports.close()

@@ -48,6 +48,7 @@ def answers(reports: Reports) -> tuple[list[tuple[str, int]], list[tuple[str | N
     )
 
 
+@pytest.mark.long
 def test_load_and_new_rollup_are_in_the_next_answers(site: Site, reports: Reports) -> None:
     for number in range(1, 4):
         site.post(view("/c", SEPTEMBER))

@@ -40,7 +40,7 @@ SINGLE = [
 """Filters by which each rollup counts."""
 
 
-@settings(max_examples=rounds(60))
+@settings(max_examples=rounds(36))
 @given(
     rolled_up=st.lists(SEEN, max_size=12),
     later=st.lists(SEEN, max_size=6),

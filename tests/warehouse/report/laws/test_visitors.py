@@ -116,7 +116,7 @@ def of_table(table: pa.Table, by: tuple[str, ...]) -> visited.Counts:
 
 
 @pytest.mark.long
-@settings(max_examples=rounds(60))
+@settings(max_examples=rounds(36))
 @given(
     LISTS,
     LISTS,
@@ -265,6 +265,7 @@ def each_entry_page(lake: SmallLake) -> Iterator[dict[str, dict[str, int]]]:
     assert check.find_difference(lake.database, part, lake.files, lake.beside) is None
 
 
+@pytest.mark.long
 def test_visit_ends_after_30_minutes_and_has_one_source(small_lake: SmallLake) -> None:
     cases = [
         (HALF_HOUR, "beacon", 1),
@@ -282,6 +283,7 @@ def test_visit_ends_after_30_minutes_and_has_one_source(small_lake: SmallLake) -
         assert counted(small_lake, EVERYTHING, ())[()]["human"] == len(cases)
 
 
+@pytest.mark.long
 def test_duration_has_the_time_for_which_the_last_page_was_visible(small_lake: SmallLake) -> None:
     """Read a page for 100 s and then another one, whose times the script sends at seconds after the first view.
 
@@ -316,6 +318,7 @@ def test_duration_has_the_time_for_which_the_last_page_was_visible(small_lake: S
         assert seconds == [expected for expected, _ in cases]
 
 
+@pytest.mark.long
 def test_event_just_before_the_view_of_a_visit_prevents_a_bounce(small_lake: SmallLake) -> None:
     """The script sends a view and the events of a page at once, and any of them may arrive first."""
     cases = [(-5.001, 1), (-5, 0), (-0.003, 0), (1_800, 0), (1_800.001, 1)]
