@@ -13,20 +13,13 @@ TURN = TurnInput("m", "http://127.0.0.1:1", "the-token", "Do it.", "the-session"
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_session_is_continued_if_the_agent_has_sessions(name: str) -> None:
+def test_agent_gets_the_gateway_the_model_the_token_and_the_session_if_it_has_sessions(name: str) -> None:
     agent = find_preset(name, ())
-    assert ("the-session" in agent.command_line(TURN).argv) == agent.has_sessions
-    assert agent.has_sessions == (name != "mini-swe-agent")
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_agent_gets_the_gateway_the_model_and_the_token_of_the_turn(name: str) -> None:
-    line = find_preset(name, ()).command_line(TURN)
+    line = agent.command_line(TURN)
     settings = " ".join([*line.argv, *line.env.values(), *line.files.values()])
-    assert TURN.base_url in settings
-    assert TURN.model in settings
-    assert TURN.key in settings
+    assert all(each in settings for each in (TURN.base_url, TURN.model, TURN.key))
     assert TURN.key not in " ".join(line.argv), "other users can read the arguments"
+    assert ("the-session" in line.argv) == agent.has_sessions == (name != "mini-swe-agent")
 
 
 def test_preset_command_runs_its_program_and_reports_the_last_line() -> None:

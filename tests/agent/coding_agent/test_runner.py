@@ -70,16 +70,10 @@ def test_agent_without_sessions_receives_the_earlier_prompts(job: Job) -> None:
 def test_agent_with_an_empty_home_receives_the_earlier_prompts(job: Job, tmp_path: Path) -> None:
     """Empty the home, as after a move to another machine. A program of the preset's name records its input."""
     tools = _tool(tmp_path, "opencode", 'echo "$@" > arguments; cat > prompt')
-    options = {
-        "preset": "opencode",
-        "model": "m",
-        "session": "ses_1",
-        "history": ["First that."],
-        "read_only": (tools,),
-    }
+    options = {"preset": "opencode", "model": "m", "session": "ses_1", "history": ["First that."]}
     for has_session in (False, True):
         with pytest.raises(TurnFailed, match="without a final record of success"):
-            job.run(**options)
+            job.run(read_only=(tools,), **options)
         assert ("--session ses_1" in (job.tree / "arguments").read_text()) == has_session
         assert ("First that." in (job.tree / "prompt").read_text()) != has_session
         (job.home / "sessions").touch()
