@@ -21,8 +21,8 @@ from api.http.problems import Problem
 from api.logs import IS_TERMINAL
 
 DETAIL_CHARACTERS_MAX = 300
-PATH_CHARACTERS_MAX = 2_000
-"""Maximum length of a path in a line. Longer ones are cut, because the client chooses them."""
+PATH_BYTES_MAX = 2_000
+"""Maximum size of a path in a line, as JSON. Longer ones are cut, because the client chooses them."""
 FIELDS = metrics.FIELDS | {"dateFrom", "dateTo", "limit", "offset", "prompt"}
 """Names of fields and parameters that a line may contain. Any other name is `other`, because the client chooses it."""
 SECRET_PATHS = ("/welcome/", "/shared/")
@@ -89,7 +89,9 @@ def _flush() -> None:
 
 def _shown(path: str) -> str:
     """Return the start of a path, without the token of a link."""
-    path = path[:PATH_CHARACTERS_MAX]
+    path = path[:PATH_BYTES_MAX]
+    while (size := len(_ENCODER.encode(path)) - 2) > PATH_BYTES_MAX:
+        path = path[: len(path) * PATH_BYTES_MAX // size]
     if not path.startswith(SECRET_PATHS):
         return path
     parts = path.split("/")

@@ -24,6 +24,11 @@ def test_unfinished_posts_take_no_more_than_the_budget_and_stop_no_small_post(st
 
 
 @pytest.mark.long
+def test_rows_of_25_kb_take_memory_by_their_bytes(start: Callable[..., Running]) -> None:
+    assert bodies.long_rows(start(), posts=10) < 200  # 3,000 rows, 72 MB
+
+
+@pytest.mark.long
 def test_requests_are_answered_beside_more_slow_posts_than_the_service_has_connections(
     start: Callable[..., Running],
 ) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from warehouse import clock
 from warehouse.batch import steps
 from warehouse.batch.task_faults import TaskFaults, fault_of
-from warehouse.database_errors import reason_of
+from warehouse.database_errors import outage_of, reason_of
 from warehouse.errors import DataIncomplete, LakeBusy, LakeUnreachable, WarehouseError, engine_errors
 from warehouse.hotlog import batches, disk_space, retention
 from warehouse.hotlog.connection import HOT_LOG_ERRORS, HotConnection, HotLogPlace
@@ -144,10 +144,16 @@ class Scheduler:
         return batches.backlog(self._read_hot)
 
     def lake_fault(self) -> str | None:
-        """Return the error if commits of the lake are missing or unreachable, else None. No table is opened."""
+        """Return the error if commits of the lake are missing or unreachable, else None. No table is opened.
+
+        The message of an object store, which names the store, is in the log only.
+        """
         try:
             durability.require_commits(self._read_hot, self._lake)
-        except (DataIncomplete, LakeUnreachable) as error:
+        except LakeUnreachable as error:
+            LOG.warning("the lake failed its check: %s", error)
+            return outage_of(error)
+        except DataIncomplete as error:
             return str(error)
         return None
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from select import PIPE_BUF
 
+import msgspec
 import pytest
 
 from api.http import access_log
@@ -45,9 +46,19 @@ def test_token_of_a_link_is_not_logged_and_a_long_path_is_cut(capfd: pytest.Capt
         "/shared/s3cret/views.csv": "/shared/***/views.csv",
         "/welcome": "/welcome",
         "/projects/shared/keys": "/projects/shared/keys",
-        "/" + "a" * 60_000: "/" + "a" * (access_log.PATH_CHARACTERS_MAX - 1),
+        "/" + "a" * 60_000: "/" + "a" * (access_log.PATH_BYTES_MAX - 1),
     }.items():
         assert line_of(capfd, path=path)["path"] == logged
+
+
+@pytest.mark.parametrize("character", ["a", "é", "\x01", "\U0001f600"])
+def test_line_of_a_long_path_fits_into_one_write_of_a_pipe(capfd: pytest.CaptureFixture[str], character: str) -> None:
+    asyncio.run(log("/" + character * 60_000))
+    line = capfd.readouterr().err
+    path = json.loads(line)["path"]
+    assert path == "/" + character * (len(path) - 1)
+    assert 1_900 < len(msgspec.json.encode(path)) <= access_log.PATH_BYTES_MAX + 2
+    assert len(line.encode()) < PIPE_BUF
 
 
 def test_detail_is_logged_only_for_kinds_that_do_not_quote_the_request(capfd: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,8 @@ from tests.processes.running import PROJECT, new_key
 from tests.processes.waiting import until
 from tests.stores import sql
 from tests.warehouse.site import Site, view
+from warehouse.errors import LakeUnreachable
+from warehouse.integrity import durability
 from warehouse.lake import delta_table
 from warehouse.report import cells, statements
 from warehouse.tables import HITS_TABLE
@@ -76,6 +78,18 @@ def test_lost_lake_fails_its_check(chosen: Settings) -> None:
     with running(chosen, hits=1) as client:
         shutil.rmtree(chosen.lake / "hits")
         assert "hits" in failed(client)["lake"]
+
+
+def test_message_of_an_object_store_is_in_the_log_and_not_in_the_response(
+    chosen: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise LakeUnreachable("the object store of s3://lake does not answer: GET http://10.0.0.1/lake")
+
+    with running(chosen, hits=1) as client:
+        monkeypatch.setattr(durability, "require_commits", fail)
+        assert failed(client)["lake"] == "the object store of the lake does not answer"
+    assert "GET http://10.0.0.1/lake" in caplog.text
 
 
 def test_day_that_cannot_be_compacted_is_a_warning_of_a_service_that_is_ready(chosen: Settings) -> None:
