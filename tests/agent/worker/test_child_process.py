@@ -75,6 +75,7 @@ def test_service_counts_the_turns_of_its_worker_and_logs_its_warnings(site: Site
     assert f"to the webhook of project {PROJECT}: env:HOOK is not set" in warning["message"]
 
 
+@pytest.mark.long
 def test_service_without_slots_starts_no_worker(service: Running) -> None:
     project = "without-slots"
     key = {"Authorization": f"Bearer {new_key(service.data, project)}"}
