@@ -55,10 +55,7 @@ def each_alone(service: Running) -> Iterator[None]:
 
 def started_processes(service: Running) -> list[int]:
     """Wait until every server process has started; return their ids."""
-    processes = until(partial(_all_processes_of, service))
-    for process in processes:
-        until(partial(_answers_alone, process, processes, service.url))
-    return processes
+    return until(partial(_started, service))
 
 
 def processes_of(service: Running) -> list[int]:
@@ -72,19 +69,23 @@ def server_processes(parent: int) -> list[int]:
     return [child for child in children(parent) if b"spawn_main" in command_line(child)]
 
 
-def _all_processes_of(service: Running) -> list[int]:
-    """Return the ids of all server processes, or an empty list until all of them run."""
+def _started(service: Running) -> list[int]:
+    """Return the ids of all server processes, or an empty list until each of them answers while the others are stopped.
+
+    The others run as long as they were stopped. Otherwise one that is still starting might send no heartbeat, and be
+    replaced.
+    """
     processes = processes_of(service)
-    return processes if len(processes) == service.processes else []
-
-
-def _answers_alone(process: int, processes: list[int], url: str) -> bool:
-    """Return whether the process answers while the others are stopped."""
-    with _alone(process, processes):
+    if len(processes) != service.processes:
+        return []
+    for process in processes:
         try:
-            return httpx.get(f"{url}/healthz", timeout=2).status_code == 200
-        except httpx.TransportError:
-            return False
+            with _alone(process, processes):
+                httpx.get(f"{service.url}/healthz", timeout=2).raise_for_status()
+        except (httpx.TransportError, ProcessLookupError):
+            time.sleep(2)
+            return []
+    return processes
 
 
 @contextmanager

@@ -61,6 +61,7 @@ OTHER_RULES: list[Change] = [
     ("rules.py", (('"Goodreads", ', ""),)),
     ("device.py", (("MATCHED_CHARACTERS_MAX = 1024", "MATCHED_CHARACTERS_MAX = 512"),)),
     ("device.py", (("roku/|", ""),)),
+    ("device.py", (("scraper|", ""),)),
     ("rules.toml", (("^text/markdown$", "^text/(?:x-)?markdown$"),)),
     ("rules.toml", (('"YandexBot"', '"Yandex"'),)),
     ("ruleset.py", (("ALGORITHM = 3", "ALGORITHM = 4"),)),

@@ -42,6 +42,7 @@ http {{
     set_real_ip_from 127.0.0.1; real_ip_header X-Forwarded-For;
     server {{
         listen 127.0.0.1:{port} reuseport; root {folder}/site;
+        location / {{ add_header Cache-Control "no-cache"; }}
         location /cached/ {{ add_header Cache-Control "max-age=3600"; }}
         location /checked/ {{ add_header Cache-Control "no-cache"; }}
     }}
@@ -51,7 +52,10 @@ http {{
 
 @pytest.fixture
 def url(tmp_path: Path) -> Iterator[str]:
-    """Serve pages whose assets a browser may use again for an hour (two pages), or only after it has asked."""
+    """Serve pages whose assets a browser may use again for an hour (two pages), or only after it has asked.
+
+    Without a header, a browser uses a page again for a tenth of its age, and a slow test has no second request.
+    """
     for name, assets in (("cached", "cached"), ("second", "cached"), ("checked", "checked")):
         folder = tmp_path / "site" / assets
         folder.mkdir(parents=True, exist_ok=True)
