@@ -242,7 +242,8 @@ def test_request_that_waits_for_a_connection_was_not_received(tmp_path: Path, mo
         handler.close_connection = True
 
     with upstream(events) as url, through(tmp_path, url) as (gate, client), client.stream("POST", "/") as answer:
-        assert next(answer.iter_raw()) == b"data"
+        content = answer.iter_raw()  # an iterator that nobody has closes its response
+        assert next(content) == b"data"
         with connected(tmp_path) as end:
             end.sendall(f"POST /{TOKEN}/ HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             until(lambda: gate.calls.count == 2)

@@ -8,12 +8,15 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response
 
+SIZE = """["navigation", "resource"].flatMap(type => performance.getEntriesByType(type))
+    .reduce((size, each) => size + each.decodedBodySize, 0)"""
+
 
 @dataclass
 class Visit:
-    """A page in a browser, with the errors in its console, its requests to other hosts, and its responses.
+    """A page in a browser, with the errors in its console and its requests to other hosts.
 
-    `status` is that of the page opened last.
+    `status` is the status of the page opened last.
     """
 
     page: Page
@@ -21,7 +24,6 @@ class Visit:
     status: int = 0
     errors: list[str] = field(default_factory=list)
     foreign: list[str] = field(default_factory=list)
-    responses: list[Response] = field(default_factory=list)
     has_crashed: bool = False
 
     def __post_init__(self) -> None:
@@ -32,7 +34,6 @@ class Visit:
         self.page.on("console", self._on_console)
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("request", self._on_request)
-        self.page.on("response", self._on_response)
 
     def open(self, path: str) -> Response:
         """Open a page, with all of its details open, and return its response."""
@@ -51,18 +52,16 @@ class Visit:
             self._listen()
         if session is not None:
             context.add_cookies([{"name": "readership_session", "value": session, "url": self.url}])
-        for records in (self.errors, self.foreign, self.responses):
+        for records in (self.errors, self.foreign):
             records.clear()
 
     def size_bytes(self) -> int:
-        """Return the size of all responses of the page, without compression and headers."""
-        return sum(len(response.body()) for response in self.responses if response.ok)
+        """Return the size of the page and all that it loaded, without compression and headers."""
+        size: int = self.page.evaluate(SIZE)
+        return size
 
     def _on_crash(self, page: Page) -> None:
         self.has_crashed = True
-
-    def _on_response(self, response: Response) -> None:
-        self.responses.append(response)
 
     def _on_console(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
