@@ -20,7 +20,8 @@ from ingest.hotlog.writer import BACKLOG_BYTES_MAX
 from warehouse import clock
 from warehouse.control import database
 from warehouse.database.pool import PoolError
-from warehouse.database_errors import reason_of, status_of
+from warehouse.database_errors import outage_of, reason_of, status_of
+from warehouse.errors import LakeUnreachable
 from warehouse.hotlog.connection import HOT_LOG_ERRORS
 
 LOG = logging.getLogger("readership.health")
@@ -120,6 +121,9 @@ def _hot_log_fault(state: State) -> str | None:
 def _lake_fault(state: State) -> str | None:
     try:
         return state.background.maintenance.lake_fault()
+    except LakeUnreachable as error:  # its message has the address of the store
+        LOG.warning("the lake failed its check: %s", error)
+        return outage_of(error)
     except HOT_LOG_ERRORS:
         return "cannot be compared with the hot log, which cannot be read"
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from warehouse import clock
 from warehouse.batch import steps
 from warehouse.batch.task_faults import TaskFaults, fault_of
-from warehouse.database_errors import outage_of, reason_of
+from warehouse.database_errors import reason_of
 from warehouse.errors import DataIncomplete, LakeBusy, LakeUnreachable, WarehouseError, engine_errors
 from warehouse.hotlog import batches, disk_space, retention
 from warehouse.hotlog.connection import HOT_LOG_ERRORS, HotConnection, HotLogPlace
@@ -144,15 +144,12 @@ class Scheduler:
         return batches.backlog(self._read_hot)
 
     def lake_fault(self) -> str | None:
-        """Return the error if commits of the lake are missing or unreachable, else None. No table is opened.
+        """Return the error if commits of the lake are missing, else None. No table is opened.
 
-        The message of an object store, which names the store, is in the log only.
+        Raises: LakeUnreachable
         """
         try:
             durability.require_commits(self._read_hot, self._lake)
-        except LakeUnreachable as error:
-            LOG.warning("the lake failed its check: %s", error)
-            return outage_of(error)
         except DataIncomplete as error:
             return str(error)
         return None
@@ -196,8 +193,9 @@ class Scheduler:
 
     def _end_outage(self) -> None:
         """Clear the fault of an outage that is over: a round may last for minutes, or wait for another node."""
-        if self._is_outage and self.lake_fault() is None:
-            self._fault, self._is_outage = None, False
+        with suppress(LakeUnreachable):
+            if self._is_outage and self.lake_fault() is None:
+                self._fault, self._is_outage = None, False
 
     def run_due(self, now: datetime) -> None:
         """Run the load and the tasks that are due: one round of the thread."""

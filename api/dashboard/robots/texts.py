@@ -53,10 +53,11 @@ def versions(control: Pool, project: str) -> list[RobotsText]:
         return _versions(connection, project)
 
 
-def changes(control: Pool, project: str) -> list[RobotsText]:
-    """Return the texts of a project that differ from the text before them, the oldest first."""
-    found = versions(control, project)
-    return [text for at, text in enumerate(found) if not at or found[at - 1].content != text.content]
+def changes(control: Pool, project: str) -> list[datetime]:
+    """Return the times from which texts of a project differ from the text before them."""
+    with control.connect() as connection:
+        rows = STATEMENTS.run(connection, "CHANGES", {"project": project}).fetchall()
+    return [datetime.fromtimestamp(since_s, UTC) for (since_s,) in rows]
 
 
 def _versions(connection: Connection, project: str) -> list[RobotsText]:

@@ -8,7 +8,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from api.dashboard.robots import texts
-from api.dashboard.robots.texts import RobotsText
 from api.dashboard.web import locale
 from api.dashboard.web import period as periods
 from api.dashboard.web.period import Period
@@ -192,7 +191,8 @@ class View:
         }
 
     @cached_property
-    def robots_texts(self) -> list[RobotsText]:
+    def robots_changes(self) -> list[datetime]:
+        """Return the times at which the robots.txt of the project changed."""
         return texts.changes(self.visit.state.control, self.project.id)
 
     @cached_property

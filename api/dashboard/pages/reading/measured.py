@@ -23,7 +23,7 @@ from warehouse.report.source_warnings import SourceWarning
 
 FILTERED, NOT_SET_UP, NOT_COUNTED = "not part of this filter", "not set up", "not counted in this period"
 LEFT_OUT = "left out by the source policy"
-APART = "people and AI were not counted on the same days"
+APART = "on some days only people or only AI were counted"
 """Reasons why a kind of readers has no number."""
 SERVER_SOURCES = SEEING["ai"]
 """Sources that see AI readers and other bots."""
@@ -124,8 +124,10 @@ class Measured:
     def no_quotient(self) -> str | None:
         """Return why views by people and reads by AI have no quotient in the period; None if they have one.
 
-        Sources that are set up one after the other on one day count as one.
+        Times of less than a day in all are ignored, such as between the set-ups of two sources.
         """
+        if reason := self.unmeasured("human") or self.unmeasured("ai"):
+            return reason
         within, spans = self.known.within(self.period.start, self.period.end), self.known.spans
         alone = [
             hole

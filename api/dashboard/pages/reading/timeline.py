@@ -148,7 +148,7 @@ def _marks(view: View, measured: Measured, kinds: Sequence[str], begins: Sequenc
         (each.first_hit, f"{SOURCES[each.source]} began on {view.day(each.first_hit)}") for each in measured.sources
     ]
     if "ai" in kinds:
-        began += [(each.since, f"robots.txt of {view.day(each.since)}") for each in view.robots_texts]
+        began += [(at, f"robots.txt of {view.day(at)}") for at in view.robots_changes]
     inside = sorted(mark for mark in began if start <= mark[0] < end)
     return [(sum(begin <= at for begin in begins) - 1, text) for at, text in inside]
 

@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
 
-from api.dashboard.robots import rules
+from api.dashboard.robots import rules, texts
 from api.dashboard.robots.rules import RobotsRules, State, names
 from api.dashboard.robots.texts import RobotsText
 from api.dashboard.web.view import View
@@ -63,7 +63,8 @@ class Robots:
     """The texts of a project. `current` are the rules that are in force."""
 
     def __init__(self, view: View) -> None:
-        self.texts, self._view = view.robots_texts, view
+        found = texts.versions(view.visit.state.control, view.project.id)
+        self.texts, self._view = [text for text in found if text.since in view.robots_changes], view
         self.current = rules.parse(self.texts[-1].content)
         times = [text.since for text in self.texts]
         self._reads_of = view.reports.robots_reads(view.project.id, view.snapshot.moment, times)
@@ -125,4 +126,4 @@ class Robots:
 
 def robots_of(view: View) -> Robots | None:
     """Return the texts of the project of a page; None if it has none."""
-    return Robots(view) if view.robots_texts else None
+    return Robots(view) if view.robots_changes else None

@@ -129,7 +129,6 @@ def test_warning_of_the_coverage_has_the_names_and_days_of_the_pages() -> None:
         ({"beacon": day(1), "log": day(2, 23)}, {}, False),  # set up on the same days
         ({"beacon": day(1), "log": day(4)}, {}, True),
         ({"beacon": day(1), "log": day(1)}, {"log": 4}, True),
-        ({"beacon": day(1)}, {}, True),
     ],
 )
 def test_people_and_ai_have_a_quotient_if_they_were_counted_on_the_same_days(
@@ -137,3 +136,4 @@ def test_people_and_ai_have_a_quotient_if_they_were_counted_on_the_same_days(
 ) -> None:
     known = measured(shown=period(2, 8), silent=silent, **sources)
     assert known.no_quotient == (APART if is_apart else None)
+    assert measured(shown=period(2, 8), beacon=day(1)).no_quotient == NOT_SET_UP

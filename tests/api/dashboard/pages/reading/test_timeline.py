@@ -11,7 +11,6 @@ from babel import Locale
 from api.dashboard.pages.reading import timeline
 from api.dashboard.pages.reading.measured import Measured, Shown
 from api.dashboard.pages.reading.timeline import UNCOUNTED, Timeline
-from api.dashboard.robots.texts import RobotsText
 from api.dashboard.web import locale
 from api.dashboard.web.period import Period
 from tests.api.dashboard.pages.reading.measuring import day, measured, period
@@ -62,7 +61,7 @@ def view(shown: Period, series: Series, previous: Series | None = None, before: 
         day=lambda at: locale.day(at.astimezone(ZONE).date(), ENGLISH),
         visit=SimpleNamespace(locale=ENGLISH),
         faults=[],
-        robots_texts=[],
+        robots_changes=[],
     )
 
 
@@ -159,7 +158,7 @@ def test_source_that_began_in_the_period_has_a_mark_in_its_interval(first: int, 
 
 def test_robots_txt_has_a_mark_on_a_chart_of_ai() -> None:
     shown, known = view(period(2, 5), []), counted(period(2, 5), beacon=1, log=1)
-    shown.robots_texts = [RobotsText("", int(day(each).timestamp())) for each in (1, 3)]
+    shown.robots_changes = [day(1), day(3)]
     [(at, text)] = timeline._marks(shown, known, KINDS, [day(2), day(3), day(4)])
     assert (at, text.partition(" of ")[0]) == (1, "robots.txt")
     assert timeline._marks(shown, known, ["human"], [day(2), day(3), day(4)]) == []

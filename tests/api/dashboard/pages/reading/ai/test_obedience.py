@@ -113,10 +113,14 @@ def test_nothing_is_known_of_a_text_before_the_log(viewer: TestClient) -> None:
 
 
 def test_text_that_repeats_the_one_before_it_is_no_change(site: Dashboard, viewer: TestClient) -> None:
-    again = datetime(2026, 9, 25, tzinfo=UTC)
-    texts.save(site.engine, PROJECT, TEXTS[20, 12], int(again.timestamp()))
-    assert versions(page(viewer, "/ai/agents/CCBot")) == VIOLATIONS["CCBot"]
-    texts.remove(site.engine, PROJECT, int(again.timestamp()))
+    other, again = (int(datetime(2026, 9, day, tzinfo=UTC).timestamp()) for day in (24, 25))
+    texts.save(site.engine, PROJECT, "User-agent: other", other)
+    texts.save(site.engine, PROJECT, TEXTS[20, 12], again)
+    texts.remove(site.engine, PROJECT, other)
+    shown = page(viewer, "/ai/agents/CCBot")
+    texts.remove(site.engine, PROJECT, again)
+    assert versions(shown) == VIOLATIONS["CCBot"]
+    assert "robots.txt of Sep 25" not in shown.text
 
 
 def test_agents_have_what_they_made_of_the_text_in_force(viewer: TestClient) -> None:

@@ -1,6 +1,7 @@
 """The overview of what no source has counted: a number that is not measured is never 0."""
 
 import asyncio
+import csv
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -9,6 +10,7 @@ import pytest
 from babel.dates import format_date
 from starlette.testclient import TestClient
 
+from api.dashboard.pages.reading.measured import APART, NOT_COUNTED
 from ingest.hits.hit import Hit
 from ingest.hits.row import row
 from ingest.hotlog.deduplication import Post
@@ -196,12 +198,23 @@ def test_page_of_a_period_with_a_silent_source_names_it(silent: TestClient) -> N
 
 
 def test_share_over_days_on_which_one_kind_of_readers_was_not_counted_is_a_dash(silent: TestClient) -> None:
-    for days in (7, 30):
+    for days, reason in ((7, NOT_COUNTED), (30, APART)):
         text = silent.get(f"/projects/silent/pages?period={days}d").text
         assert {row[4] for row in Html(text).rows("All pages")} == {UNKNOWN}
-        assert 'title="people and AI were not counted on the same days"' in text
+        assert f'title="{reason}"' in text
     both = silent.get(f"/projects/silent/pages?from={before(20)}&to={before(13)}").text
     assert UNKNOWN not in {row[4] for row in Html(both).rows("All pages")}
+
+
+def test_reads_per_visit_need_days_on_which_both_were_counted(dashboard: Dashboard, silent: TestClient) -> None:
+    at = f"{before(14)}T13:00:00Z"
+    visit = {"path": "/a", "userAgent": FIREFOX, "referrer": "https://chatgpt.com/", "timestamp": at}
+    dashboard.post_hits(visit, project="silent", key=new_key(dashboard.data, "silent"))
+    for query, shown, in_file in (("period=30d", UNKNOWN, ""), (f"from={before(20)}&to={before(13)}", "8", "8.0")):
+        [ai] = Html(silent.get(f"/projects/silent/ai?{query}").text).rows("Operators and their agents")[:1]
+        [overview] = Html(silent.get(f"/projects/silent?{query}").text).rows("AI operators")[:1]
+        header, row, *_ = csv.reader(silent.get(f"/projects/silent/ai.csv?{query}").text.splitlines())
+        assert (ai[-1], overview[-1], row[header.index("reads_per_visit")]) == (shown, shown, in_file)
 
 
 def test_ai_is_counted_until_its_source_fell_silent(silent: TestClient) -> None:

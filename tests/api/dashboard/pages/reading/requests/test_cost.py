@@ -3,13 +3,14 @@
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.site import FIREFOX, Dashboard, opened
-from tests.processes.running import PROJECT, readership_process
+from tests.processes.running import PROJECT, new_key, readership_process
 
 DASH = "\N{EN DASH}"
 AT = datetime.now(UTC) - timedelta(hours=2)
@@ -43,8 +44,8 @@ def viewer(dashboard: Dashboard) -> TestClient:
     return dashboard.visitor("viewer")
 
 
-def page(viewer: TestClient, query: str = "", days: int = 7) -> Html:
-    response = viewer.get(f"/projects/{PROJECT}/cost?period={days}d&{query}")
+def page(viewer: TestClient, query: str = "", days: int = 7, project: str = PROJECT) -> Html:
+    response = viewer.get(f"/projects/{project}/cost?period={days}d&{query}")
     assert response.status_code == 200, response.text
     return Html(response.text)
 
@@ -93,3 +94,17 @@ def test_share_with_a_size_is_shown_by_source_if_there_are_two(dashboard: Dashbo
     assert "The size is known for 60% of the requests, the response time for 40%." in text
     assert "Of your logs: 75% and 50%." in text
     assert "Of your server: 0% and 0%. Your server can post" in text
+
+
+@pytest.mark.long
+def test_log_without_times_is_named(dashboard: Dashboard, viewer: TestClient, tmp_path: Path) -> None:
+    new_key(dashboard.data, "combined")
+    (tmp_path / "log").write_text(f'192.0.2.1 - - [{AT:%d/%b/%Y:%H:%M:%S} +0000] "GET /a HTTP/1.1" 200 9 "-" "curl"\n')
+    command = ("--data", str(dashboard.data), "import", "combined", str(tmp_path / "log"))
+    assert readership_process(*command).returncode == 0
+    text = page(viewer, project="combined").text
+    assert (
+        "The size is known for 100% of the requests, the response time for 0%. Your logs have no response times."
+        in text
+    )
+    assert "no response times" not in page(viewer).text
