@@ -156,14 +156,18 @@ def partly(dashboard: Dashboard, viewer: TestClient) -> TestClient:
 @pytest.fixture(scope="module")
 def silent(dashboard: Dashboard, viewer: TestClient) -> TestClient:
     """Return a client of a project whose server fell silent after day 12 before today; people have the script, too."""
-    key = new_key(dashboard.data, "silent")
+    post_until_silent(dashboard, "silent")
+    return viewer
+
+
+def post_until_silent(dashboard: Dashboard, project: str) -> None:
+    key = new_key(dashboard.data, project)
     for days in range(25, 11, -1):
         hit = {"path": "/a", "userAgent": "GPTBot/1.3", "timestamp": f"{before(days)}T12:00:00Z"}
-        dashboard.post_hits(hit, {**hit, "userAgent": "Googlebot/2.1"}, project="silent", key=key)
+        dashboard.post_hits(hit, {**hit, "userAgent": "Googlebot/2.1"}, project=project, key=key)
     for days in range(25, 0, -1):
-        post_old_beacon(dashboard, "silent", datetime.fromisoformat(f"{before(days)}T12:00:00Z"))
-    post_old_beacon(dashboard, "silent", ago(0))
-    return viewer
+        post_old_beacon(dashboard, project, datetime.fromisoformat(f"{before(days)}T12:00:00Z"))
+    post_old_beacon(dashboard, project, ago(0))
 
 
 def test_source_that_fell_silent_is_never_zero(silent: TestClient) -> None:
@@ -206,14 +210,15 @@ def test_share_over_days_on_which_one_kind_of_readers_was_not_counted_is_a_dash(
     assert UNKNOWN not in {row[4] for row in Html(both).rows("All pages")}
 
 
-def test_reads_per_visit_need_days_on_which_both_were_counted(dashboard: Dashboard, silent: TestClient) -> None:
+def test_reads_per_visit_need_days_on_which_both_were_counted(dashboard: Dashboard, viewer: TestClient) -> None:
+    post_until_silent(dashboard, "visited")
     at = f"{before(14)}T13:00:00Z"
     visit = {"path": "/a", "userAgent": FIREFOX, "referrer": "https://chatgpt.com/", "timestamp": at}
-    dashboard.post_hits(visit, project="silent", key=new_key(dashboard.data, "silent"))
+    dashboard.post_hits(visit, project="visited", key=new_key(dashboard.data, "visited"))
     for query, shown, in_file in (("period=30d", UNKNOWN, ""), (f"from={before(20)}&to={before(13)}", "8", "8.0")):
-        [ai] = Html(silent.get(f"/projects/silent/ai?{query}").text).rows("Operators and their agents")[:1]
-        [overview] = Html(silent.get(f"/projects/silent?{query}").text).rows("AI operators")[:1]
-        header, row, *_ = csv.reader(silent.get(f"/projects/silent/ai.csv?{query}").text.splitlines())
+        [ai] = Html(viewer.get(f"/projects/visited/ai?{query}").text).rows("Operators and their agents")[:1]
+        [overview] = Html(viewer.get(f"/projects/visited?{query}").text).rows("AI operators")[:1]
+        header, row, *_ = csv.reader(viewer.get(f"/projects/visited/ai.csv?{query}").text.splitlines())
         assert (ai[-1], overview[-1], row[header.index("reads_per_visit")]) == (shown, shown, in_file)
 
 
