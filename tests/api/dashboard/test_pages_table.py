@@ -20,7 +20,14 @@ from tests.stores import sql
 from warehouse.database.pool import Pool
 
 WITHOUT_SESSION = (Access.PUBLIC, Access.SHARED, Access.SHARED_ALL)
-EACH = pytest.mark.parametrize("page", PAGES, ids=[f"{page.method} {page.path}" for page in PAGES])
+FORMS_OF_EACH_VISITOR = {
+    "/sign-in": Access.PUBLIC,
+    "/sign-out": Access.PUBLIC,
+    "/welcome/{token}": Access.PUBLIC,
+    "/account": Access.SIGNED_IN,
+    "/account/sign-out-everywhere": Access.SIGNED_IN,
+}
+"""All forms that do not require an owner, with the right that each requires."""
 OTHER_SITES: list[dict[str, str]] = [
     {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"},
     {"Sec-Fetch-Site": "same-site", "Origin": "http://other.testserver"},
@@ -74,20 +81,20 @@ def test_large_form_of_a_visitor_without_the_right_is_not_read(dashboard: Dashbo
     assert response.status_code == (403 if role else 303)
 
 
-@EACH
-def test_page_has_headers_that_protect_it_and_changes_nothing_when_opened(dashboard: Dashboard, page: Page) -> None:
-    """Compare all tables of the control database: a link of another site can open a page."""
-    visitor = dashboard.visitor("owner" if page.access is Access.OWNER else "viewer")
-    visitor.get("/account")  # the first page of a session extends it
-    before = contents(dashboard.engine)
-    response = request(visitor, page, **({} if page.method == "GET" else SAME_SITE))
-    assert response.status_code not in (401, 403, 500)
-    assert page.method == "POST" or contents(dashboard.engine) == before
-    assert response.headers["x-content-type-options"] == "nosniff"
-    if not page.path.startswith("/assets/"):
-        assert "no-store" in response.headers["cache-control"]
-    if response.headers.get("content-type", "").startswith("text/html"):
-        assert response.headers["content-security-policy"] == CSP
+def test_page_has_headers_that_protect_it_and_changes_nothing_when_opened(dashboard: Dashboard) -> None:
+    """Open each page as an owner and compare all tables of the control database: a link of another site can open it."""
+    for page in PAGES:
+        visitor = dashboard.visitor("owner")
+        visitor.get("/account")  # the first page of a session extends it
+        before = contents(dashboard.engine)
+        response = request(visitor, page, **({} if page.method == "GET" else SAME_SITE))
+        assert response.status_code not in (401, 403, 500), page.path
+        assert page.method == "POST" or contents(dashboard.engine) == before, page.path
+        assert response.headers["x-content-type-options"] == "nosniff", page.path
+        if not page.path.startswith("/assets/"):
+            assert "no-store" in response.headers["cache-control"], page.path
+        if response.headers.get("content-type", "").startswith("text/html"):
+            assert response.headers["content-security-policy"] == CSP, page.path
 
 
 def test_unknown_project_is_a_page_that_names_it(dashboard: Dashboard) -> None:
@@ -101,10 +108,10 @@ def test_unknown_project_is_a_page_that_names_it(dashboard: Dashboard) -> None:
             assert "nowhere" in re.sub(r"<[^>]*>", "", response.text)
 
 
-def test_forms_of_a_project_require_an_owner() -> None:
-    for page in PAGES:
-        if page.method == "POST" and "{project}" in page.path:
-            assert page.access is Access.OWNER, page.path
+def test_forms_and_the_audit_log_require_an_owner() -> None:
+    forms = {page.path: page.access for page in PAGES if page.method == "POST"}
+    assert {path: access for path, access in forms.items() if access is not Access.OWNER} == FORMS_OF_EACH_VISITOR
+    assert [page.access for page in PAGES if (page.method, page.path) == ("GET", "/account/audit")] == [Access.OWNER]
 
 
 def test_pages_with_reports_and_forms_with_passwords_have_limits_of_their_own() -> None:

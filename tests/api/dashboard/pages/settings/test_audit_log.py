@@ -104,9 +104,11 @@ def test_wrong_password_has_the_name_of_an_existing_user_only(dashboard: Dashboa
         assert not any(word in file.read_bytes() for word in (b"battery", b"not the password", b"testclient"))
 
 
-def test_only_owners_see_the_link_to_the_log(dashboard: Dashboard) -> None:
+def test_only_owners_see_the_log_and_the_link_to_it(dashboard: Dashboard) -> None:
+    viewer = dashboard.visitor("viewer")
     assert "/account/audit" in dashboard.visitor("owner").get("/account").text
-    assert "/account/audit" not in dashboard.visitor("viewer").get("/account").text
+    assert "/account/audit" not in viewer.get("/account").text
+    assert viewer.get("/account/audit").status_code == 403
 
 
 def test_pages_have_each_entry_once(dashboard: Dashboard) -> None:
