@@ -30,6 +30,7 @@ def records(log: Path) -> list[dict[str, Any]]:
     [
         (("worker",), "The worker runs, data in "),
         (("import", PROJECT, "--follow", "access.log"), "Following access.log; Ctrl-C ends it"),
+        (("serve", "--port", "0"), "Readership listens at http://127.0.0.1:"),
         (("serve", "--port", "0", "--host", "::"), "Readership listens at http://"),
         (("serve", "--port", "0", "--host", "0.0.0.0", "--workers", "2"), "Readership listens at http://"),
     ],
@@ -49,7 +50,8 @@ def test_every_line_is_a_record_from_the_first_to_the_last_also_the_warning_abou
             until(lambda: log.read_bytes().count(b"\n") > 1)
             if arguments[0] == "serve":
                 until(lambda: "listens at" in log.read_text())
-                check_urls(log, "http://[::1]:" if "::" in arguments else "http://127.0.0.1:")
+                local = "http://[::1]:" if "::" in arguments else "http://127.0.0.1:"
+                check_urls(log, local, is_on_all_interfaces="--host" in arguments)
         finally:
             process.send_signal(signal.SIGTERM)
             status = process.wait(60)
@@ -62,12 +64,12 @@ def test_every_line_is_a_record_from_the_first_to_the_last_also_the_warning_abou
     assert any(line["logger"] == "readership.access" for line in lines) == (arguments[0] == "serve")
 
 
-def check_urls(log: Path, local: str) -> None:
-    """Check that a service on all interfaces names addresses that answer, the last of them this local one."""
+def check_urls(log: Path, local: str, *, is_on_all_interfaces: bool) -> None:
+    """Check that a service names addresses that answer, the last of them this local one."""
     (message,) = (text for line in records(log) if "listens at" in (text := line.get("message", "")))
     urls = re.findall(r"http://[^ ,]+", message)
     assert until(lambda: all(answers(f"{url}/healthz") for url in urls))
-    assert ", on all interfaces, " in message
+    assert (", on all interfaces, " in message) == is_on_all_interfaces
     assert urls[-1].startswith(local)
 
 

@@ -233,7 +233,7 @@ def test_report_and_its_etag_survive_flush_compact_and_restart(start: Callable[.
         with client_of(service, "site") as client:
             assert paths(client, "dateTo=9998-01-01") == "abcdez"
             exports = [client.get(f"views?{query}") for query in queries]
-            for export, expected in zip(exports, ranges.values(), strict=False):
+            for export, expected in zip(exports[: len(ranges)], ranges.values(), strict=True):
                 assert sorted(row["path"] for row in export.json()["views"]) == [f"/{path}" for path in expected]
             exports += [client.get("views", headers={"Accept": kind}) for kind in (CSV, PARQUET, NDJSON)]
             assert {export.status_code for export in exports} == {200}

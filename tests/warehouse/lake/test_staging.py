@@ -91,6 +91,26 @@ def test_loader_killed_at_any_step_counts_every_row_once(site: Site, tmp_path: P
             assert copied.faults() == []
 
 
+def test_interrupted_loader_counts_every_row_once_when_it_loads_again_on_its_connection(site: Site) -> None:
+    """Interrupt the loader after its commit to the first table: the offsets of the tables then differ."""
+    rows = some_rows(0, 50)
+    site.post(*rows[:20])
+    site.stage(rows[20:])
+
+    def interrupt(point: str) -> None:
+        if point == f"before commit of {TABLES[1].name}":
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        site.load(interrupt)
+    assert human_and_ai_views(site) == (13, 25)
+    site.load()
+    assert human_and_ai_views(site) == (13, 25)
+    assert site.event_ids() == [row["event_id"] for row in rows]
+    assert site.waiting() == 0
+    assert site.faults() == []
+
+
 def test_file_has_the_schema_of_its_table_and_is_sorted(site: Site) -> None:
     rows = [
         view(path=path, ts=NOON + timedelta(seconds=second), user_agent=f"agent {path} {second}", status=200)

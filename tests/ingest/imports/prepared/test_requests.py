@@ -92,10 +92,6 @@ FORMATS = {
 }
 
 
-STAGED = ("combined", "cloudfront", "caddy")
-"""Formats whose requests are also imported through staged files: one of each kind of parser."""
-
-
 def requests(number: int, seed: int) -> Iterator[Logged]:
     chance = random.Random(seed)
     for each in range(0, 2 * number, 2):  # Vercel logs requests twice whose numbers are odd
