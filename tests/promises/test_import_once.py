@@ -31,7 +31,7 @@ KILLS_BESIDE_A_SERVICE = max(2, rounds(8))
 LINES, ROTATED = 190_000, 16
 """Number of lines and of rotated logs, which alternate between 1,000 lines, for the hot log, and 8,000, staged."""
 FEW_LINES, FEW_ROTATED = 27_000, 4
-"""The same for one kill."""
+"""Numbers of lines and of rotated logs with one kill."""
 AGENTS = (
     "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
     "Mozilla/5.0 (compatible; GPTBot/1.3; +https://openai.com/gptbot)",

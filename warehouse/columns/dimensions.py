@@ -160,7 +160,7 @@ TOGETHER = (
 )
 """Dimensions, by the names of the API, whose breakdowns one statement counts, because a page shows several of them."""
 TOGETHER_IN_VISITS = ((*chain(*TOGETHER), "purpose", "channel", "country", "language", "day"),)
-"""The same with a filter by entry or exit page: finding the visits takes longer than counting by all dimensions."""
+"""Dimensions that one statement counts with a filter by entry or exit page: finding the visits takes longest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ def find_evidence(files: Sequence[File], beside: Beside) -> Iterator[str]:
 
 
 def of_table(spec: Spec, files: Sequence[File], beside: Beside) -> str | None:
-    """Return the relation of the rows of one of VISITOR_TABLES on the days of files; None without any."""
+    """Return the relation of a table's rows, one of VISITOR_TABLES, on the days of `files`; None if it has no files."""
     days = {file.partition for file in files}
     of_days = [file for file in beside.get(spec, ()) if file.partition in days]
     return engine.rows(spec, of_days) if of_days else None

@@ -97,7 +97,7 @@ while True:
 def test_agent_cannot_see_the_environment_of_the_service_or_the_processes_of_the_machine(
     job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Count the processes: init, the starter of the agent, the agent, and those of the listing itself."""
+    """Count the processes: init, the starter of the agent, the agent, and the processes of the listing."""
     monkeypatch.setenv("GIT_TOKEN", TOKEN)
     output = job.shell(f"env; cat /proc/*/environ /proc/{os.getpid()}/environ | tr '\\0' '\\n'")
     assert "HOME=/home/agent" in output

@@ -126,7 +126,7 @@ def test_commands_name_a_missing_file_in_one_line(imported: Imported, tmp_path: 
     data = imported.copy(tmp_path)
     hits = DeltaTable(str(data / "lake" / "hits"))
     hits.update(updates={"ruleset": "'older'"})
-    # The flush records the commit; an unrecorded one would be renamed, like that of a killed process.
+    # The flush records the commit: recovery renames a commit that is not recorded.
     assert call(data, "flush").status == 0
     gone = Path(hits.file_uris()[0])
     gone.unlink()

@@ -23,8 +23,9 @@ from warehouse.report.source_warnings import SourceWarning
 
 FILTERED, NOT_SET_UP, NOT_COUNTED = "not part of this filter", "not set up", "not counted in this period"
 LEFT_OUT = "left out by the source policy"
-APART = "on some days only people or only AI were counted"
 """Reasons why a kind of readers has no number."""
+APART = "on some days only people or only AI were counted"
+"""Reason why people and AI have no quotient."""
 SERVER_SOURCES = SEEING["ai"]
 """Sources that see AI readers and other bots."""
 _NOON = time(12, tzinfo=UTC)

@@ -82,7 +82,7 @@ def test_page_is_accessible_fits_each_window_and_works_by_keyboard(shown: Visit,
     shown.open(filled.address(page))
     assert_is_accessible_in_light_and_dark(shown)
     assert_is_not_wider_than_the_window(shown)
-    if not page.path.startswith("/docs/"):  # hundreds of links like those of /docs
+    if not page.path.startswith("/docs/"):  # hundreds of links, of the same kinds as on /docs
         assert_tab_reaches_every_control_and_its_focus_is_visible(shown)
     shown.page.wait_for_load_state("networkidle")  # last, because by now the network has been idle for long enough
     assert_is_complete(shown)
