@@ -190,7 +190,7 @@ class Measured:
             return f"counting began on {self._first_day(limit)}"
         last = locale.day((limit.at - timedelta.resolution).date(), self.viewer)
         if limit.reason == "policy":
-            return f"the source policy ends with {last}"
+            return f"the source policy leaves them out after {last}"
         return f"{joined([f'“{SOURCES[source]}”' for source in limit.sources])} sent no view after {last}"
 
     def _first_day(self, limit: Limit) -> str:

@@ -65,6 +65,14 @@ def test_time_without_a_count_is_named() -> None:
         assert list(known.notes("human", "ai", "bot")) == notes
 
 
+def test_policy_that_begins_on_the_first_day_of_the_script_counts_people_in_all_of_the_period() -> None:
+    left_out = "People were not counted in all of this period: the source policy leaves them out after Sep 9, 2026."
+    for began, notes in ((day(10, 1), []), (day(12), [left_out])):
+        policies: tuple[Policy, Policy] = ("all", "beacon_people_log_machines")
+        known = measured(shown=period(10, 14), policies=policies, log=day(5), beacon=began)
+        assert list(known.notes("human", "ai", "bot")) == notes
+
+
 def test_source_that_is_silent_counts_nobody_now() -> None:
     known = measured(shown=period(10, None), silent=LOG_FELL_SILENT, **SCRIPT_THEN_LOG)
     assert (known.counts_now("human"), known.counts_now("ai")) == (True, False)
