@@ -34,6 +34,7 @@ NUMBERS = {
 GOALS_ROWS_MAX = 500_000
 """Maximum number of rows of `hits` in a period whose goals the overview counts: a million takes 0.4 s."""
 NOT_BY_SCRIPT, NO_VISIT = "only the website script knows it", "the website script saw no visit"
+NO_ADDRESS = "their addresses were not sent"
 KNOWN_SHARE = 0.995
 """Share of the views with a known visitor from which the page does not name it."""
 
@@ -60,16 +61,20 @@ def totals(view: View, measurement: Measured, counts: Counts) -> tuple[Mapping[s
     try:
         run = view.run()
         known = replace(measurement, known=run.visitors_known)
-        return {kind: _totals(view, run, known, kind) for kind in NUMBERS}, _limits(view, run, measurement, counts)
+        every = {kind: _totals(view, run, known, kind, counts) for kind in NUMBERS}
+        return every, _limits(view, run, measurement, counts)
     except TooManyViews:
         return {"human": [], "ai": []}, f"Visitors are {tables.TOO_MANY}."
 
 
-def _totals(view: View, run: Run, known: Measured, kind: str) -> list[Total]:
+def _totals(view: View, run: Run, known: Measured, kind: str, counts: Counts) -> list[Total]:
     """Return the totals of a kind of readers. Without a visitor there are no visits."""
     reason = known.reason(kind)
     if reason not in (None, NOT_COUNTED):
         return []
+    name, (column, _) = next(iter(NUMBERS[kind].items()))
+    if not reason and getattr(counts, kind) and not run.visitors[column]:
+        return [Total(name, kind, None, reason=NO_ADDRESS)]
     before = view.run(view.query(known.previous)).visitors if known.compares(kind) else {}
     has_script = any(each.source == "beacon" and known.counts("beacon", "human") for each in known.sources)
     unknown = reason or (NO_VISIT if has_script else NOT_BY_SCRIPT)
@@ -87,6 +92,8 @@ def _limits(view: View, run: Run, measurement: Measured, counts: Counts) -> str:
     if "human" not in measurement.traffic or run.visitors_known.extent("human", start, end) == "none":
         return ""
     row = metrics.whole(run.reports.visitor_counts(view.snapshot, run.query)).to_pylist()[0]
+    if counts.human and not row["visit_views"]:
+        return ""
     texts = list[str]()
     if limit and limit.reason == "began" and limit != measurement.known.limit("human", start, end):
         texts.append(f"Visitors are known since {view.day(limit.at)}.")

@@ -144,7 +144,7 @@ def _summary(view: View, table: AiTable) -> str:
         locale.number(count, view.visit.locale)
         for count in (sum(row.views for row in top), table.views, sum(row.visits or 0 for row in top), table.visits)
     )
-    sent = f" and sent {visits} of {all_visits} visits from AI" if table.has_visits else ""
+    sent = f" and sent {visits} of {all_visits} visits from AI" if table.has_visits and table.visits else ""
     return f"{measured.joined(names)} made {reads} of {all_reads} reads{sent}." if top else ""
 
 

@@ -93,6 +93,16 @@ def test_without_an_address_visitors_are_not_counted(dashboard: Dashboard) -> No
     assert "Bounce rate" not in text
 
 
+def test_visitors_of_whom_no_view_has_an_address_are_unknown(dashboard: Dashboard) -> None:
+    day = timedelta(days=1)
+    post(dashboard, (day, None, FIREFOX, "/"), (day, "203.0.113.9", "GPTBot/1.3", "/"), project="unaddressed")
+    text = page_of(dashboard.visitor("viewer"), "unaddressed").text
+    assert "Visitors \N{EN DASH} their addresses were not sent" in text
+    assert "AI sources 1" in text
+    assert "Visits 0" not in text
+    assert "Visitors are known for" not in text
+
+
 def test_live_count_is_of_the_distinct_visitors_of_five_minutes(dashboard: Dashboard) -> None:
     hits = [(2, "203.0.113.1"), (1, "203.0.113.1"), (1, "203.0.113.2"), (8, "203.0.113.3")]
     people = ((timedelta(minutes=age), address, FIREFOX, "/") for age, address in hits)

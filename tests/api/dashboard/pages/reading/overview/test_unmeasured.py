@@ -222,17 +222,28 @@ def test_reads_per_visit_need_days_on_which_both_were_counted(dashboard: Dashboa
         assert (ai[-1], overview[-1], row[header.index("reads_per_visit")]) == (shown, shown, in_file)
 
 
+def test_pages_to_which_ai_sent_visits_have_no_reads_while_ai_was_not_counted(
+    dashboard: Dashboard, viewer: TestClient
+) -> None:
+    post_until_silent(dashboard, "sent")
+    post_old_beacon(dashboard, "sent", ago(1), "https://chatgpt.com/")
+    for query, reads in (("period=7d", UNKNOWN), ("period=30d", "14"), ("period=30d&traffic=human", UNKNOWN)):
+        page = Html(viewer.get(f"/projects/sent?{query}").text)
+        assert page.rows("Pages that AI sends visits to") == [["/a", reads, "1", UNKNOWN]]
+
+
 def test_ai_is_counted_until_its_source_fell_silent(silent: TestClient) -> None:
     page = page_of(silent, "silent")
     assert totals(page) == {"People": "26", "AI": "14", "Other bots": "14", "Visits from AI": "0"}
     last = format_date(today() - timedelta(12), locale="en")
     assert f"were not counted in all of this period: “Your server” sent no view after {last}." in page.text
+    assert "made 14 of 14 reads. " in Html(silent.get("/projects/silent/ai").text).text
 
 
-def post_old_beacon(dashboard: Dashboard, project: str, at: datetime) -> None:
+def post_old_beacon(dashboard: Dashboard, project: str, at: datetime, referrer: str | None = None) -> None:
     """Store a view by the website script at a time in the past."""
     hotlog = dashboard.client.app_state["running"].intake.hotlog
-    view = Hit("/a", round(at.timestamp() * 1_000_000), FIREFOX, None, {}, None, None, None)
+    view = Hit("/a", round(at.timestamp() * 1_000_000), FIREFOX, referrer, {}, None, None, None)
     internal_id = projects.find(dashboard.engine, project).internal_id
     post = Post(project, [row(project, view, "beacon", view.ts_us)], [], internal_id=internal_id)
 
