@@ -60,6 +60,14 @@ def test_default_policy_warns_about_people_who_are_counted_twice(twice: Dashboar
     assert page.rows("Which sources count")[0][0] == "Every sourcetoday"
 
 
+def test_policy_of_a_project_with_one_source_is_not_on_the_page_and_has_no_link(twice: Dashboard) -> None:
+    new_key(twice.data, "no-source")
+    for path, is_shown in ((PATH, True), ("/projects/no-source/setup", False)):
+        page = page_of(twice.visitor("viewer"), path)
+        assert ("#source-policy" in page.links(), "Which sources count" in page.text) == (is_shown, is_shown)
+        assert ("Once both have sent views, choose on this page" in page.text) != is_shown
+
+
 def test_people_of_two_sources_count_twice_under_a_stored_policy(twice: Dashboard, owner: TestClient) -> None:
     for project, policy, day in (("confirmed", "confirmed_people", "2026-09-01"), ("later", "log_only", "2100-12-31")):
         path = fill(twice, project)
