@@ -108,13 +108,15 @@ def svg(chart: TimeChart, number: Callable[[int], str]) -> Markup:
 def _band(chart: TimeChart, band: Band, height: int, number: Callable[[int], str]) -> Iterator[str]:
     """Yield the parts of a band: its name, grid, times without a measurement, bars, and the previous period."""
     previous = band.previous[: chart.width]
-    ticks = round_ticks(max((each for each in (*band.counts, *previous) if each is not None), default=0))
+    known = [each for each in (*band.counts, *previous) if each is not None]
+    ticks = round_ticks(max(known, default=0))
     if len(chart.bands) > 1:
-        yield f'<text class="band" x="0" y="-8">{escape(band.name)}</text>'
+        yield f'<text class="band" x="6" y="-8">{escape(band.name)}</text>'
     for tick in ticks:
         y = _y(tick, ticks[-1], height)
         yield f'<line class="gridline" x1="0" x2="100%" y1="{y}" y2="{y}"/>'
-        yield f'<text class="count" x="-8" y="{y}" dy="0.32em">{escape(number(tick))}</text>'
+        if known or not band.counts:
+            yield f'<text class="count" x="-8" y="{y}" dy="0.32em">{escape(number(tick))}</text>'
     yield f'<svg width="100%" height="{height}" viewBox="0 0 {chart.width} {height}" preserveAspectRatio="none">'
     for first, end in _runs([count is None for count in band.counts]):
         yield _rect("unmeasured", first, end - first, 0, height)

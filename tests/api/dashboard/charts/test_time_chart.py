@@ -60,7 +60,7 @@ def test_bars_of_one_band() -> None:
 def test_each_band_has_its_own_axis_and_the_same_intervals() -> None:
     root = drawing(Band("People", "people", [2_000, 0]), Band("AI", "ai", [1, 2]))
     assert [group.attrib["transform"] for group in root.iter("g")] == ["translate(0 26)", "translate(0 172)"]
-    assert texts(root, "band") == [("0", "People"), ("0", "AI")]
+    assert texts(root, "band") == [("6", "People"), ("6", "AI")]
     assert rects(root, "people") == [("0.1", "0.8", "0", "120")]
     assert rects(root, "ai") == [("0.1", "0.8", "60", "60"), ("1.1", "0.8", "0", "120")]
 
@@ -89,6 +89,11 @@ def test_unmeasured_intervals_have_an_area_and_no_bar() -> None:
     root = people(None, None, 1, None)
     assert rects(root, "unmeasured") == [("0", "2", "0", "240"), ("3", "1", "0", "240")]
     assert rects(root, "people") == [("2.1", "0.8", "0", "240")]
+
+
+def test_band_of_which_nothing_was_measured_has_no_numbers() -> None:
+    assert texts(people(None, None), "count") == []
+    assert texts(people(None, None, previous=(None, 3)), "count") != []
 
 
 def test_partial_interval_has_a_class_of_its_own() -> None:
