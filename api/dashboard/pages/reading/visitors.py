@@ -34,7 +34,7 @@ NUMBERS = {
 GOALS_ROWS_MAX = 500_000
 """Maximum number of rows of `hits` in a period whose goals the overview counts: a million takes 0.4 s."""
 NOT_BY_SCRIPT, NO_VISIT = "only the website script knows it", "the website script saw no visit"
-NO_ADDRESS = "their addresses were not sent"
+NOT_KNOWN = "not known for these views"
 KNOWN_SHARE = 0.995
 """Share of the views with a known visitor from which the page does not name it."""
 
@@ -74,7 +74,7 @@ def _totals(view: View, run: Run, known: Measured, kind: str, counts: Counts) ->
         return []
     name, (column, _) = next(iter(NUMBERS[kind].items()))
     if not reason and getattr(counts, kind) and not run.visitors[column]:
-        return [Total(name, kind, None, reason=NO_ADDRESS)]
+        return [Total(name, kind, None, reason=NOT_KNOWN)]
     before = view.run(view.query(known.previous)).visitors if known.compares(kind) else {}
     has_script = any(each.source == "beacon" and known.counts("beacon", "human") for each in known.sources)
     unknown = reason or (NO_VISIT if has_script else NOT_BY_SCRIPT)

@@ -97,7 +97,7 @@ def test_visitors_of_whom_no_view_has_an_address_are_unknown(dashboard: Dashboar
     day = timedelta(days=1)
     post(dashboard, (day, None, FIREFOX, "/"), (day, "203.0.113.9", "GPTBot/1.3", "/"), project="unaddressed")
     text = page_of(dashboard.visitor("viewer"), "unaddressed").text
-    assert "Visitors \N{EN DASH} their addresses were not sent" in text
+    assert "Visitors \N{EN DASH} not known for these views" in text
     assert "AI sources 1" in text
     assert "Visits 0" not in text
     assert "Visitors are known for" not in text
