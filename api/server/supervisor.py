@@ -6,11 +6,12 @@ process in any state delays neither the restart of another one nor the end of th
 
 import logging
 import multiprocessing
+import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
@@ -23,7 +24,7 @@ from uvicorn.config import STARTUP_FAILURE
 from warehouse.batch.parent import forking, unblock
 
 LOG = logging.getLogger("readership.supervisor")
-_SPAWN = multiprocessing.get_context("spawn")
+_CONTEXT = multiprocessing.get_context("forkserver")
 HEARTBEATS = 12
 """Number of heartbeats of a server process in `Timeouts.silent_s`."""
 RESTART_DELAYS_S = (0.0, 0.5, 1.0, 2.0, 4.0)
@@ -62,7 +63,8 @@ class Supervisor:
     """A fixed number of processes that each call `target(number, *arguments)`; numbers count from 0.
 
     Each start pickles the arguments again, to at most the 64 KiB of a pipe: a write to a process that dies meanwhile
-    would never end. `has_started` returns whether any process has completed its start.
+    would never end. `has_started` returns whether any process has completed its start. `imported` are modules that the
+    fork server imports.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Supervisor:
         processes: int,
         timeouts: Timeouts | None = None,
         has_started: Callable[[], bool] = lambda: False,
+        imported: Sequence[str] = (),
     ) -> None:
         self._target, self._arguments = target, arguments
         self._timeouts, self._has_started = timeouts or Timeouts(), has_started
@@ -79,6 +82,7 @@ class Supervisor:
         self._stop, self._stopper = multiprocessing.Pipe(duplex=False)
         """A pipe whose end for writing is closed to end the service."""
         self._status = 0
+        _CONTEXT.set_forkserver_preload([*imported])
 
     def run(self, on_end: Callable[[], None] = lambda: None) -> int:
         """Run until SIGTERM or SIGINT, and return the exit status.
@@ -87,6 +91,7 @@ class Supervisor:
         before the processes are ended.
         """
         resource_tracker.ensure_running()  # see `forking`
+        os.environ["PYTHONSAFEPATH"] = "1"  # the fork server would look for modules in the working directory
         signals = signal.SIGTERM, signal.SIGINT
         handlers = [signal.signal(number, lambda *_: self._stopper.close()) for number in signals]
         try:
@@ -134,11 +139,11 @@ class Supervisor:
         try:
             heartbeat, theirs = multiprocessing.Pipe(duplex=False)
             arguments = worker.number, theirs, beat_s, self._target, self._arguments
-            process = _SPAWN.Process(target=_run, args=arguments, name=f"server process {worker.number}")
+            process = _CONTEXT.Process(target=_run, args=arguments, name=f"server process {worker.number}")
             with theirs, forking():
                 process.start()
                 worker.running = process, heartbeat
-        except OSError as error:  # no memory, process or file descriptor is free
+        except (OSError, EOFError) as error:  # no memory, process or descriptor is free, or the fork server was killed
             self._restart(worker, 0, f"could not be started: {error}", {})
 
     def _restart(self, worker: _Worker, status: int, cause: str, fields: dict[str, object]) -> None:

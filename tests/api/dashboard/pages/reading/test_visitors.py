@@ -122,7 +122,7 @@ def test_page_with_too_many_views_names_them_as_the_cause(
     dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project, viewer = "many", dashboard.visitor("viewer")
-    post(dashboard, (timedelta(minutes=8), "203.0.113.1", FIREFOX, "/"), project=project)
+    post(dashboard, (timedelta(minutes=8), "203.0.113.1", FIREFOX, "/"), project=project, now=datetime.now(UTC))
     filters = {"browser": "Firefox", "path": "/"}
     monkeypatch.setattr(visitors, "VIEWS_MAX", -1)
     text = page_of(viewer, project, pages="entry", **filters).text
