@@ -63,15 +63,15 @@ class Statements:
         rollups: Callable[[Snapshot], ChosenRollups],
         ranking: Callable[[], Ranking | None],
     ) -> None:
-        """Create the databases. `fast` is the one of fast statements.
+        """Create `fast`, the database of fast statements. The other one is created by the first slow statement.
 
         `rollups` returns the rollups that cover the files of a snapshot, and `ranking` the newest ranking of paths.
         """
         self._spill, self._read = spill, count(1)
-        self.fast, self._slow = _connect_fast(spill), engine.connect(spill, SLOW_MEMORY, SLOW_THREADS)
-        self._slow.execute(f"SET max_temp_directory_size = '{SPILL_LIMIT}'")  # ignored in the configuration
+        self.fast = _connect_fast(spill)
         self.cached, self.rollups, self.ranking = cached, rollups, ranking
-        self._alone = threading.Lock()
+        self._alone, self._creation = threading.Lock(), threading.Lock()
+        self._created: duckdb.DuckDBPyConnection | None = None
         self._failed = set[str | tuple[str, ...]]()  # projects whose last report needed more memory than SLOW_MEMORY
 
     def counts(self, snapshot: Snapshot, scope: Scope, *by: str) -> pa.Table:
@@ -161,6 +161,14 @@ class Statements:
             if next(self._read) % METADATA_CHECKED_EVERY == 0:
                 self._bound_metadata()
 
+    @property
+    def _slow(self) -> duckdb.DuckDBPyConnection:
+        with self._creation:
+            if self._created is None:  # it takes 0.04 s, and most processes compute no slow report
+                self._created = engine.connect(self._spill, SLOW_MEMORY, SLOW_THREADS)
+                self._created.execute(f"SET max_temp_directory_size = '{SPILL_LIMIT}'")  # ignored in the configuration
+            return self._created
+
     def _bound_metadata(self) -> None:
         with self.fast.cursor() as cursor:
             ((size,),) = cursor.execute(METADATA_BYTES).fetchall()
@@ -222,7 +230,8 @@ class Statements:
 
     def close(self) -> None:
         self.fast.close()
-        self._slow.close()
+        if self._created is not None:
+            self._created.close()
 
 
 def _fetch_slow(cursor: duckdb.DuckDBPyConnection, chosen: Cells, sql: str, values: Mapping[str, object]) -> pa.Table:

@@ -149,6 +149,8 @@ def test_more_paths_than_fit_into_memory_are_counted_in_files_and_waiting_rows(
 def test_report_that_needs_more_memory_than_fast_ones_have_is_slow(site: Site) -> None:
     with closing(site.reports()) as reports:
         snapshot, caller = reports.take(), engine.Caller(accepts_slow=True)
+        reports.views(snapshot, EVERYTHING, 0, 10)
+        assert reports._statements._created is None, "a fast report has created the database of slow ones"
         reports._statements.fast.execute("SET memory_limit = '1MB'")
         page = context_of(caller).run(reports.views, snapshot, LONG, 0, 10)
         assert page.rows.num_rows == 5
