@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: sums over all server processes, if `counters.share` was called before the import."""
+"""Metrics for Prometheus: sums over all server processes, if `serve.join_counters` was called before the import."""
 
 import os
 from collections import Counter as Counted

@@ -5,7 +5,7 @@ import itertools
 import re
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,8 @@ NO_HOST = Problem("invalid-header", "the request must have exactly one Host head
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 """Methods that metrics have a label for. Any other method is `other`, because the client chooses its name."""
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_PROCESS = secrets.token_hex(6)
+_NUMBERS = itertools.count(1)
 
 
 class RequestMiddleware:
@@ -37,15 +39,13 @@ class RequestMiddleware:
         self._routes = routes
         self._base_url = base_url
         self._outages = Outages()
-        # A random prefix of the process, and a counter. The process may have been forked after the import.
-        self._ids = map(f"{secrets.token_hex(6)}-{{:x}}".format, itertools.count(1))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._run_lifespan(scope, receive, send)
             return
         began = time.perf_counter()
-        request_id, has_host = _read_head(scope, self._ids)
+        request_id, has_host = _read_head(scope)
         app = self._app if has_host else partial(self._respond, NO_HOST)
         scope["state"] = {
             **scope.get("state", {}),
@@ -104,10 +104,10 @@ class RequestMiddleware:
         await problems.response(problem, scope["state"]["request_id"], self._base_url)(scope, receive, send)
 
 
-def _read_head(scope: Scope, ids: Iterator[str]) -> tuple[str, bool]:
+def _read_head(scope: Scope) -> tuple[str, bool]:
     """Return the request's id, and whether the request has exactly one Host, which HTTP/1.0 does not require.
 
-    The id is the client's X-Request-Id if it is valid, or else the next one of `ids`.
+    The id is the client's X-Request-Id if it is valid, or else a random prefix of the process and a counter.
     """
     request_id, hosts = "", 0
     for name, value in scope["headers"]:
@@ -116,4 +116,4 @@ def _read_head(scope: Scope, ids: Iterator[str]) -> tuple[str, bool]:
         elif name == b"x-request-id" and not request_id and REQUEST_ID.fullmatch(text := value.decode("latin-1")):
             request_id = text
     has_host = hosts == 1 or (hosts == 0 and scope["http_version"] == "1.0")
-    return request_id or next(ids), has_host
+    return request_id or f"{_PROCESS}-{next(_NUMBERS):x}", has_host

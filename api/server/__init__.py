@@ -4,8 +4,6 @@
 - `memory`: Allocators of a server process or an import, chosen such that freed memory returns to the operating system.
 - `serve`: The processes of a running service: one, or a supervisor with several server processes that share a socket.
 - `supervisor`: The supervisor of server processes: it starts them, restarts those that die, and ends all of them.
-- `fork_server`: What the fork server imports: the app and the parsers' tables, once for all server processes.
-- `counters`: The counters of the server processes, in files that all of them read to answer `/metrics`.
 - `http_server`: The HTTP server of one process.
 - `response_writer`: The transport of responses: a head is sent with the start of its body.
 - `connections`: Limits on HTTP connections, so that idle ones never use up a process's file descriptors.

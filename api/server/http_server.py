@@ -89,7 +89,6 @@ def process_app(settings: Settings) -> ASGIApp:
     configure_process(settings.log_level)
     parent = multiprocessing.parent_process()
     if parent is not None:
-        memory.return_at_once()
         threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True, name="parent").start()
     return app.create(settings)
 

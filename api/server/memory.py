@@ -57,12 +57,3 @@ def limit_heaps() -> None:
         mallopt(_M_ARENA_MAX, ARENAS_MAX)
         mallopt(_M_MMAP_THRESHOLD, MAPPED_BYTES)
         mallopt(_M_TRIM_THRESHOLD, TRIM_BYTES)
-
-
-def return_at_once() -> None:
-    """Let Arrow return freed memory at once in a forked process, which has no thread of jemalloc that returns it later:
-    https://github.com/jemalloc/jemalloc/issues/2125."""
-    import pyarrow as pa  # noqa: PLC0415  # after `choose_allocators`
-
-    if pa.default_memory_pool().backend_name == "jemalloc":
-        pa.jemalloc_set_decay_ms(0)

@@ -6,9 +6,9 @@ The supervisor serves nothing, so this module does not import the app, which tak
 import multiprocessing
 import os
 import resource
+import shutil
 import socket
 import sys
-import tempfile
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
@@ -17,7 +17,6 @@ from pathlib import Path
 
 from api.errors import AddressInUse
 from api.http.rate_limit import RateLimit
-from api.server import counters
 from api.server.service_lock import ServiceLock
 from api.server.supervisor import Supervisor
 from api.settings import Settings
@@ -26,8 +25,10 @@ BACKLOG = 2048
 """Maximum number of connections that wait to be accepted."""
 ALL_INTERFACES = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104  # compared, not bound
 """Addresses that mean all interfaces, each with the address that a browser on this machine uses."""
-PRELOADED = ("api.server.fork_server",)
-"""Modules that the fork server imports."""
+COUNTER_TYPES = ("counter", "histogram")
+"""Types of shared metrics. Gauges are computed at each scrape: the gauge of a dead process is meaningless."""
+COUNTER_BYTES = 1 << 20
+"""Size of a file of counters, in bytes. A series takes about 200 bytes, and there are fewer than 4,000 series."""
 DESCRIPTORS_MAX = 16_384
 """Soft limit of file descriptors that a process sets, if its hard limit allows."""
 
@@ -54,13 +55,12 @@ def serve(settings: Settings, listener: socket.socket, processes: int, lock: Ser
         http_server.run(partial(http_server.process_app, settings), listener, settings, lock.mark_ending)
         status = 0
     else:
-        _require_temporary_folder()
-        counters.create(folder := settings.run / "metrics", processes)
-        os.environ[counters.FOLDER] = str(folder)
+        counters = settings.run / "metrics"
+        create_counters(counters, processes)
         started, reports = multiprocessing.Pipe(duplex=False)
         os.set_blocking(reports.fileno(), False)  # the reports are never read: a full pipe must not block a process
-        arguments = (listener, lock, reports, settings)
-        supervisor = Supervisor(run_process, arguments, processes, has_started=started.poll, imported=PRELOADED)
+        arguments = (counters, listener, lock, reports, settings)
+        supervisor = Supervisor(run_process, arguments, processes, has_started=started.poll)
         status = supervisor.run(lock.mark_ending)
     _forget_limits(settings.limits)
     if status:
@@ -68,20 +68,46 @@ def serve(settings: Settings, listener: socket.socket, processes: int, lock: Ser
 
 
 def run_process(
-    number: int, listener: socket.socket, lock: ServiceLock, reports: Connection, settings: Settings
+    number: int, counters: Path, listener: socket.socket, lock: ServiceLock, reports: Connection, settings: Settings
 ) -> None:
     """Serve HTTP until SIGTERM in a process of the supervisor, which owns a share of the lock until it ends.
 
     `reports` is a non-blocking pipe, into which the process sends one message when it has started.
     """
-    counters.join(number)
-    from api.server import http_server  # noqa: PLC0415  # see the module's docstring
+    join_counters(counters, number)
+    from api.server import http_server  # noqa: PLC0415  # imports `api.metrics`: after `join_counters`
 
     def report() -> None:
         with suppress(BlockingIOError):  # the pipe is full of messages of earlier processes
             reports.send_bytes(b".")
 
     http_server.run(partial(http_server.process_app, settings), listener, settings, on_start=report)
+
+
+def create_counters(folder: Path, processes: int) -> None:
+    """Create empty files for the counters, which each process reads to answer `/metrics` for all of them.
+
+    prometheus_client writes the files through mmap. A write to a block that a full disk cannot provide kills the
+    process (SIGBUS), so all blocks are allocated now. A file belongs to the number of a server process, not to its
+    process id: a restarted process continues the counts of the dead one. Files of an earlier service are deleted.
+
+    Raises:
+        OSError: the disk has no space for the files.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for number in range(processes):
+        for each in COUNTER_TYPES:
+            with (folder / f"{each}_{number}.db").open("wb") as file:
+                os.posix_fallocate(file.fileno(), 0, COUNTER_BYTES)
+
+
+def join_counters(folder: Path, number: int) -> None:
+    """Make this process count in the files of process `number`. Must be called before `api.metrics` is imported."""
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
+    from prometheus_client import values  # noqa: PLC0415  # the module reads the variable when it is imported
+
+    values.ValueClass = values.MultiProcessValue(lambda: number)  # type: ignore[no-untyped-call]  # has no types
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -135,17 +161,6 @@ def _outward_address(family: int) -> str | None:
             return None
         address: str = probe.getsockname()[0]
         return address
-
-
-def _require_temporary_folder() -> None:
-    """Choose shared memory if there is no folder for temporary files, as in a container whose root is read-only.
-
-    The fork server has a socket there, whose path the kernel limits to 107 bytes: one in the data folder may be longer.
-    """
-    try:
-        tempfile.gettempdir()
-    except FileNotFoundError:
-        tempfile.tempdir = "/dev/shm"  # noqa: S108  # multiprocessing creates a private folder in it
 
 
 def _raise_descriptor_limit() -> None:

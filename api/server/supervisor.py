@@ -6,12 +6,11 @@ process in any state delays neither the restart of another one nor the end of th
 
 import logging
 import multiprocessing
-import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
@@ -24,7 +23,7 @@ from uvicorn.config import STARTUP_FAILURE
 from warehouse.batch.parent import forking, unblock
 
 LOG = logging.getLogger("readership.supervisor")
-_CONTEXT = multiprocessing.get_context("forkserver")
+_SPAWN = multiprocessing.get_context("spawn")
 HEARTBEATS = 12
 """Number of heartbeats of a server process in `Timeouts.silent_s`."""
 RESTART_DELAYS_S = (0.0, 0.5, 1.0, 2.0, 4.0)
@@ -63,8 +62,7 @@ class Supervisor:
     """A fixed number of processes that each call `target(number, *arguments)`; numbers count from 0.
 
     Each start pickles the arguments again, to at most the 64 KiB of a pipe: a write to a process that dies meanwhile
-    would never end. `has_started` returns whether any process has completed its start. `imported` are modules that the
-    fork server imports.
+    would never end. `has_started` returns whether any process has completed its start.
     """
 
     def __init__(
@@ -74,7 +72,6 @@ class Supervisor:
         processes: int,
         timeouts: Timeouts | None = None,
         has_started: Callable[[], bool] = lambda: False,
-        imported: Sequence[str] = (),
     ) -> None:
         self._target, self._arguments = target, arguments
         self._timeouts, self._has_started = timeouts or Timeouts(), has_started
@@ -82,7 +79,6 @@ class Supervisor:
         self._stop, self._stopper = multiprocessing.Pipe(duplex=False)
         """A pipe whose end for writing is closed to end the service."""
         self._status = 0
-        _CONTEXT.set_forkserver_preload([*imported])
 
     def run(self, on_end: Callable[[], None] = lambda: None) -> int:
         """Run until SIGTERM or SIGINT, and return the exit status.
@@ -91,7 +87,6 @@ class Supervisor:
         before the processes are ended.
         """
         resource_tracker.ensure_running()  # see `forking`
-        os.environ["PYTHONSAFEPATH"] = "1"  # the fork server would look for modules in the working directory
         signals = signal.SIGTERM, signal.SIGINT
         handlers = [signal.signal(number, lambda *_: self._stopper.close()) for number in signals]
         try:
@@ -139,11 +134,11 @@ class Supervisor:
         try:
             heartbeat, theirs = multiprocessing.Pipe(duplex=False)
             arguments = worker.number, theirs, beat_s, self._target, self._arguments
-            process = _CONTEXT.Process(target=_run, args=arguments, name=f"server process {worker.number}")
+            process = _SPAWN.Process(target=_run, args=arguments, name=f"server process {worker.number}")
             with theirs, forking():
                 process.start()
                 worker.running = process, heartbeat
-        except (OSError, EOFError) as error:  # no memory, process or descriptor is free, or the fork server was killed
+        except OSError as error:  # no memory, process or file descriptor is free
             self._restart(worker, 0, f"could not be started: {error}", {})
 
     def _restart(self, worker: _Worker, status: int, cause: str, fields: dict[str, object]) -> None:

@@ -66,12 +66,7 @@ def processes_of(service: Running) -> list[int]:
 
 def server_processes(parent: int) -> list[int]:
     """Return the ids of the server processes of a supervisor."""
-    return [process for fork_server in fork_servers(parent) for process in children(fork_server)]
-
-
-def fork_servers(parent: int) -> list[int]:
-    """Return the id of the fork server of a supervisor, if it runs."""
-    return [child for child in children(parent) if b"forkserver" in command_line(child)]
+    return [child for child in children(parent) if b"spawn_main" in command_line(child)]
 
 
 def _started(service: Running) -> list[int]:

@@ -1,7 +1,6 @@
 """A running service: health, metrics, log, responses to unknown paths, start and end."""
 
 import json
-import os
 import re
 import secrets
 import signal
@@ -236,7 +235,7 @@ def test_signal_ends_the_service_after_the_request_in_flight_and_no_agent_job_st
     body = json.dumps(view("/slow", timestamp="2025-03-01T12:00:00Z")).encode()
     slow = open_post(service, body)
     assert service.process is not None
-    os.killpg(service.process.pid, number)  # as a terminal or systemd does, to all processes of the service
+    service.process.send_signal(number)
     until(lambda: not takes_requests(service))
     id = new_job(service.data)
     threading.Event().wait(10 * threads.POLL_S)  # long enough for a worker to start the turn

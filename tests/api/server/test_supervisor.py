@@ -32,8 +32,8 @@ from tests.api.server.supervised import (
     stops_itself,
 )
 from tests.processes.running import COMMAND, Running, new_key
-from tests.processes.state import children, is_running
-from tests.processes.waiting import fork_servers, server_processes, until
+from tests.processes.state import children
+from tests.processes.waiting import server_processes, until
 from tests.warehouse.site import ROOT
 
 REPLACED_S = 30
@@ -99,18 +99,6 @@ def test_process_killed_while_it_serves_is_replaced_and_logged_with_its_signal(s
     os.kill(first, signal.SIGSTOP)
     until(lambda: httpx.get(f"{service.url}/healthz", timeout=60).status_code == 200)
     os.kill(first, signal.SIGCONT)
-    assert service.stop() == 0
-
-
-@pytest.mark.long
-def test_killed_fork_server_is_replaced_and_its_server_processes_end(start: Callable[..., Running]) -> None:
-    service = start(processes=2)
-    assert service.process is not None
-    (fork_server,), processes = fork_servers(service.process.pid), server_processes(service.process.pid)
-    os.kill(fork_server, signal.SIGKILL)
-    until(lambda: not any(map(is_running, processes)), within_s=REPLACED_S)
-    until(lambda: len(server_processes(service.process.pid)) == 2, within_s=REPLACED_S)
-    assert httpx.get(f"{service.url}/healthz", timeout=60).status_code == 200
     assert service.stop() == 0
 
 
