@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from warehouse.columns import sources
@@ -23,7 +23,6 @@ SILENT_AFTER = 7
 """A source is silent after this many times its usual distance from one day with a hit to the next."""
 SEEING: Mapping[str, Collection[str]] = {"human": SOURCES, "ai": SOURCES[1:], "bot": SOURCES[1:]}
 """Sources that see a kind of readers. Few AI agents and other bots run the script of a page."""
-_DAY = timedelta(days=1)
 Extent = Literal["all", "part", "none"]
 """How much of a time range was measured."""
 
@@ -82,10 +81,9 @@ class Measured:
     def limit(self, kind: str, start: datetime, end: datetime | None) -> Limit | None:
         """Return why readers were not counted in the last part of a range in which they were not.
 
-        Return None if they were counted in all of the range, or never. The hours between a new source policy and the
-        first hit of the source that it prefers are no reason.
+        Return None if they were counted in all of the range, or never.
         """
-        spans = _bridged(self.spans[kind])
+        spans = self.spans[kind]
         *_, hole = (None, *holes(spans, self.within(start, end)))
         if hole is None or not spans:
             return None
@@ -138,15 +136,6 @@ def holes(spans: Spans, within: Span) -> Iterator[Span]:
         start = part.end or start
     if last and start < last:
         yield Span(start, last)
-
-
-def _bridged(spans: Spans) -> Spans:
-    """Return merged spans with the holes between them that are shorter than a day closed."""
-    pairs = zip_longest(spans, spans[1:])
-    return merged(
-        Span(one.start, after.start if after and one.end and after.start - one.end < _DAY else one.end)
-        for one, after in pairs
-    )
 
 
 def _counted(of_sources: Mapping[str, Spans], periods: Periods, kind: str) -> Iterator[Span]:

@@ -115,20 +115,6 @@ def test_time_without_a_count_has_a_reason_a_moment_and_sources(
     assert Measured(of_kinds(SOURCES, periods), day(5), day(28), SOURCES).limit(kind, start, end) == limit
 
 
-def test_hours_before_the_first_hit_of_a_preferred_source_are_no_reason() -> None:
-    periods = (Period(date(2026, 9, 12), "beacon_people_log_machines"),)
-    for first, limit in (
-        (day(12) + NOON, None),
-        (day(13) - timedelta.resolution, None),
-        (day(13), Limit("policy", day(12))),
-    ):
-        sources = {"beacon": (Span(first, None),), "log": (Span(day(5), None),)}
-        known = Measured(of_kinds(sources, periods), day(5), day(28), sources)
-        assert known.limit("human", day(10), None) == limit
-        assert known.limit("human", day(12), day(13)) == limit
-        assert known.extent("human", day(10), None) == "part"
-
-
 FIRST_DAY = date(2026, 9, 1).toordinal()
 DAILY = range(FIRST_DAY, FIRST_DAY + 20)
 THREE_A_WEEK = [FIRST_DAY + week * 7 + day for week in range(6) for day in (0, 2, 4)]

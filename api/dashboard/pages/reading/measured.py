@@ -160,9 +160,11 @@ class Measured:
             what = subject or _capitalized(joined([_SUBJECTS[kind] for kind in limited]))
             if all(self.extent(kind) == "none" for kind in limited):
                 yield f"{what} were not counted in this period. {_capitalized(text)}."
-            elif limit.reason != "began":
+            elif limit.reason != "began" and not self._is_brief(limit, limited[0]):
                 yield f"{what} were not counted in all of this period: {text}."
-            elif any(self.known.counts(kind, self.period.start, limit.at) for kind in self.traffic):
+            elif limit.reason == "began" and any(
+                self.known.counts(kind, self.period.start, limit.at) for kind in self.traffic
+            ):
                 yield f"{what} have been counted since {self._first_day(limit)}."
 
     def no_changes(self) -> Iterator[str]:
@@ -185,12 +187,18 @@ class Measured:
     def _limit(self, kind: str, period: Period) -> Limit | None:
         return self.known.limit(kind, period.start, period.end)
 
+    def _is_brief(self, limit: Limit, kind: str) -> bool:
+        """Return whether a policy left a kind out for less than a day, as until the first hit of the source that it
+        prefers."""
+        spans = self.known.spans[kind]
+        return limit.reason == "policy" and any(limit.at <= each.start < limit.at + _DAY for each in spans)
+
     def _text(self, limit: Limit) -> str:
         if limit.reason == "began":
             return f"counting began on {self._first_day(limit)}"
         last = locale.day((limit.at - timedelta.resolution).date(), self.viewer)
         if limit.reason == "policy":
-            return f"the source policy leaves them out after {last}"
+            return f"the source policy left them out after {last}"
         return f"{joined([f'“{SOURCES[source]}”' for source in limit.sources])} sent no view after {last}"
 
     def _first_day(self, limit: Limit) -> str:

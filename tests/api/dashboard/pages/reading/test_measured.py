@@ -66,11 +66,13 @@ def test_time_without_a_count_is_named() -> None:
 
 
 def test_policy_that_begins_on_the_first_day_of_the_script_counts_people_in_all_of_the_period() -> None:
-    left_out = "People were not counted in all of this period: the source policy leaves them out after Sep 9, 2026."
+    left_out = "People were not counted in all of this period: the source policy left them out after Sep 9, 2026."
     for began, notes in ((day(10, 1), []), (day(12), [left_out])):
         policies: tuple[Policy, Policy] = ("all", "beacon_people_log_machines")
         known = measured(shown=period(10, 14), policies=policies, log=day(5), beacon=began)
         assert list(known.notes("human", "ai", "bot")) == notes
+    one_day = measured(shown=period(11, 12), previous=period(10, 11), policies=policies, log=day(5), beacon=day(10, 23))
+    assert not one_day.compares("human"), "23 hours of the day before were not counted"
 
 
 def test_source_that_is_silent_counts_nobody_now() -> None:

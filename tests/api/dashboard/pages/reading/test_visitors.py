@@ -101,6 +101,10 @@ def test_visitors_of_whom_no_view_has_an_address_are_unknown(dashboard: Dashboar
     assert "AI sources 1" in text
     assert "Visits 0" not in text
     assert "Visitors are known for" not in text
+    post(dashboard, (day, "203.0.113.9", FIREFOX, "/"), (day, None, "GPTBot/1.3", "/"), project="unaddressed-ai")
+    text = page_of(dashboard.visitor("viewer"), "unaddressed-ai").text
+    assert "Visitors 1" in text
+    assert "AI sources \N{EN DASH} not known for these views" in text
 
 
 def test_live_count_is_of_the_distinct_visitors_of_five_minutes(dashboard: Dashboard) -> None:
