@@ -188,8 +188,7 @@ class Measured:
         return self.known.limit(kind, period.start, period.end)
 
     def _is_brief(self, limit: Limit, kind: str) -> bool:
-        """Return whether a policy left a kind out for less than a day, as until the first hit of the source that it
-        prefers."""
+        """Return whether a policy left a kind out for less than a day: until the first hit of a source it prefers."""
         spans = self.known.spans[kind]
         return limit.reason == "policy" and any(limit.at <= each.start < limit.at + _DAY for each in spans)
 
