@@ -153,18 +153,16 @@ class Measured:
 
         `subject` is what was counted, by default the readers.
         """
-        limits = {kind: self._limit(kind, self.period) for kind in kinds if kind in self.traffic}
-        for text, limited in _grouped({kind: self._text(limit) for kind, limit in limits.items() if limit}):
+        of_kinds = {kind: self._limit(kind, self.period) for kind in kinds if kind in self.traffic}
+        limits = {kind: limit for kind, limit in of_kinds.items() if limit and not self._is_brief(limit, kind)}
+        for text, limited in _grouped({kind: self._text(limit) for kind, limit in limits.items()}):
             limit = limits[limited[0]]
-            assert limit is not None
             what = subject or _capitalized(joined([_SUBJECTS[kind] for kind in limited]))
             if all(self.extent(kind) == "none" for kind in limited):
                 yield f"{what} were not counted in this period. {_capitalized(text)}."
-            elif limit.reason != "began" and not self._is_brief(limit, limited[0]):
+            elif limit.reason != "began":
                 yield f"{what} were not counted in all of this period: {text}."
-            elif limit.reason == "began" and any(
-                self.known.counts(kind, self.period.start, limit.at) for kind in self.traffic
-            ):
+            elif any(self.known.counts(kind, self.period.start, limit.at) for kind in self.traffic):
                 yield f"{what} have been counted since {self._first_day(limit)}."
 
     def no_changes(self) -> Iterator[str]:
@@ -188,9 +186,9 @@ class Measured:
         return self.known.limit(kind, period.start, period.end)
 
     def _is_brief(self, limit: Limit, kind: str) -> bool:
-        """Return whether a policy left a kind out for less than a day: until the first hit of a source it prefers."""
-        spans = self.known.spans[kind]
-        return limit.reason == "policy" and any(limit.at <= each.start < limit.at + _DAY for each in spans)
+        """Return whether a policy left a kind out for hours only, as before the first hit of the source it prefers."""
+        is_part = limit.reason == "policy" and self.extent(kind) == "part"
+        return is_part and any(limit.at <= each.start < limit.at + _DAY for each in self.known.spans[kind])
 
     def _text(self, limit: Limit) -> str:
         if limit.reason == "began":

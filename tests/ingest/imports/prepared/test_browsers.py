@@ -19,6 +19,7 @@ from ingest.imports.importer import Options
 from tests.ingest.imports.prepared.test_asset_loads import run_import
 from tests.processes.chromium import launch
 from tests.processes.ports import held_port
+from tests.processes.waiting import until
 from tests.programs import find
 from tests.warehouse.site import DAY, ROOT, Site
 from warehouse.columns.filters import Filters
@@ -66,8 +67,7 @@ def url(tmp_path: Path) -> Iterator[str]:
     with held_port() as port:
         configuration.write_text(CONFIGURATION.format(folder=tmp_path, port=port, user=user))
         with subprocess.Popen([find("nginx"), "-p", tmp_path, "-c", configuration]) as nginx:
-            while not (tmp_path / "pid").exists():
-                time.sleep(0.01)
+            until((tmp_path / "pid").exists)
             yield f"http://127.0.0.1:{port}"
             nginx.terminate()
 
