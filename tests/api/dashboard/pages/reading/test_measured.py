@@ -71,6 +71,11 @@ def test_policy_that_begins_on_the_first_day_of_the_script_counts_people_in_all_
         policies: tuple[Policy, Policy] = ("all", "beacon_people_log_machines")
         known = measured(shown=period(10, 14), policies=policies, log=day(5), beacon=began)
         assert list(known.notes("human", "ai", "bot")) == notes
+    script_only = measured(shown=period(10, 14), policies=("all", "beacon_only"), log=day(5), beacon=day(10, 1))
+    machines = (
+        "AI readers and other bots were not counted in this period. The source policy left them out after Sep 9, 2026."
+    )
+    assert list(script_only.notes("human", "ai", "bot")) == [machines]
     one_day = measured(shown=period(11, 12), previous=period(10, 11), policies=policies, log=day(5), beacon=day(10, 23))
     assert not one_day.compares("human"), "23 hours of the day before were not counted"
 
