@@ -58,18 +58,23 @@ def main(commands: int) -> None:
     logging.getLogger("readership").setLevel(logging.INFO)
     config = _read_config(reports)
     threads = WorkerThreads(config)
-    threads.start()
-    while not signals:
-        if not select.select([commands], [], [], POLL_S)[0]:
-            continue
-        received = os.read(commands, COMMANDS_BYTES)
-        if not received:
-            break
-        if STOP_CLAIMING in received:
-            threads.stop_claiming()
-        threads.wake()
+    if _obey(commands, threads, 0):  # a command that was sent while this process started
+        threads.start()
+    while not signals and _obey(commands, threads, POLL_S):
+        pass
     threads.close()
     config.control.close()
+
+
+def _obey(commands: int, threads: WorkerThreads, wait_s: float) -> bool:
+    """Carry out the commands that arrive within `wait_s` seconds; return False if the command pipe has ended."""
+    if not select.select([commands], [], [], wait_s)[0]:
+        return True
+    received = os.read(commands, COMMANDS_BYTES)
+    if STOP_CLAIMING in received:
+        threads.stop_claiming()
+    threads.wake()
+    return bool(received)
 
 
 def _read_config(reports: Reports) -> WorkerConfig:

@@ -55,6 +55,8 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        if self.should_exit:  # the signal arrived while the app started
+            self._stop_claiming()
         self._on_start()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -63,9 +65,13 @@ class _Server(uvicorn.Server):
         The app's lifespan stops the worker of agent jobs too, but only after the last response.
         """
         self._on_end()
-        if self.started and (state := self.lifespan.state.get("running")):
-            state.background.agents.stop_claiming()
+        if self.started:
+            self._stop_claiming()
         super().handle_exit(sig, frame)
+
+    def _stop_claiming(self) -> None:
+        if state := self.lifespan.state.get("running"):
+            state.background.agents.stop_claiming()
 
 
 def _config(factory: Callable[[], ASGIApp], settings: Settings) -> uvicorn.Config:

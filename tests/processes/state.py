@@ -1,5 +1,6 @@
 """State of other processes, from /proc. Each function takes a process that may end at any moment."""
 
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -28,6 +29,18 @@ def descendants(parent: int) -> list[int]:
     """Return the ids of the children of a process, and of their children."""
     child_ids = children(parent)
     return [*child_ids, *(each for child_id in child_ids for each in descendants(child_id))]
+
+
+def listens(pid: int, port: int) -> bool:
+    """Return whether the process has an open socket that accepts TCP connections at the port."""
+    rows = [line.split() for line in _read(Path(f"/proc/{pid}/net/tcp")).decode().splitlines()[1:]]
+    listening = {f"socket:[{row[9]}]" for row in rows if row[3] == "0A" and row[1].endswith(f":{port:04X}")}
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                if str(descriptor.readlink()) in listening:
+                    return True
+    return False
 
 
 def _read(file: Path) -> bytes:

@@ -21,7 +21,8 @@ from agent.worker import threads
 from api import settings
 from api.cli.main import main
 from tests.processes.running import COMMAND, Running, new_job, new_key, readership_process
-from tests.processes.waiting import until
+from tests.processes.state import listens
+from tests.processes.waiting import processes_of, until
 from tests.stores import sql
 from warehouse.control import database
 from warehouse.lake import delta_table
@@ -219,13 +220,6 @@ def close_post(connection: socket.socket, body: bytes) -> bytes:
     return answer
 
 
-def takes_requests(service: Running) -> bool:
-    try:
-        return httpx.get(f"{service.url}/healthz", timeout=3, verify=NO_TLS).status_code == 200
-    except httpx.TransportError:
-        return False
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(("processes", "number"), [(2, signal.SIGTERM), (1, signal.SIGINT)])
 def test_signal_ends_the_service_after_the_request_in_flight_and_no_agent_job_starts_meanwhile(
@@ -235,8 +229,9 @@ def test_signal_ends_the_service_after_the_request_in_flight_and_no_agent_job_st
     body = json.dumps(view("/slow", timestamp="2025-03-01T12:00:00Z")).encode()
     slow = open_post(service, body)
     assert service.process is not None
+    servers = processes_of(service) or [service.process.pid]
     service.process.send_signal(number)
-    until(lambda: not takes_requests(service))
+    until(lambda: not any(listens(each, httpx.URL(service.url).port or 0) for each in servers))
     id = new_job(service.data)
     threading.Event().wait(10 * threads.POLL_S)  # long enough for a worker to start the turn
     answer = close_post(slow, body)
@@ -321,7 +316,7 @@ def test_port_in_use_is_an_error_and_the_running_service_goes_on(service: Runnin
     done = readership_process("--data", str(tmp_path / "data"), "serve", "--port", port)
     assert (done.returncode, done.stdout) == (1, "")
     assert re.fullmatch(rf"Error: [^\n]*\b{port}\b[^\n]*\n", done.stderr)
-    assert takes_requests(service)
+    assert httpx.get(f"{service.url}/healthz", timeout=60, verify=NO_TLS).status_code == 200
 
 
 @pytest.mark.long

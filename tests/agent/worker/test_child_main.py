@@ -1,5 +1,9 @@
 """The worker in a child process, without a service: its reports, and the commands that it gets."""
 
+import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,9 +13,11 @@ import pytest
 from agent.jobs import configuration, store
 from agent.jobs.configuration import Configuration
 from agent.worker import threads
-from agent.worker.child_process import ChildProcess
+from agent.worker.child_process import STOP_CLAIMING, ChildProcess
 from agent.worker.threads import WorkerConfig
 from tests.processes.waiting import until
+from tests.stores import sql
+from tests.warehouse.site import ROOT
 from warehouse.control import database, projects
 from warehouse.database.pool import Pool
 from warehouse.folder import sqlite_url
@@ -68,3 +74,21 @@ def test_child_reports_its_turns_and_claims_none_after_the_command(engine: Pool,
     child.stop_claiming()
     until(stays_queued)
     child.close()
+
+
+@pytest.mark.parametrize("command", [STOP_CLAIMING, b""])
+def test_command_that_was_sent_while_the_child_started_comes_before_its_first_turn(
+    engine: Pool, tmp_path: Path, command: bytes
+) -> None:
+    """Send the command and end the pipe before the child starts."""
+    job = store.create(engine, PROJECT, "Write a page", None, 1).job.id
+    received, sent = os.pipe()
+    os.write(sent, command)
+    os.close(sent)
+    values = [engine.url, str(tmp_path / "jobs"), {}, 1, 15, 0, None]
+    argv = [sys.executable, "-m", "agent.worker.child_main", str(received)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, pass_fds=[received], cwd=ROOT) as child:
+        child.communicate(json.dumps(values).encode())
+    os.close(received)
+    assert child.returncode == 0
+    assert sql.rows(engine, "SELECT state, started_us FROM turns WHERE job_id = :id", id=job) == [("queued", None)]
