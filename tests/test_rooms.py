@@ -24,6 +24,7 @@ TESTED_BY = {
     "api/dashboard/pages/jobs/prompt_form.py": "api/dashboard/pages/jobs/test_job_list.py",
     "api/dashboard/web/visit.py": "api/dashboard/pages/reading/test_projects.py",
     "api/reports/documents.py": "api/reference/test_openapi.py",
+    "api/reports/metrics.py": "api/reports/test_visitors.py",
     "api/reports/report.py": "api/reports/test_responses.py",
     "api/reports/records.py": "api/reports/test_views.py",
     "ingest/formats/json_products.py": "ingest/formats/test_json_lines.py",

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from api.http.operation import paging
-from api.reports import measured, parameters
+from api.reports import measured, metrics, parameters
 from api.reports.documents import GoalRow, Goals
 from api.reports.report import Report, Run
 from warehouse.report.audience.goals import Conversion
@@ -24,12 +24,11 @@ def _goals(run: Run) -> Goals:
 
 def _conversions(run: Run) -> Callable[[], Iterable[pa.RecordBatch]]:
     """Return the goals, one batch each."""
-    known, views = (measured.hidden(each, run.query) for each in (run.visitors_known, run.measured))
-    schema = GOALS.grouped if run.selection.by else GOALS.columns
+    views, schema = measured.hidden(run.measured, run.query), GOALS.grouped if run.selection.by else GOALS.columns
 
     def row(each: Conversion) -> dict[str, Any]:
         conversions = each.times or (None if any(views.get(each.traffic, ())) else 0)
-        none = None if any(known.get(each.traffic, ())) else 0
+        none = None if run.visitors[metrics.VISITORS[each.traffic]] is None else 0
         rate = round(100 * each.converted / each.visitors, 2) if each.visitors else None
         counts = (conversions, each.converted or none, each.visitors or none, rate)
         return dict(zip(GOAL_COLUMNS, (each.goal, each.value, each.traffic, *counts), strict=True))

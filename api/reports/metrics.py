@@ -1,7 +1,7 @@
 """Visitors, visits and bytes of a report, as columns of its table and fields of its JSON."""
 
 from bisect import bisect
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -9,13 +9,16 @@ import pyarrow.compute as pc
 
 from api.reports.documents import VisitorCounts
 from api.reports.measured import Hidden, hide
+from warehouse.columns.dimensions import OF_VISITS
+from warehouse.columns.sources import TRAFFIC
 from warehouse.report.audience.visitors import COLUMNS
 
 _COUNT, _RATIO = pa.int64(), pa.float64()
-_VISITORS = {"human": "visitorsHuman", "ai": "visitorsAi", "total": "visitorsTotal"}
+VISITORS = {"human": "visitorsHuman", "ai": "visitorsAi", "total": "visitorsTotal"}
+"""Columns of visitors, by kind of readers."""
 METRICS: Mapping[str, tuple[pa.Field, ...]] = {
     "views": (),
-    "visitors": tuple(pa.field(name, _COUNT) for name in _VISITORS.values()),
+    "visitors": tuple(pa.field(name, _COUNT) for name in VISITORS.values()),
     "visits": (pa.field("visits", _COUNT),),
     "bounceRate": (pa.field("bounceRate", _RATIO),),
     "visitDuration": (pa.field("visitDuration", _COUNT),),
@@ -74,29 +77,53 @@ def whole(counts: pa.Table) -> pa.Table:
     return taken(counts, pa.array([0 if counts.num_rows else None], pa.int32()))
 
 
-def columns(counts: pa.Table, unmeasured: Hidden) -> pa.Table:
+def unknown(views: pa.Table, counts: pa.Table, identified: Callable[[], pa.Table]) -> Hidden:
+    """Return for which rows nothing is known of the visitors: there are views, and the visitor of none is known.
+
+    A row of known visitors may have 0 visitors: they count at the first view of a day. `identified` returns the views
+    of known visitors.
+    """
+    without = {
+        name: pc.and_(pc.greater(pc.fill_null(views[name], 0), 0), pc.equal(counts[name], 0)) for name in VISITORS
+    }
+    if not any(pc.any(flags).as_py() for flags in without.values()):
+        return {}
+    people, ai = (identified()[name] for name in ("human", "ai"))
+    known = {"human": people, "ai": ai, "total": pc.add(people, ai)}
+    return {name: pc.and_(flags, pc.equal(known[name], 0)).to_pylist() for name, flags in without.items()}
+
+
+def columns_of_values(
+    by: str, counts: pa.Table, identified: Callable[[], pa.Table], unmeasured: Hidden, rows: pa.Table
+) -> pa.Table:
+    """Return the columns of the metrics of visitors and visits of rows of a breakdown. `identified`: see `unknown`."""
+    of_rows, of_views = of_values(rows, by, counts), lambda: of_values(rows, by, identified(), TRAFFIC)
+    return columns(of_rows, unmeasured, {} if by in OF_VISITS else unknown(rows, of_rows, of_views))
+
+
+def columns(counts: pa.Table, *unmeasured: Hidden) -> pa.Table:
     """Return the columns of the metrics of visitors and visits, by the counts of each row.
 
     A count of 0 that was not measured becomes null, and so does a ratio without a visit.
     """
     shown = {
-        **{column: counts[name] for name, column in _VISITORS.items()},
+        **{column: counts[name] for name, column in VISITORS.items()},
         "visits": counts["visits"],
         "bounceRate": pc.round(_ratio(pc.multiply(counts["bounces"], 100), counts["timed"]), 1),
         "visitDuration": pc.round(_ratio(counts["visit_seconds"], counts["timed"])).cast(_COUNT),
         "viewsPerVisit": pc.round(_ratio(counts["visit_views"], counts["visits"]), 2),
     }
-    flags = {_VISITORS[name]: each for name, each in unmeasured.items() if name in _VISITORS}
-    if "human" in unmeasured:
-        flags["visits"] = unmeasured["human"]
-    return hide(pa.table(shown), flags)
+    rows, of_readers = pa.table(shown), (*VISITORS.items(), ("human", "visits"))
+    for each in unmeasured:
+        rows = hide(rows, {column: each[name] for name, column in of_readers if name in each})
+    return rows
 
 
 def fields(row: dict[str, Any], metrics: Collection[str]) -> dict[str, Any]:
     """Return the fields of `documents.Counts` of a row."""
     named = {field.name: row[field.name] for name in metrics if name != "visitors" for field in METRICS[name]}
     if "visitors" in metrics:
-        named["visitors"] = VisitorCounts(**{name: row[column] for name, column in _VISITORS.items()})
+        named["visitors"] = VisitorCounts(**{name: row[column] for name, column in VISITORS.items()})
     return {_FIELDS.get(name, name): value for name, value in named.items()}
 
 

@@ -1,6 +1,7 @@
 """The reports, one record each: parameters, JSON, columns, and the report of the warehouse that it calls."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -99,12 +100,14 @@ def _series(run: Run) -> Series:
 
 def _intervals(run: Run) -> tuple[Counts, pa.Table]:
     zone = run.selection.zone
-    totals, rows = run.reports.series(run.snapshot, run.query, run.selection.interval, zone)
+    asked = run.snapshot, run.query, run.selection.interval, zone
+    totals, rows = run.reports.series(*asked)
     shown = measured.hide(rows, measured.hidden_intervals(rows, run.measured, run.query, zone))
     if run.selection.has_visitors:
-        counts = run.reports.visitor_series(run.snapshot, run.query, run.selection.interval, zone)
+        counts = run.reports.visitor_series(*asked)
         hidden = measured.hidden_intervals(rows, run.visitors_known, run.query, zone)
-        shown = metrics.append(shown, metrics.columns(counts, hidden))
+        unknown = metrics.unknown(rows, counts, lambda: run.reports.series(*asked, "identified")[1])
+        shown = metrics.append(shown, metrics.columns(counts, hidden, unknown))
     if BYTES in run.selection.shown:
         shown = metrics.append(shown, metrics.sizes(metrics.of_intervals(rows, run.requests_of_days)))
     return totals, shown
@@ -146,7 +149,8 @@ def _beside(run: Run) -> Callable[[pa.Table], pa.Table]:
     if run.selection.has_visitors:
         hidden = measured.hidden(run.visitors_known, run.query)
         counts = run.reports.visitor_counts(run.snapshot, run.query, by)
-        added.append(lambda rows: metrics.columns(metrics.of_values(rows, by, counts), hidden))
+        identified = cache(lambda: run.reports.sums(run.snapshot, run.query, "identified", by))
+        added.append(partial(metrics.columns_of_values, by, counts, identified, hidden))
     if BYTES in run.selection.shown:
         requests = run.requests(by)
         added.append(lambda rows: metrics.sizes(metrics.of_values(rows, "value", requests, metrics.SIZES)))

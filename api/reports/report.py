@@ -66,7 +66,10 @@ class Run:
     def visitors(self) -> dict[str, Any]:
         """Return the columns of visitors and visits of the whole range."""
         counts = metrics.whole(self.reports.visitor_counts(self.snapshot, self.query))
-        row: dict[str, Any] = metrics.columns(counts, measured.hidden(self.visitors_known, self.query)).to_pylist()[0]
+        views = self.reports.breakdown(self.snapshot, self.query, "source", 0, 1).totals
+        unknown = {name: [getattr(views, name) > 0] for name in metrics.VISITORS}
+        hidden = measured.hidden(self.visitors_known, self.query)
+        row: dict[str, Any] = metrics.columns(counts, hidden, unknown).to_pylist()[0]
         return row
 
     @property

@@ -37,15 +37,12 @@ from warehouse.report.time_buckets import Bucket, buckets
 from warehouse.rollups import catalog, ranked
 from warehouse.tables import REQUESTS_TABLE
 
-PATH = "path"
 BATCH_ROWS = 10_000
 """Maximum number of rows in a batch of a complete report."""
 AGENT_PAGES_DAYS = 32
 """Maximum number of UTC days in which the pages of AI are counted: a month in any time zone."""
 BY_TOTAL = Listing(with_bots=True)
 """Listing of a breakdown by path: all paths, most views first."""
-UTC_ZONE = ZoneInfo("UTC")
-_MICROSECOND = timedelta(microseconds=1)
 
 
 class Reports:
@@ -110,7 +107,7 @@ class Reports:
         `path` only.
         """
         scope = self._scope(snapshot, query)
-        if by == PATH:
+        if by == "path":
             page = pages.page(self._statements, snapshot, scope, offset, limit, listing)
             return replace(page, rows=page.rows.rename_columns({"path": "value"}))
         rows = self._ranked(snapshot, scope, by)
@@ -119,13 +116,19 @@ class Reports:
     def all_breakdown(self, snapshot: Snapshot, query: Query, by: str) -> tuple[Counts, Iterator[pa.RecordBatch]]:
         """Return all values in the order of `breakdown`, in batches of BATCH_ROWS rows."""
         scope = self._scope(snapshot, query)
-        if by == PATH:
+        if by == "path":
             totals, batches = pages.every(self._statements, snapshot, scope, BATCH_ROWS, BY_TOTAL)
             return totals, (batch.rename_columns(["value", *batch.schema.names[1:]]) for batch in batches)
         rows = self._ranked(snapshot, scope, by)
         return Counts.of(rows), iter(rows.combine_chunks().to_batches(BATCH_ROWS))
 
-    def series(self, snapshot: Snapshot, query: Query, interval: str, zone: ZoneInfo) -> tuple[Counts, pa.Table]:
+    def sums(self, snapshot: Snapshot, query: Query, measure: str, by: str) -> pa.Table:
+        """Return a measure of the page views by a dimension: see `Statements.counts`."""
+        return self._statements.counts(snapshot, self._scope(snapshot, query), by, measure=measure)
+
+    def series(
+        self, snapshot: Snapshot, query: Query, interval: str, zone: ZoneInfo, measure: str = "views"
+    ) -> tuple[Counts, pa.Table]:
         """Return the views of each time bucket: start, human, ai, bot and total, with zeros for empty buckets.
 
         A query from FIRST begins at the first hit of the project, and one without an end ends with the bucket of `now`.
@@ -134,14 +137,14 @@ class Reports:
             TooManyBuckets: see `time_buckets.buckets`.
         """
         parts = self._buckets(snapshot, query, interval, zone)
-        counts = self._statements.counts(snapshot, self._scope(snapshot, query), *series.unit(parts))
+        counts = self._statements.counts(snapshot, self._scope(snapshot, query), *series.unit(parts), measure=measure)
         rows = series.series(parts, counts)
         return Counts.of(rows), rows
 
     def series_by_operator(self, snapshot: Snapshot, query: Query, interval: str) -> dict[str, pa.Table]:
         """Return the series by days, weeks or months of each operator of AI agents that has a view: see `series`."""
         assert interval != "hour", "the list of agents is by day"
-        parts = self._buckets(snapshot, query, interval, UTC_ZONE)
+        parts = self._buckets(snapshot, query, interval, ZoneInfo("UTC"))
         counts = self._statements.counts(snapshot, self._scope(snapshot, query), *agents.COLUMNS, "day")
         operators = (name for name in counts["operator"].unique().to_pylist() if name is not None)
         return {name: series.series(parts, counts.filter(pc.field("operator") == name)) for name in operators}
@@ -278,7 +281,7 @@ class Reports:
         start: datetime | None = query.start
         if start == FIRST:
             start = source_coverage.first_hit(self._statements, snapshot, query.project)
-        return buckets(TimeRange(start, query.end or query.now + _MICROSECOND), interval, zone) if start else []
+        return buckets(TimeRange(start, query.end or query.now + timedelta.resolution), interval, zone) if start else []
 
     def _scope(self, snapshot: Snapshot, query: Query) -> Scope:
         return scope_of(self._statements, snapshot, query, self._policy_of(query.project))

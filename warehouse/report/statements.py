@@ -34,8 +34,8 @@ SPILL_LIMIT = "8GiB"
 """Disk space of slow reports: 16 open exports of 2,000,000 paths of 200 characters."""
 VIEWS = ", ".join(f"coalesce(sum(views) FILTER (traffic = '{traffic}'), 0)::BIGINT AS {traffic}" for traffic in TRAFFIC)
 """SQL of the columns human, ai and bot, which add up cells with the columns `traffic` and `views`."""
-_COUNT = f"""
-SELECT {{by}}, grouping_id({{by}}) AS absent, {VIEWS} FROM {{cells}} GROUP BY GROUPING SETS ({{sets}})
+_COUNT = """
+SELECT {by}, grouping_id({by}) AS absent, {sums} FROM {cells} GROUP BY GROUPING SETS ({sets})
 HAVING human > 0 OR ai > 0 OR bot > 0
 """
 _SHARED = f"""
@@ -74,10 +74,11 @@ class Statements:
         self._created: duckdb.DuckDBPyConnection | None = None
         self._failed = set[str | tuple[str, ...]]()  # projects whose last report needed more memory than SLOW_MEMORY
 
-    def counts(self, snapshot: Snapshot, scope: Scope, *by: str) -> pa.Table:
+    def counts(self, snapshot: Snapshot, scope: Scope, *by: str, measure: str = "views") -> pa.Table:
         """Return the page views by one or more dimensions: these columns, human, ai and bot, without rows of zeros.
 
         `source` is one of the names. One statement counts dimensions that a page shows together, and all readers.
+        `measure` is one of MEASURES.
         """
         shown = TOGETHER_IN_VISITS if scope.filters.of_visits else TOGETHER
         together = [names for names in shown if len(by) == 1 and by[0] in names]
@@ -90,10 +91,11 @@ class Statements:
             chosen = cells.select(snapshot, self.rollups(snapshot), of_all, dict.fromkeys([*names, "traffic"]))
             of_source = f"(SELECT *, {NAME} AS source FROM {chosen.sql})" if "source" in columns else chosen.sql
             grouped = ", ".join(f"({', '.join(each)})" for each in sets)
-            sql = _COUNT.format(by=", ".join(columns), cells=of_source, sets=grouped)
+            sums = VIEWS.replace("views", measure)
+            sql = _COUNT.format(by=", ".join(columns), sums=sums, cells=of_source, sets=grouped)
             return self.fetch(snapshot, of_all, chosen, sql)
 
-        rows = self.cached((of_all, *columns, snapshot.rows_key), read)
+        rows = self.cached((of_all, measure, *columns, snapshot.rows_key), read)
         absent = sum(1 << number for number, name in enumerate(reversed(columns)) if name not in by)
         rows = rows.filter(pc.field("absent") == absent).select([*by, *TRAFFIC])
         return _of_readers(rows, traffic) if traffic else rows

@@ -157,3 +157,37 @@ def test_visitors_without_an_address_are_not_measured(site: httpx.Client) -> Non
     answer = site.get("visitors").json()
     visitors = answer.pop("visitors")
     assert {**answer, "views": visitors} == NOTHING
+
+
+def test_visitors_of_views_without_an_address_are_unknown_beside_known_ones(site: httpx.Client) -> None:
+    at = [{"timestamp": (TODAY - timedelta(minutes=each)).isoformat()} for each in (2_355, 2_335, 2_280, 540, 480)]
+    known = [("/known", FIREFOX, ONE, at[0]), ("/a", GPTBOT, ONE, at[0]), ("/known", FIREFOX, ONE, at[1])]
+    post(site, *known, ("/a", FIREFOX, None, at[2]), ("/b", GPTBOT, None, at[3]), ("/a", FIREFOX, None, at[4]))
+    of_a = {**metrics(0, 1, 1, 0, None), "visitors": {"human": None, "ai": 1, "total": 1}, "visits": None}
+    of_b = {**metrics(0, 0, 0, 0, None), "visitors": {"human": 0, "ai": None, "total": None}}
+    report = site.get(f"breakdown?by=path&{EVERY}").json()
+    assert of_metrics(report["totals"]) == metrics(1, 1, 2, 1, 2)
+    assert {row["value"]: of_metrics(row, "value") for row in report["rows"]} == {
+        "/a": of_a, "/b": of_b, "/known": metrics(1, 0, 1, 1, 2)
+    }  # fmt: skip
+    of_paths = [site.get(f"breakdown?by=agent&{EVERY}&path={path}").json()["totals"] for path in ("/a", "/b")]
+    assert [of_metrics(each) for each in of_paths] == [of_a, of_b]
+    first, last = (f"{(TODAY - timedelta(hours=hour)).isoformat().replace('+00:00', 'Z')}" for hour in (40, 8))
+    hours = site.get(f"series?interval=hour&metrics=visitors,visits&dateFrom={first}&dateTo={last}").json()["series"]
+    people = [(row["visitors"]["human"], row["visits"]) for row in hours]
+    assert people == [(1, 1), (0, 0), (None, None), *[(0, 0)] * 29]
+    assert hours[31]["visitors"] == {"human": 0, "ai": None, "total": None}
+    days, columns = (
+        table(site.get(f"series?{EVERY}", headers={"Accept": CSV})),
+        ("visitorsHuman", "visitorsAi", "visits"),
+    )
+    assert [tuple(row[name] for name in columns) for row in days[:2]] == [("1", "1", "1"), (None, None, None)]
+    key, goal = {"Authorization": site.headers["authorization"]}, {"name": "A", "kind": "path", "value": "/a"}
+    goals = str(site.base_url).replace("analytics", "projects") + "goals"
+    assert httpx.post(goals, json=goal, headers=key).status_code == 201
+    numbers = ("conversions", "goalVisitors", "visitors", "conversionRate")
+    reached = [site.get(f"goals?path={path}").json()["goals"] for path in ("/a", "/known")]
+    assert [[tuple(row[name] for name in numbers) for row in rows] for rows in reached] == [
+        [(0, None, None, None), (1, 1, 1, 100)],
+        [(0, 0, 1, 0), (0, 0, 0, None)],
+    ]

@@ -61,19 +61,19 @@ def totals(view: View, measurement: Measured, counts: Counts) -> tuple[Mapping[s
     try:
         run = view.run()
         known = replace(measurement, known=run.visitors_known)
-        every = {kind: _totals(view, run, known, kind, counts) for kind in NUMBERS}
+        every = {kind: _totals(view, run, known, kind) for kind in NUMBERS}
         return every, _limits(view, run, measurement, counts)
     except TooManyViews:
         return {"human": [], "ai": []}, f"Visitors are {tables.TOO_MANY}."
 
 
-def _totals(view: View, run: Run, known: Measured, kind: str, counts: Counts) -> list[Total]:
+def _totals(view: View, run: Run, known: Measured, kind: str) -> list[Total]:
     """Return the totals of a kind of readers. Without a visitor there are no visits."""
     reason = known.reason(kind)
     if reason not in (None, NOT_COUNTED):
         return []
     name, (column, _) = next(iter(NUMBERS[kind].items()))
-    if not reason and getattr(counts, kind) and not run.visitors[column]:
+    if not reason and run.visitors[column] is None:
         return [Total(name, kind, None, reason=NOT_KNOWN)]
     before = view.run(view.query(known.previous)).visitors if known.compares(kind) else {}
     has_script = any(each.source == "beacon" and known.counts("beacon", "human") for each in known.sources)
