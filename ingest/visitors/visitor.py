@@ -6,7 +6,7 @@ nearly each line: AES takes 0.02 µs for a line of a chunk, and keyed BLAKE2b, o
 """
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from threading import Lock
 
@@ -42,6 +42,15 @@ class Salt:
 
         cipher = Cipher(AES(salt), ECB())  # noqa: S305  # each block is a message of its own
         self._encryptor, self._lock, self._on_views = cipher.encryptor(), Lock(), on_views
+
+    def of_blocks(self, blocks: Sequence[bytes], source: str) -> list[int]:
+        """Return the visitor of each block, as `visitors` does. One block needs no array, which takes 3 µs."""
+        if len(blocks) > 1:
+            ids: list[int] = self.visitors(b"".join(blocks), source).tolist()
+            return ids
+        self._on_views(source, blocks[0])
+        with self._lock:
+            return [int.from_bytes(self._encryptor.update(blocks[0])[:8], "little", signed=True)]
 
     def visitors(self, blocks: bytes, source: str) -> npt.NDArray[np.int64]:
         """Return the visitors of blocks, each a network and the digest of a user agent."""
@@ -81,8 +90,7 @@ def of_views(
         if address and (of := network(address)) != NO_NETWORK:
             blocks.setdefault(ts_us // DAY_US, {})[place] = of + digest(user_agent)
     for day, salt in salts_of(project, blocks).items():
-        ids = salt.visitors(b"".join(blocks[day].values()), source).tolist()
-        for place, id in zip(blocks[day], ids, strict=True):
+        for place, id in zip(blocks[day], salt.of_blocks([*blocks[day].values()], source), strict=True):
             visitors[place] = id
     return visitors
 

@@ -24,7 +24,9 @@ def test_block_is_encrypted_by_aes_256() -> None:
     """The vector of FIPS 197, appendix C.3."""
     block = bytes.fromhex("00112233445566778899aabbccddeeff")
     expected = int.from_bytes(bytes.fromhex("8ea2b7ca516745bf"), "little", signed=True)
-    assert Salt(bytes(range(32))).visitors(block * 2, "log").tolist() == [expected] * 2
+    salt = Salt(bytes(range(32)))
+    assert salt.visitors(block * 2, "log").tolist() == [expected] * 2
+    assert [salt.of_blocks([block] * number, "server") for number in (1, 2)] == [[expected], [expected] * 2]
 
 
 @pytest.mark.parametrize(
