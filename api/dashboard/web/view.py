@@ -11,7 +11,7 @@ from api.dashboard.robots import texts
 from api.dashboard.web import locale
 from api.dashboard.web import period as periods
 from api.dashboard.web.period import Period
-from api.dashboard.web.visit import ProjectVisit
+from api.dashboard.web.visit import ERRORS, KEPT, PERIOD, ProjectVisit
 from api.http.parameters import Values
 from api.http.problems import Problem
 from api.reports import parameters
@@ -63,14 +63,8 @@ VALUE_NAMES: Mapping[str, Mapping[str, str]] = {
     },
 }
 """Names of values by dimension. Another value is shown as it is stored."""
-_PERIOD = ("period", "date", "from", "to", "interval")
-TABS = ("pages", "origins", "places", "devices")
-"""Parameters of the cards of the overview that have tabs."""
-_RANGE = (*_PERIOD, "compare", "zone", *TABS)
 _PLACE = ("page", "sort")
 """Parameters for the place in a table, which a link to other counts leaves out."""
-ERRORS = "/errors"
-"""End of the path of the page of errors."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -95,6 +89,12 @@ class View:
         self.period: Period = periods.parse(self.values, self.zone, visit.now, self.faults, self._first_view())
         self.filters = self._filters()
         self._fixed: frozenset[str] = frozenset()
+        self.dropped: list[str] = []
+
+    def drop(self, *names: str) -> None:
+        """Remove filters that the page does not have. `dropped` are the titles of those that were on."""
+        self.dropped = [dimension(name).title for name in self.filters.fields if name in names]
+        self.fix(**dict.fromkeys(names))
 
     def fix(self, **filters: Any) -> None:
         """Replace filters by those that the page itself sets. Links, forms and chips of the page omit them."""
@@ -151,27 +151,18 @@ class View:
         A change to None removes the parameter. `path` is that of this page by default. The parameter `from` is passed
         as `from_`.
         """
-        known = {name: self.values[name] for name in (*_RANGE, *FILTERS) if name in self.values}
         changed = {name.removesuffix("_"): value for name, value in changes.items()}
         own = self.visit.request.url.path.removeprefix(self._prefix)
-        return self.visit.href(own if path is None else path, **(known | changed))
+        return self.visit.href(own if path is None else path, **(self.hidden() | changed))
 
     def in_period(self, name: str | Mapping[str, str], path: str | None = None, /, **changes: str | None) -> str:
         """Return the address of a page in another period: the name of one, or its parameters."""
         other = {"period": name} if isinstance(name, str) else name
-        return self.link(path, **{**dict.fromkeys(_PERIOD), **other, **changes})
+        return self.link(path, **{**dict.fromkeys(PERIOD), **other, **changes})
 
-    def tab(self, path: str) -> str:
-        """Return the address of another page of counts, with the period, comparison and filters of this address.
-
-        The path of the page of one path is no filter of another page, and no page view has the status of an error.
-        """
-        own = {"path"} & self._fixed
-        if path.endswith(ERRORS) != self.visit.request.url.path.endswith(ERRORS):
-            own.add("status")
-        names = [name for name in (*_RANGE, *FILTERS) if name not in own]
-        given = self.visit.parameters
-        return self.visit.href(path, **{name: given[name] for name in names if name in given})
+    def tab(self, path: str, **more: str | None) -> str:
+        """Return the address of another page: see `Visit.tab`. The path of the page of one path is no filter of it."""
+        return self.visit.tab(path, **dict.fromkeys({"path"} & self._fixed), **more)
 
     def table_link(self, **changes: str | None) -> str:
         """Return the address of this page with another sort or page of its table."""
@@ -186,9 +177,7 @@ class View:
 
     def hidden(self, *without: str) -> dict[str, str]:
         """Return the parameters of this page as hidden fields of a GET form, without those that the form sets."""
-        return {
-            name: value for name, value in self.values.items() if name in (*_RANGE, *FILTERS) and name not in without
-        }
+        return {name: value for name, value in self.values.items() if name in KEPT and name not in without}
 
     @cached_property
     def robots_changes(self) -> list[datetime]:

@@ -15,9 +15,18 @@ from api.dashboard.web.forms import Form
 from api.http.headers import header
 from api.reports.parameters import timezones
 from api.state import State
+from warehouse.columns.dimensions import FILTERS
 from warehouse.control.projects import Project
 
 UTC = ZoneInfo("UTC")
+PERIOD = ("period", "date", "from", "to", "interval")
+TABS = ("pages", "origins", "places", "devices")
+"""Parameters of the cards of the overview that have tabs."""
+KEPT = frozenset((*PERIOD, "compare", "zone", *TABS, *FILTERS))
+"""Parameters that links to other pages of a project keep."""
+ERRORS = "/errors"
+OTHER_STATUS = (ERRORS, "/jobs")
+"""Ends of the paths of pages whose parameter `status` is not the status of page views."""
 PAGES_MAX = 40_000
 """Maximum number of a page of a list: its first row is within the API's maximum offset."""
 
@@ -96,6 +105,18 @@ class Visit:
     def href(self, path: str, /, **parameters: str | None) -> str:
         """Return the address of a page: see `links.href`."""
         return links.href(self.base_url, path, parameters)
+
+    @property
+    def kept(self) -> dict[str, str]:
+        """Return the period, comparison and filters of the address."""
+        return {name: value for name, value in self.parameters.items() if name in KEPT}
+
+    def tab(self, path: str, /, **more: str | None) -> str:
+        """Return the address of another page of the project, with what is `kept`, and `more` parameters."""
+        own, without = self.request.url.path, dict[str, str | None]()
+        if any(path.endswith(each) != own.endswith(each) for each in OTHER_STATUS):
+            without["status"] = None
+        return self.href(path, **(self.kept | without | more))
 
     @property
     def public_url(self) -> str:

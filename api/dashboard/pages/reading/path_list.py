@@ -42,7 +42,7 @@ WITH_FIRST_READ = VIEWS.columns.append(pa.field(FIRST_READ_COLUMN, pa.date32()))
 def path_list(visit: ProjectVisit) -> Response:
     """Respond to GET /projects/{project}/pages."""
     view = View(visit)
-    view.fix(traffic=None)
+    view.drop("traffic")
     if SEARCH in view.values:
         return to_pages(view, show=view.values.get("show"))
     tab, number = _tab(view), view.page_number()
@@ -76,7 +76,7 @@ def path_list(visit: ProjectVisit) -> Response:
 def export(visit: ProjectVisit) -> Response:
     """Respond to GET /projects/{project}/pages.csv."""
     view = View(visit)
-    view.fix(traffic=None)
+    view.drop("traffic")
     tab = _tab(view)
     sort = _order(view, tab)
     view.require_valid()

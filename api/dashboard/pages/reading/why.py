@@ -35,7 +35,7 @@ def why(visit: ProjectVisit) -> Response:
     is_too_long = user_agent is not None and len(user_agent) > USER_AGENT_CHARACTERS_MAX
     is_accept_too_long = len(accept) > ACCEPT_CHARACTERS_MAX
     is_valid = not (is_too_long or is_accept_too_long)
-    query = visit.parameters.get("agent", "").strip()[:QUERY_CHARACTERS_MAX]
+    query = visit.parameters.get("search", "").strip()[:QUERY_CHARACTERS_MAX]
     return render.page(
         visit,
         "why.html",

@@ -78,7 +78,7 @@ class Sample:
 
 QUERIES = {
     "/shared/{share}/page": "?path=/docs/install",
-    "/projects/{project}/why": "?userAgent=GPTBot/1.3&agent=claude",
+    "/projects/{project}/why": "?userAgent=GPTBot/1.3&search=claude",
     "/projects/{project}/page": "?path=/docs/install",
     "/projects/{project}/setup": "?test=1",
 }

@@ -101,12 +101,41 @@ def test_tabs_have_the_period_the_comparison_and_the_filters(dashboard: Dashboar
     assert parameters(of_path.tab(f"{PATH}/pages")) == {"period": ["7d"]}
 
 
-@pytest.mark.parametrize("page", ["", "/ai", "/pages", "/errors"])
-def test_tabs_of_each_page_of_counts_lead_to_the_same_days(dashboard: Dashboard, page: str) -> None:
-    links = Html(dashboard.visitor("viewer").get(f"{PATH}{page}?period=7d&operator=OpenAI").text).links()
-    for tab in ("", "/ai", "/pages", "/errors"):
-        assert f"{PATH}{tab}?period=7d&operator=OpenAI" in links
-    assert f"{PATH}/setup" in links
+TABS = ("", "/ai", "/pages", "/errors", "/cost", "/why", "/setup")
+SETTINGS = ("/goals", "/keys", "/share", "/ai/robots", "/jobs")
+
+
+@pytest.mark.parametrize("page", [*TABS, *SETTINGS])
+def test_tabs_of_each_page_lead_to_the_same_days(dashboard: Dashboard, page: str) -> None:
+    html = dashboard.visitor("owner").get(f"{PATH}{page}?period=7d&operator=OpenAI&status=500&page=1").text
+    for tab in (*TABS, *(SETTINGS if page in {"/setup", *SETTINGS} else ())):
+        of_views, own = [each not in {"/errors", "/jobs"} for each in (page, tab)], page == tab
+        status = "&status=500" if all(of_views) or own else ""
+        assert f"{PATH}{tab}?period=7d&operator=OpenAI{status}" in Html(html).links()
+
+
+def test_search_of_the_page_why_keeps_the_period(dashboard: Dashboard) -> None:
+    html = dashboard.visitor("viewer").get(f"{PATH}/why?period=7d&agent=GPTBot&search=Claude").text
+    assert (
+        html.count('<input type="hidden" name="agent" value="GPTBot"><input type="hidden" name="period" value="7d">')
+        == 2
+    )
+    assert f"{PATH}/why?period=7d&agent=GPTBot&userAgent=Claude-User" in Html(html).links()
+
+
+@pytest.mark.parametrize(
+    ("page", "sentence"),
+    [
+        ("/pages", "The filter Readers does not apply to this page."),
+        ("/cost", "The filter Browser does not apply to this page."),
+        ("/errors", "The filters Source and Browser do not apply to this page."),
+        ("", ""),
+    ],
+)
+def test_page_without_a_filter_says_so(dashboard: Dashboard, page: str, sentence: str) -> None:
+    text = Html(dashboard.visitor("viewer").get(f"{PATH}{page}?traffic=ai&source=log&browser=Firefox").text).text
+    assert ("apply to this page" in text, sentence in text) == (bool(sentence), True)
+    assert "apply to this page" not in Html(dashboard.visitor("viewer").get(f"{PATH}{page}?agent=GPTBot").text).text
 
 
 def test_hidden_fields_of_a_form_leave_out_the_fields_that_it_sets(dashboard: Dashboard) -> None:

@@ -61,7 +61,7 @@ def export(visit: ProjectVisit) -> Response:
 def _view(visit: ProjectVisit) -> View:
     """Return the view, without the filters that requests do not have."""
     view = View(visit)
-    view.fix(**dict.fromkeys({*FILTERS} - _FILTERS))
+    view.drop(*{*FILTERS} - _FILTERS)
     return view
 
 

@@ -66,7 +66,7 @@ def export(visit: ProjectVisit) -> Response:
 def _view(visit: ProjectVisit) -> View:
     """Return the view, without the filters that errors do not have."""
     view = View(visit)
-    view.fix(**dict.fromkeys({*FILTERS} - {*ERROR_FILTERS}))
+    view.drop(*{*FILTERS} - {*ERROR_FILTERS})
     text = view.filters["status"]
     if text is not None and text not in ERROR_STATUSES:
         view.faults.append(f"“{text[:40]}” is not the status of an error, such as 404; these are all of them.")

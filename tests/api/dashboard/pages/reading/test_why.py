@@ -77,7 +77,7 @@ def test_long_user_agent_is_explained_and_a_longer_one_refused(dashboard: Dashbo
 
 def test_markup_in_a_user_agent_is_shown_as_text(dashboard: Dashboard) -> None:
     for form in ("{}", "GPTBot {}", "{} bot", "Mozilla/5.0 (X11; {}) Gecko/1"):
-        text = page(dashboard, userAgent=form.format(XSS), agent=XSS)
+        text = page(dashboard, userAgent=form.format(XSS), search=XSS)
         assert "<script>alert" not in text
         assert XSS in unescape(text.replace("<mark>", "").replace("</mark>", ""))
 
@@ -105,8 +105,8 @@ def test_project_without_views_has_no_user_agents(dashboard: Dashboard) -> None:
 
 
 def test_agents_are_found_by_name_operator_and_token(dashboard: Dashboard) -> None:
-    assert "<code>GPTBot</code>" in page(dashboard, agent="gptb")
-    text = page(dashboard, agent="anthropic")
+    assert "<code>GPTBot</code>" in page(dashboard, search="gptb")
+    text = page(dashboard, search="anthropic")
     assert "ClaudeBot" in text
     assert "GPTBot" not in text
-    assert "No known AI agent has “nobody” in its name" in page(dashboard, agent="nobody")
+    assert "No known AI agent has “nobody” in its name" in page(dashboard, search="nobody")

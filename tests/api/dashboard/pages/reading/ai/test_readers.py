@@ -168,7 +168,7 @@ def test_filter_of_a_click_is_a_chip_and_limits_the_table(reader: TestClient) ->
     assert rows_of(page).keys() == {"OpenAI", "GPTBot", "ChatGPT-User"}
     assert "Operator: OpenAI" in page.text
     assert "Readers:" not in page.text
-    assert sum("traffic=" in link for link in page.links()) == 5  # only the tabs, for pages that count all readers
+    assert sum("traffic=" in link for link in page.links()) == 7  # only the tabs, for pages that count all readers
 
 
 def test_csv_has_the_rows_of_the_table(reader: TestClient) -> None:
