@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
+from api.dashboard.charts.time_chart import rect, runs
 from warehouse.report.results import Counts
 
 HEIGHT = 32
@@ -13,14 +14,16 @@ HEIGHT = 32
 def svg(intervals: Sequence[Counts | None], title: str) -> Markup:
     """Return the sparkline as an `<svg>` element. An interval is None if nothing was measured in it."""
     top = max((counts.total for counts in intervals if counts), default=0) or 1
-    bars = []
+    bars = [
+        rect("unmeasured", first, end - first, 0, HEIGHT) for first, end in runs([each is None for each in intervals])
+    ]
     for index, counts in enumerate(intervals):
         base = float(HEIGHT)
         for name, count in (("people", counts.human), ("ai", counts.ai)) if counts else ():
             height = round(HEIGHT * count / top, 2)
             base = round(base - height, 2)
             if count:
-                bars.append(f'<rect class="{name}" x="{index}.1" width=".8" y="{base:g}" height="{height:g}"/>')
+                bars.append(rect(name, index + 0.1, 0.8, base, height))
     width = max(len(intervals), 1)
     return Markup(  # noqa: S704  # the numbers are ours, and the texts escaped
         f'<svg class="sparkline" viewBox="0 0 {width} {HEIGHT}" preserveAspectRatio="none" role="img">'

@@ -118,14 +118,14 @@ def _band(chart: TimeChart, band: Band, height: int, number: Callable[[int], str
         if known or not band.counts:
             yield f'<text class="count" x="-8" y="{y}" dy="0.32em">{escape(number(tick))}</text>'
     yield f'<svg width="100%" height="{height}" viewBox="0 0 {chart.width} {height}" preserveAspectRatio="none">'
-    for first, end in _runs([count is None for count in band.counts]):
-        yield _rect("unmeasured", first, end - first, 0, height)
+    for first, end in runs([count is None for count in band.counts]):
+        yield rect("unmeasured", first, end - first, 0, height)
     width = BAR_WIDTH if chart.width < GAPLESS_INTERVALS else 1
     for index, (interval, count) in enumerate(zip(chart.intervals, band.counts, strict=True)):
         if count:
             y = _y(count, ticks[-1], height)
             css = f"{band.css} partial" if interval.is_partial else band.css
-            yield _rect(css, index + (1 - width) / 2, width, y, round(height - y, 1))
+            yield rect(css, index + (1 - width) / 2, width, y, round(height - y, 1))
     lines = "".join(_previous(previous, ticks[-1], height, joined=chart.width >= JOINED_INTERVALS))
     css = "previous joined" if chart.width >= JOINED_INTERVALS else "previous"
     yield f'<path class="{css}" d="{lines}" vector-effect="non-scaling-stroke"/></svg>' if lines else "</svg>"
@@ -178,13 +178,13 @@ def _time_labels(chart: TimeChart, height: int) -> Iterator[str]:
         yield f'<text class="time {level}" x="{x}" y="{height + 18}">{tick}</text>'
 
 
-def _runs(flags: Sequence[bool]) -> Iterator[tuple[int, int]]:
+def runs(flags: Sequence[bool]) -> Iterator[tuple[int, int]]:
     """Yield the first index and the end of each run of true values."""
     edges = [index for index, (before, after) in enumerate(pairwise((False, *flags, False))) if before != after]
     yield from zip(edges[::2], edges[1::2], strict=True)
 
 
-def _rect(css: str, x: float, width: float, y: float, height: float) -> str:
+def rect(css: str, x: float, width: float, y: float, height: float) -> str:
     return f'<rect class="{css}" x="{x:g}" width="{width:g}" y="{y:g}" height="{height:g}"/>'
 
 

@@ -1,7 +1,7 @@
 """The projects, each with its readers of the last 30 days, its last view and its warnings, and how to create one."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, time
+from datetime import datetime, timedelta
 from typing import Any
 
 from starlette.responses import Response
@@ -18,8 +18,10 @@ from warehouse.control.projects import ANY_ORIGIN, Project
 from warehouse.errors import InvalidProject, ProjectExists
 from warehouse.query.snapshot import Snapshot
 from warehouse.report.audience.activity import Sparkline
+from warehouse.report.measured import midnight
 from warehouse.report.results import Counts, Query
 
+_DAY = timedelta(days=1)
 PAGE_PROJECTS = 20
 """Number of projects on a page."""
 ID_CHARACTERS_MAX, ORIGIN_CHARACTERS_MAX = 63, 1_000
@@ -81,11 +83,16 @@ def _card(
     """Return a project for the template. A count is None if these readers were not counted."""
     reports = visit.state.reports
     coverage = reports.source_coverage(snapshot, project.id)
-    days = [Counts(human, ai) for human, ai in zip(line.human, line.ai, strict=True)]
-    start = datetime.combine(line.days[0], time(), UTC)
-    known = reports.measured(snapshot, Query(project.id, start, None, Filters(), visit.now))
+    starts = [midnight(day.toordinal()) for day in line.days]
+    known = reports.measured(snapshot, Query(project.id, starts[0], None, Filters(), visit.now))
+    days = [
+        Counts(human, ai)
+        if human or ai or any(known.counts(kind, day, day + _DAY) for kind in ("human", "ai"))
+        else None
+        for day, human, ai in zip(starts, line.human, line.ai, strict=True)
+    ]
     people, ai = (
-        sum(counts) or (0 if known.counts(kind, start, None) else None)
+        sum(counts) or (0 if known.counts(kind, starts[0], None) else None)
         for kind, counts in (("human", line.human), ("ai", line.ai))
     )
     counted = [(people, "people"), (ai, "AI")]

@@ -15,15 +15,16 @@ def rects(*intervals: Counts | None) -> Rects:
 
 
 def test_ai_is_above_people_and_bots_are_left_out() -> None:
-    assert rects(Counts(3, 1, 50), None, Counts(0, 2)) == [
+    assert rects(Counts(3, 1, 50), None, None, Counts(0, 2)) == [
+        ("unmeasured", "1", "0", "32"),
         ("people", "0.1", "8", "24"),
         ("ai", "0.1", "0", "8"),
-        ("ai", "2.1", "16", "16"),
+        ("ai", "3.1", "16", "16"),
     ]
 
 
-def test_zeros_and_unmeasured_days_draw_the_baseline_only() -> None:
-    assert rects(Counts(), None) == rects() == []
+def test_zeros_draw_the_baseline_only() -> None:
+    assert rects(Counts()) == rects() == []
 
 
 def test_huge_counts_are_drawn() -> None:

@@ -64,8 +64,11 @@ def test_ai_is_not_set_up_if_only_the_website_script_counts(own: Dashboard) -> N
 def test_silent_source_is_a_warning_in_the_names_of_the_dashboard(own: Dashboard) -> None:
     day = datetime.now(UTC) - timedelta(days=9)
     own.post_hits({"path": "/", "userAgent": FIREFOX, "timestamp": day.isoformat()})
-    text = Html(own.visitor("viewer").get("/projects").text).text
+    page = own.visitor("viewer").get("/projects").text
+    text = Html(page).text
     assert f"“Your server” has had no view for 9 days, since {day:%b} {day.day}, {day.year}." in text
+    counted = re.findall(r'<rect class="(\w+)" x="([\d.]+)" width="([\d.]+)"', page)
+    assert counted == [("unmeasured", "0", "20"), ("unmeasured", "21", "9"), ("people", "20.1", "0.8")]
 
 
 @pytest.mark.long
