@@ -23,15 +23,19 @@ from warehouse.folder import sqlite_url
 from warehouse.hotlog.connection import HotLogPlace, server_of
 
 LONG = (
-    "test_recovery.py", "test_end_to_end.py", "test_exactly_once.py", "test_rounds_over_nodes.py", "test_sql.py",
-    "test_service_lock.py", "test_kills.py", "test_import_once.py", "test_power_loss.py", "test_erase.py",
-    "test_child_process.py", "test_runner.py", "test_service.py", "test_reclassify.py", "test_sandbox_attacks.py",
-    "test_schemathesis.py", "test_every_page.py", "test_ray.py", "test_ledger.py", "test_reading_laws.py",
-    "test_rollup_counts.py", "test_writer.py", "test_remote_lake.py", "test_as_of.py", "test_two_nodes.py",
-    "test_moving.py", "test_one_moment.py", "test_supervisor.py", "test_in_workers.py", "test_importer.py",
-    "test_rollups.py", "test_laws.py", "test_compact.py", "test_body.py", "test_combined.py", "test_tail.py",
-    "test_check.py", "test_pool.py", "test_hit_counts.py", "test_reading_memory.py", "test_new_owner.py",
-    "test_overview_in_chromium.py", "test_auth.py",
+    "test_schemathesis.py", "test_rollups.py", "test_reclassify.py", "test_every_page.py", "test_visitors.py",
+    "test_reading_laws.py", "test_lake.py", "test_ledger.py", "test_rounds_over_nodes.py", "test_remote_lake.py",
+    "test_recovery.py", "test_end_to_end.py", "test_power_loss.py", "test_scheduler.py", "test_service.py",
+    "test_spine.py", "test_exactly_once.py", "test_combined.py", "test_overview.py", "test_path_list.py",
+    "test_writer.py", "test_cells.py", "test_sql.py", "test_turn.py", "test_tail.py", "test_full_disk.py",
+    "test_compact.py", "test_rollup_counts.py", "test_logs.py", "test_verdicts.py", "test_nodes_and_object_store.py",
+    "test_doctor.py", "test_pages.py", "test_sandbox_attacks.py", "test_deletion.py", "test_as_of.py",
+    "test_supervisor.py", "test_service_lock.py", "test_command.py", "test_simulation.py", "test_upgrade.py",
+    "test_importer.py", "test_analysis.py", "test_readers.py", "test_commands_on_nodes.py", "test_small_requests.py",
+    "test_erase.py", "test_load.py", "test_shared_overview.py", "test_statements.py", "test_unmeasured.py",
+    "test_check.py", "test_attempts.py", "test_errors.py", "test_links.py", "test_workspace_attacks.py",
+    "test_two_nodes.py", "test_ranked_pages.py", "test_one_moment.py", "test_pull_request.py", "test_files.py",
+    "test_lost_control.py", "test_main.py", "test_kills.py",
 )  # fmt: skip
 """Names of the files that take longer than 10 s. They start first: a long file that starts last leaves a core idle."""
 MEMORY = Path("/dev/shm")

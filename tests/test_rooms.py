@@ -133,6 +133,7 @@ def test_module_with_logic_has_a_test_of_the_same_name(package: str) -> None:
     assert all((ROOT / "tests" / TESTED_BY[module]).exists() for module in listed_here)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("package", PACKAGES)
 def test_rooms_import_in_one_direction(package: str) -> None:
     """Check that no room imports a room that imports it, directly or through others."""

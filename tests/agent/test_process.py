@@ -42,12 +42,14 @@ def test_status_and_both_streams_are_returned_and_input_and_output_are_passed_wh
     assert b"secret" not in run("env", tmp_path)[1]["stdout"], "the program does not inherit the environment"
 
 
+@pytest.mark.long
 def test_time_limit_ends_the_program_and_its_children(tmp_path: Path) -> None:
     with pytest.raises(ProgramTimedOut, match="did not end within 1 s"):
         run("sh -c 'echo $$ > child; exec sleep 100' & wait", tmp_path, limit_s=1)
     assert until(lambda: not is_running(int((tmp_path / "child").read_text())))
 
 
+@pytest.mark.long
 def test_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     with pytest.raises(ProgramTimedOut):
         run("trap '' TERM; echo $$ > pid; while :; do sleep 0.1; done", tmp_path, limit_s=1)
@@ -76,6 +78,7 @@ def test_program_dies_when_its_parent_is_killed(tmp_path: Path) -> None:
     assert until(lambda: not is_running(pid))
 
 
+@pytest.mark.long
 def test_reading_output_uses_at_most_a_quarter_of_a_core(tmp_path: Path) -> None:
     reads_s = []
 

@@ -72,6 +72,7 @@ def test_app_leaves_its_process_as_it_was(prepared: tuple[Settings, dict[str, st
     until(lambda: set(threading.enumerate()) <= threads)  # idle threads of the event loop's pool end after the loop
 
 
+@pytest.mark.long
 def test_app_verifies_with_the_network_as_the_settings_allow_it(
     prepared: tuple[Settings, dict[str, str]], caplog: pytest.LogCaptureFixture
 ) -> None:

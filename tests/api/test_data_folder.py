@@ -57,6 +57,7 @@ def test_command_on_a_folder_without_data_fails_and_creates_nothing(tmp_path: Pa
         assert [*tmp_path.rglob("*")] == ([folder] if exists else []), command
 
 
+@pytest.mark.long
 def test_command_on_an_empty_postgresql_database_fails_and_creates_nothing(tmp_path: Path, postgresql: str) -> None:
     url = new_database(postgresql)
     engine = sql.opened(url)
@@ -180,6 +181,7 @@ def test_only_the_owner_has_access_to_a_new_data_folder_and_to_an_empty_folder(t
         assert (status, err, mode_of(tmp_path / folder)) == (0, "", "0700")
 
 
+@pytest.mark.long
 def test_command_that_writes_removes_the_permissions_of_other_users(tmp_path: Path) -> None:
     data = tmp_path / "data"
     new_key(data)

@@ -12,6 +12,7 @@ from tests.stores import object_store
 LIMIT = 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("attack", "status"), [(heads.large_field, 431), (heads.many_fields, 431), (heads.large_trailer, 0)]
 )
@@ -23,6 +24,7 @@ def test_large_head_takes_no_memory(
     assert mib < heads.MEBIBYTES / 3
 
 
+@pytest.mark.long
 def test_field_after_a_body_does_not_choose_the_address_of_the_client(start: Callable[..., Running]) -> None:
     service = start(READERSHIP_BEACONS_PER_MINUTE=str(LIMIT))
     assert heads.beacons(service, 2 * LIMIT) == LIMIT

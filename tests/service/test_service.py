@@ -76,6 +76,7 @@ def test_health_and_readiness_need_no_key(service: Running) -> None:
     assert set(ready.json()["checks"].values()) == {"ok"}
 
 
+@pytest.mark.long
 def test_metrics_count_hits_rejections_and_requests(service: Running, client: httpx.Client) -> None:
     def hits(outcome: str, source: str = "server") -> float:
         return counted(service.url, "readership_hits_total", source=source, outcome=outcome)

@@ -85,6 +85,7 @@ def test_each_process_answers_with_the_metrics_of_all_processes(two: Running) ->
         assert (accepted(two), posts(two)) == (hits + 1 + 2, requests + 2)
 
 
+@pytest.mark.long
 def test_moment_names_the_same_hits_on_another_server_process(two: Running) -> None:
     headers = {"Authorization": f"Bearer {new_key(two.data, 'moments')}"}
     site = f"{two.url}/v1/analytics/moments"

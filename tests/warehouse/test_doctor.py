@@ -70,10 +70,12 @@ def faults(site: Site) -> dict[str, str]:
     return {invariant: fault for invariant, fault in findings(site).items() if fault is not None}
 
 
+@pytest.mark.long
 def test_hot_loaded_and_compacted_rows_have_no_fault(site: Site) -> None:
     assert findings(site) == dict.fromkeys(ALL)
 
 
+@pytest.mark.long
 def test_batches_that_are_loaded_and_deleted_during_the_check_are_no_fault(site: Site) -> None:
     reported = {}
     for finding in doctor.examine(site.hot_log, site.root, site.spill, 0):
@@ -91,6 +93,7 @@ def test_new_data_folder_has_no_fault(tmp_path: Path) -> None:
     site.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("spec", TABLES, ids=lambda spec: spec.name)
 def test_missing_file_is_found(site: Site, spec: Spec) -> None:
     gone = Path(site.state(spec).files[0].path)
@@ -125,6 +128,7 @@ def test_changed_number_in_a_rollup_is_found_and_rebuilt(site: Site) -> None:
     assert findings(site) == dict.fromkeys(ALL)
 
 
+@pytest.mark.long
 def test_visitor_with_two_devices_on_a_day_is_a_warning(site: Site) -> None:
     site.post(
         *(
@@ -137,12 +141,14 @@ def test_visitor_with_two_devices_on_a_day_is_a_warning(site: Site) -> None:
     assert finding.warning == "1 visitor of a day with two agents or devices: reports count one of these"
 
 
+@pytest.mark.long
 def test_rollup_with_bytes_that_are_not_parquet_is_found(site: Site) -> None:
     damaged = rollup_of(site).folder / "devices.parquet"
     damaged.write_bytes(bytes(damaged.stat().st_size))
     assert faults(site)[ROLLUP].startswith(f"{damaged.parent} cannot be checked: ")
 
 
+@pytest.mark.long
 def test_full_disk_is_named_and_everything_else_is_checked(small_disk: SmallDisk) -> None:
     site = Site(small_disk.folder / "data")
     site.post(*some_rows(0, 10))
@@ -169,12 +175,14 @@ def test_missing_log_is_found(site: Site) -> None:
     assert LOG in faults(site)
 
 
+@pytest.mark.long
 def test_truncated_file_is_found(site: Site) -> None:
     file = site.state(HITS_TABLE).files[0]
     os.truncate(file.path, file.size - 1)
     assert faults(site)[FILES] == f"{file.path} has {file.size - 1} bytes, not {file.size}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("spec", TABLES, ids=lambda spec: spec.name)
 def test_file_of_the_right_size_that_is_not_parquet_is_found(site: Site, spec: Spec) -> None:
     file = site.state(spec).files[0]
@@ -185,6 +193,7 @@ def test_file_of_the_right_size_that_is_not_parquet_is_found(site: Site, spec: S
     assert Path(file.path).name in reported[of_others.get(spec, PARTITION)]
 
 
+@pytest.mark.long
 def test_hit_of_another_day_than_its_partition_is_found(site: Site) -> None:
     rows = hits_of(pa.Table.from_pylist([view("/late", ts=NOON + DAY)], HOT))
     day = pa.array([NOON.date()])
@@ -193,11 +202,13 @@ def test_hit_of_another_day_than_its_partition_is_found(site: Site) -> None:
     assert faults(site)[PARTITION] == "1 time, the first: /late"
 
 
+@pytest.mark.long
 def test_event_without_a_name_or_with_other_props_than_json_is_found(site: Site) -> None:
     site.post_events(event(""), event(props="{"), event(props='{"plan": "pro"}'))
     assert faults(site) == {EVENTS: "2 times, the first: site "}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", ["in the hot log", "in two files", "in a file and the hot log"])
 def test_event_id_counted_twice_is_found(site: Site, where: str) -> None:
     twice = view(event_id="twice"), view(event_id="twice", received_at=NOON + 6 * DAY)
@@ -208,6 +219,7 @@ def test_event_id_counted_twice_is_found(site: Site, where: str) -> None:
     assert faults(site) == {TWICE: "1 time, the first: site twice"}
 
 
+@pytest.mark.long
 def test_event_id_of_two_projects_or_of_two_weeks_or_of_a_server_and_a_beacon_is_no_fault(site: Site) -> None:
     site.post(view(event_id="same", source="server"), view(event_id="same", project_id="other"))
     site.post(view(event_id="same", source="beacon"))

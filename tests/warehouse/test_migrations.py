@@ -279,6 +279,7 @@ def test_table_takes_every_step_once_and_the_commits_are_synced(older: Site, syn
     older.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("step", "in_daily_views"),
     [("before commit of hits", 2), ("before commit of asset_loads", 1), ("after mark", 2)],

@@ -59,6 +59,7 @@ def test_agent_is_ended_at_the_time_limit(job: Job, agent: dict[str, object]) ->
 # --- Any agent
 
 
+@pytest.mark.long
 def test_agent_without_sessions_receives_the_earlier_prompts(job: Job) -> None:
     job.run(command=["cat"], prompt="Now this.", session="of another agent", history=["First that.", "Then more."])
     assert job.output.decode() == (
@@ -67,6 +68,7 @@ def test_agent_without_sessions_receives_the_earlier_prompts(job: Job) -> None:
     )
 
 
+@pytest.mark.long
 def test_agent_with_an_empty_home_receives_the_earlier_prompts(job: Job, tmp_path: Path) -> None:
     """Empty the home, as after a move to another machine. A program of the preset's name records its input."""
     tools = _tool(tmp_path, "opencode", 'echo "$@" > arguments; cat > prompt')
@@ -79,6 +81,7 @@ def test_agent_with_an_empty_home_receives_the_earlier_prompts(job: Job, tmp_pat
         (job.home / "sessions").touch()
 
 
+@pytest.mark.long
 def test_silent_model_server_is_named_at_the_time_limit(job: Job) -> None:
     ask = "import os, urllib.request as r; r.urlopen(os.environ['MODEL_SERVER'] + '/responses', b'{}')"
     with (
@@ -90,6 +93,7 @@ def test_silent_model_server_is_named_at_the_time_limit(job: Job) -> None:
         job.python(ask.replace("b'{}'", "b'{\"tools\": [1]}'"), upstream=server.url, model_key=KEY, limit_s=5)
 
 
+@pytest.mark.long
 def test_command_that_fails_or_cannot_be_started_is_quoted(job: Job, tmp_path: Path) -> None:
     (tmp_path / "program").write_text("#!/bin/sh\n")
     for command, reason in (
@@ -101,6 +105,7 @@ def test_command_that_fails_or_cannot_be_started_is_quoted(job: Job, tmp_path: P
             job.run(command=command)
 
 
+@pytest.mark.long
 def test_command_reaches_the_model_server_and_without_a_sandbox_uses_the_real_folders(job: Job) -> None:
     with ModelServer([Text("Hello.")]) as server:
         output = job.shell("echo $MODEL_SERVER $MODEL_NAME", upstream=server.url, model="scripted")
@@ -112,6 +117,7 @@ def test_command_reaches_the_model_server_and_without_a_sandbox_uses_the_real_fo
     assert (job.tree / "created").exists()
 
 
+@pytest.mark.long
 def test_connections_that_are_open_at_the_end_leave_no_traceback_in_the_output(job: Job) -> None:
     """Leave idle connections, and a request without a response, open."""
     script = (
@@ -126,6 +132,7 @@ def test_connections_that_are_open_at_the_end_leave_no_traceback_in_the_output(j
         assert job.python(script, upstream=server.url, model_key=KEY) == "Done.\n"
 
 
+@pytest.mark.long
 def test_other_user_of_the_machine_cannot_use_the_model_key_without_a_sandbox(job: Job) -> None:
     """Let the agent publish the gateway's port, wait for the other user's requests, and send one itself."""
     script = (

@@ -59,6 +59,7 @@ def test_second_call_finds_the_open_pull_request(github: ForgeDouble) -> None:
     assert [each[0] for each in github.requests].count("POST") == 1
 
 
+@pytest.mark.long
 def test_pull_request_into_another_base_is_found(forge: ForgeDouble) -> None:
     assert open_pull_request(forge) == open_pull_request(forge, base="release/2")
 
@@ -98,6 +99,7 @@ def test_pull_request_that_was_created_since_the_search_is_found(kind: ForgeKind
     assert len(forge.pulls) == 1
 
 
+@pytest.mark.long
 def test_lost_response_does_not_lead_to_a_second_pull_request(github: ForgeDouble) -> None:
     github.lost = 1
     assert open_pull_request(github) == github.link(github.pulls[0])
@@ -139,6 +141,7 @@ def test_turn_that_is_stopped_during_the_creation_gets_its_response(github: Forg
     assert open_pull_request(github, stopped=stopped) == github.link(github.pulls[0])
 
 
+@pytest.mark.long
 def test_response_byte_by_byte_ends_at_the_deadline(github: ForgeDouble, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pull_request, "TIMEOUT_S", 0.3)
     monkeypatch.setattr(retry, "PAUSES_S", (0.05, 0.05))
@@ -161,6 +164,7 @@ def test_stop_ends_the_wait_for_a_slow_response(github: ForgeDouble) -> None:
         assert (drip.requests, drip.completed) == (1, 0)
 
 
+@pytest.mark.long
 def test_rate_limit_of_two_seconds_is_waited_for(github: ForgeDouble) -> None:
     github.upsets = [(429, {"message": "slow down"}, {"Retry-After": "2"})]
     assert open_pull_request(github) == github.link(github.pulls[0])

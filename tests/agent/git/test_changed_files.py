@@ -39,6 +39,7 @@ CI_FILES = (
 )
 
 
+@pytest.mark.long
 def test_changed_ci_configuration_is_refused(job: Job) -> None:
     (job.tree / "README.md").write_text("honest")
     for name in CI_FILES:
@@ -54,6 +55,7 @@ def test_changed_ci_configuration_is_refused(job: Job) -> None:
     assert job.commit(), "no other file is refused"
 
 
+@pytest.mark.long
 def test_change_behind_a_symbolic_link_is_refused(job: Job) -> None:
     for name in ("ci/gitlab.yml", "ci/circle/new.yml"):
         before = job.check_out()
@@ -63,6 +65,7 @@ def test_change_behind_a_symbolic_link_is_refused(job: Job) -> None:
         assert before.follows_up is False
 
 
+@pytest.mark.long
 def test_folder_replaced_by_a_symbolic_link_is_refused(job: Job) -> None:
     """Replace a folder on the way to the target of a link, and a folder of CI configuration itself."""
     (job.tree / "ci").rename(job.tree / "old")
@@ -86,6 +89,7 @@ def test_folder_replaced_by_a_symbolic_link_is_refused(job: Job) -> None:
         job.commit()
 
 
+@pytest.mark.long
 def test_deleted_and_moved_ci_configuration_is_refused(job: Job) -> None:
     for source, target in ((".github/workflows/test.yml", "test.yml"), ("new.yml", ".github/workflows/test.yml")):
         (job.tree / "new.yml").write_text("evil")

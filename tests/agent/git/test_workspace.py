@@ -10,6 +10,7 @@ from tests.agent.git_job import BRANCH, TOKEN, Job, job_of, site
 from tests.agent.servers.git_server import FILE, LINK, PROGRAM, SUBMODULE, GitServer, git
 
 
+@pytest.mark.long
 def test_changes_become_one_commit_on_the_jobs_branch(server: GitServer, tmp_path: Path) -> None:
     job = job_of(tmp_path / "job", site(server))
     assert not job.check_out().follows_up
@@ -25,6 +26,7 @@ def test_changes_become_one_commit_on_the_jobs_branch(server: GitServer, tmp_pat
     assert server.log("team/site", "main") == ["First"]
 
 
+@pytest.mark.long
 def test_follow_up_starts_from_the_tip_of_the_jobs_branch(server: GitServer, tmp_path: Path) -> None:
     url = site(server)
     first = job_of(tmp_path / "job", url)
@@ -70,6 +72,7 @@ def test_checkout_removes_everything_except_the_home(job: Job, tmp_path: Path) -
     assert tmp_path.is_dir()
 
 
+@pytest.mark.long
 def test_only_one_commit_is_fetched(server: GitServer, tmp_path: Path) -> None:
     url = site(server)
     for number in range(3):
@@ -82,6 +85,7 @@ def test_only_one_commit_is_fetched(server: GitServer, tmp_path: Path) -> None:
     assert len(server.log("team/site", BRANCH)) == 5
 
 
+@pytest.mark.long
 def test_links_submodules_and_unusual_names_survive_a_commit(server: GitServer, tmp_path: Path) -> None:
     files = {
         'odd "name"\n-ä\\ \t': b"odd",
@@ -132,6 +136,7 @@ def test_public_repository_is_read_without_a_token(server: GitServer, tmp_path: 
         job.send()
 
 
+@pytest.mark.long
 def test_repeated_and_concurrent_pushes_of_a_commit_succeed_and_change_nothing(server: GitServer, job: Job) -> None:
     (job.tree / "a").write_text("1")
     commit = job.commit()
@@ -156,6 +161,7 @@ def test_branch_that_somebody_else_changed_is_not_overwritten(server: GitServer,
     assert server.tip("team/site", BRANCH) == theirs
 
 
+@pytest.mark.long
 def test_push_succeeds_although_its_response_is_lost(server: GitServer, job: Job) -> None:
     (job.tree / "a").write_text("1")
     server.cuts = 1
@@ -196,6 +202,7 @@ def test_push_with_a_read_only_token_names_the_missing_permission(server: GitSer
         job.send()
 
 
+@pytest.mark.long
 def test_refused_push_quotes_the_last_lines_of_the_server(server: GitServer, job: Job) -> None:
     noise = 'for i in $(seq 100); do echo "[DEBUG] looking at rule $i of the repository" >&2; done'
     (job.tree / "a").write_text("1")

@@ -102,6 +102,7 @@ def plant(where: str, tree: Path, ran: Path) -> None:
             each.rename(tree / each.name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", ["folder", "file", "link", "others"])
 def test_repository_in_the_work_tree_runs_nothing(server: GitServer, job: Job, tmp_path: Path, where: str) -> None:
     ran = tmp_path / "ran"
@@ -158,6 +159,7 @@ def test_configuration_in_the_agents_home_is_not_used(server: GitServer, job: Jo
     assert not ran.exists()
 
 
+@pytest.mark.long
 def test_hostile_submodules_run_nothing(server: GitServer, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     hostile = (
@@ -177,6 +179,7 @@ def test_hostile_submodules_run_nothing(server: GitServer, tmp_path: Path) -> No
     assert not ran.exists()
 
 
+@pytest.mark.long
 def test_symbolic_links_are_committed_as_links_and_not_followed(server: GitServer, job: Job, tmp_path: Path) -> None:
     (job.tree / "passwd").symlink_to("/etc/passwd")
     (job.tree / "secret").symlink_to(tmp_path / "secret")
@@ -218,6 +221,7 @@ def test_folder_that_became_a_file_or_a_loop_is_committed_as_such(server: GitSer
     assert server.read("team/site", BRANCH)["src"] == (LINK, b"src")
 
 
+@pytest.mark.long
 def test_permissions_of_a_links_target_do_not_change(job: Job, tmp_path: Path) -> None:
     (tmp_path / "secret").chmod(0o400)
     (job.tree / "secret").symlink_to(tmp_path / "secret")
@@ -295,6 +299,7 @@ def test_file_that_makes_git_use_too_much_memory_fails_the_turn(job: Job) -> Non
         job.commit()
 
 
+@pytest.mark.long
 def test_commands_of_a_job_have_limits_of_memory_and_output(job: Job) -> None:
     limited = Git(job.workspace.folder, None, time.monotonic() + 60, lambda: False, job.lines.append)
     shown = limited.run_program("prlimit", "--data", "--output", "SOFT", "--noheadings", "--raw", environ={})
@@ -317,6 +322,7 @@ def test_huge_ignored_file_does_not_fail_the_turn(server: GitServer, job: Job) -
     assert "huge" not in server.read("team/site", BRANCH)
 
 
+@pytest.mark.long
 def test_folder_deeper_than_any_path_is_removed(server: GitServer, job: Job) -> None:
     parent = os.open(job.tree, os.O_DIRECTORY)
     for _ in range(60):
@@ -333,6 +339,7 @@ def test_folder_deeper_than_any_path_is_removed(server: GitServer, job: Job) -> 
     assert sorted(each.name for each in job.tree.iterdir()) == ["README.md", "honest", "src"]
 
 
+@pytest.mark.long
 def test_files_without_permissions_are_committed_and_removed(server: GitServer, job: Job) -> None:
     (job.tree / "shut").mkdir()
     (job.tree / "shut" / "file").write_text("x")
@@ -377,6 +384,7 @@ def test_redirect_to_another_host_does_not_get_the_token(server: GitServer, tmp_
         assert {token for _, token in other.requests} == {""}
 
 
+@pytest.mark.long
 def test_renamed_repository_is_found_by_its_redirect(server: GitServer, tmp_path: Path) -> None:
     server.redirects = {"/team/old": f"{site(server)}"}
     job = job_of(tmp_path / "job", f"{server.url}/team/old.git")

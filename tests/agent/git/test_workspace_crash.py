@@ -31,6 +31,7 @@ def start(job: Job, commit_file: Path, step: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", KILLED, job.workspace.folder, job.remote.url, commit_file, step])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", ["commit", "push"])
 def test_last_step_of_a_killed_worker_is_recognised_and_repeatable(
     server: GitServer, tmp_path: Path, step: str
@@ -46,6 +47,7 @@ def test_last_step_of_a_killed_worker_is_recognised_and_repeatable(
     assert server.log("team/site", BRANCH) == ["Do it", "First"]
 
 
+@pytest.mark.long
 def test_push_can_be_repeated_while_the_server_still_runs_the_first_one(server: GitServer, tmp_path: Path) -> None:
     job = job_of(tmp_path / "job", site(server))
     began, may_end = tmp_path / "began", tmp_path / "may-end"

@@ -57,6 +57,7 @@ def test_folder_is_visible_only_if_it_is_chosen(job: Path) -> None:
     assert output(sandbox(job, program), script) == ["an agent", "read-only"]
 
 
+@pytest.mark.long
 def test_each_visible_file_of_the_machine_is_known_to_be_visible(job: Path) -> None:
     """List the files that the sandbox shows under the path that they have on the machine."""
     (job.parent / "program").mkdir()

@@ -22,6 +22,7 @@ from tests.processes.waiting import until
 TOKEN = "ghp_the_git_token_of_the_project"
 
 
+@pytest.mark.long
 def test_agent_cannot_find_the_model_key(job: Job) -> None:
     """Search every visible environment, every readable file, and the responses of the gateway."""
     ask = """
@@ -67,6 +68,7 @@ TARGETS = [
 ]
 
 
+@pytest.mark.long
 def test_agent_can_use_the_model_key_for_model_calls_only(job: Job) -> None:
     script = ABUSE.replace("TARGETS", repr(json.dumps(TARGETS)))
     with ModelServer([Text("Hello.")]) as server:
@@ -80,6 +82,7 @@ def test_agent_can_use_the_model_key_for_model_calls_only(job: Job) -> None:
     assert "the gateway refused DELETE /files/file-abc123: the agent may only send" in output.splitlines()[0]
 
 
+@pytest.mark.long
 def test_agent_cannot_send_requests_to_the_model_server_without_end(job: Job) -> None:
     ask = """
 import os, urllib.request
@@ -94,6 +97,7 @@ while True:
     assert len(server.requests) == 5
 
 
+@pytest.mark.long
 def test_agent_cannot_see_the_environment_of_the_service_or_the_processes_of_the_machine(
     job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,6 +111,7 @@ def test_agent_cannot_see_the_environment_of_the_service_or_the_processes_of_the
     assert str(os.getpid()) not in seen
 
 
+@pytest.mark.long
 def test_agent_cannot_read_the_data_of_the_service_or_of_another_job(job: Job) -> None:
     others = [job.data / "control.db", job.data / "jobs/2/tree/secret", job.git / "config", job.data, Path.home()]
     output = job.shell("; ".join(f"cat '{path}' || ls '{path}'" for path in others))
@@ -127,6 +132,7 @@ def test_symbolic_link_does_not_lead_out_of_the_sandbox(job: Job) -> None:
     assert "control.db" not in output.replace(f"{job.data}/control.db", "").replace("up/control.db", "")
 
 
+@pytest.mark.long
 def test_symbolic_link_of_an_earlier_turn_does_not_change_its_target(job: Job) -> None:
     """Plant links to secrets; before the next turn, the owner of the links changes, but not that of their targets."""
     secret = job.data / "control.db"
@@ -185,6 +191,7 @@ def attempt(name, family, kind, address):
 """
 
 
+@pytest.mark.long
 def test_agent_cannot_reach_any_network(job: Job) -> None:
     """Try the loopback of the machine by TCP, UDP and an abstract Unix socket, other addresses, and a name server."""
     abstract = f"\0readership-{os.getpid()}"
@@ -224,6 +231,7 @@ def test_agent_cannot_reach_any_network(job: Job) -> None:
     assert "beyond" not in "".join(line for line in output.splitlines() if line.startswith("reached"))
 
 
+@pytest.mark.long
 def test_agent_has_no_privileges_and_cannot_gain_any(job: Job) -> None:
     output = job.shell("id -u; grep -E '^(Cap|NoNewPrivs)' /proc/self/status; unshare -U true; mount -t tmpfs x /work")
     lines = output.splitlines()
@@ -246,6 +254,7 @@ def test_agent_can_write_only_to_its_own_folders(job: Job) -> None:
     assert output.count("may ") == 4
 
 
+@pytest.mark.long
 def test_agent_is_not_root_outside_the_sandbox(job: Job, tmp_path: Path) -> None:
     marker = sleeper()
     seen: list[int] = []
@@ -277,6 +286,7 @@ while True:
 """
 
 
+@pytest.mark.long
 def test_fork_bomb_stops_at_the_limit_and_leaves_no_process(job: Job) -> None:
     output = job.python(FORKS, limits=Limits(processes=60))
     assert "stopped at 5" in output
@@ -288,6 +298,7 @@ def test_one_process_cannot_use_more_memory_than_the_limit(job: Job) -> None:
     assert job.python(script, limits=Limits(memory_bytes=300 * MIB)) == "refused\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["bytearray(80 * MIB)", "mmap.mmap(-1, 80 * MIB)"])
 def test_several_processes_together_cannot_use_more_memory_than_the_limit(job: Job, kind: str) -> None:
     """Use private memory, and memory that processes could share."""
@@ -306,6 +317,7 @@ time.sleep(1000)
         job.python(script, limits=Limits(memory_bytes=300 * MIB))
 
 
+@pytest.mark.long
 def test_agent_cannot_fill_the_disk_with_many_files(job: Job) -> None:
     script = "i=0; while :; do i=$((i+1)); head -c 10000000 /dev/zero > ~/$i; sleep 0.01; done"
     most = 0
@@ -320,6 +332,7 @@ def test_agent_cannot_fill_the_disk_with_many_files(job: Job) -> None:
     assert 0 < most < 2_000 * MIB
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("folder", ["/work", "/home/agent"])
 def test_agent_cannot_fill_the_disk_with_deleted_files_that_it_has_open(job: Job, folder: str) -> None:
     """Write 200 MB, which count once although two processes have the files open, and then 300 MB."""
@@ -339,6 +352,7 @@ time.sleep(1000)
         job.python(script.replace("range(20)", "range(30)"), limits=Limits(disk_bytes=250 * MIB), limit_s=20)
 
 
+@pytest.mark.long
 def test_files_of_a_turn_over_the_disk_limit_are_removed_at_once(job: Job) -> None:
     """Fill the home folder, and make it unreadable: the next turn has room again."""
     script = "mkdir ~/a; head -c 60000000 /dev/zero > ~/a/x; chmod 000 ~/a; sleep 1000"
@@ -348,12 +362,14 @@ def test_files_of_a_turn_over_the_disk_limit_are_removed_at_once(job: Job) -> No
     assert not job.tree.exists()
 
 
+@pytest.mark.long
 def test_agent_cannot_fill_the_disk_with_empty_files(job: Job) -> None:
     script = "import itertools\nfor n in itertools.count():\n    open(str(n), 'w').close()"
     with pytest.raises(TurnFailed, match="wrote more than"):
         job.python(script, limits=Limits(disk_bytes=20 * MIB))
 
 
+@pytest.mark.long
 def test_files_and_temporary_folders_have_a_maximum_size(job: Job) -> None:
     output = job.shell("head -c 3000000 /dev/zero > large; wc -c < large", limits=Limits(file_bytes=MIB))
     assert output.split()[-1] == str(MIB)
@@ -363,12 +379,14 @@ def test_files_and_temporary_folders_have_a_maximum_size(job: Job) -> None:
     assert [word for word in output.split() if word.isdigit()] == [str(MIB)] * 2
 
 
+@pytest.mark.long
 def test_folder_that_is_too_deep_to_measure_fails_the_turn(job: Job) -> None:
     script = "import os, time\nfor _ in range(50):\n    os.mkdir('d' * 200)\n    os.chdir('d' * 200)\ntime.sleep(1000)"
     with pytest.raises(TurnFailed, match="cannot be measured: File name too long"):
         job.python(script)
 
 
+@pytest.mark.long
 def test_deep_folders_of_an_earlier_turn_do_not_fail_the_next_one(job: Job) -> None:
     """Nest folders deeper than Python's recursion limit in the home folder."""
     script = "import os\nos.chdir('/home/agent')\nfor _ in range(1500):\n    os.mkdir('d')\n    os.chdir('d')"
@@ -392,6 +410,7 @@ echo ready""")
     assert not processes("sleep", marker)
 
 
+@pytest.mark.long
 def test_no_process_outlives_the_time_limit(job: Job) -> None:
     marker = sleeper()
     with pytest.raises(ProgramTimedOut, match="did not end within 1 s"):
@@ -399,6 +418,7 @@ def test_no_process_outlives_the_time_limit(job: Job) -> None:
     assert not processes("sleep", marker)
 
 
+@pytest.mark.long
 def test_no_process_outlives_a_killed_worker(job: Job) -> None:
     marker = sleeper()
     script = f"""

@@ -52,6 +52,7 @@ def test_calls_of_other_architectures_are_refused() -> None:
     assert {verdict(i386, number) for number in range(600)} == {KILLED}
 
 
+@pytest.mark.long
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "aarch64"), reason="the filter has no other architecture")
 def test_agent_cannot_use_the_refused_calls(job: Job) -> None:
     """Call each with arguments that the kernel itself would not refuse with ENOSYS."""

@@ -48,6 +48,7 @@ ONCE = "if [ -e ~/again ]; then {}; else touch ~/again; echo at work; sleep 1000
 """Coding agent that does not end the first time, and runs the command in braces the second time."""
 
 
+@pytest.mark.long
 def test_prompt_becomes_a_pull_request_and_messages_add_commits_to_it_in_order(ready: Site) -> None:
     id = ready.create("Write a page\nabout retries")
     job = ready.completed(id)

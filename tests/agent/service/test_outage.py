@@ -152,6 +152,7 @@ def test_permanent_database_error_is_not_retried(sqlite: Database) -> None:
         retry.database_write(write, lambda: False)
 
 
+@pytest.mark.long
 def test_worker_that_closes_during_an_outage_logs_no_error(
     sqlite: Database, site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

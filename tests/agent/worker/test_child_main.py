@@ -40,6 +40,7 @@ def engine(tmp_path: Path) -> Iterator[Pool]:
 NOT_UTF8 = b"caf\xe9".decode(errors="surrogateescape")
 
 
+@pytest.mark.long
 def test_log_record_arrives_with_its_traceback(engine: Pool, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Let the database lack a column, so that the child logs an error; the environment is not UTF-8."""
     with engine.transaction() as connection:

@@ -53,6 +53,7 @@ def test_abandoned_turn_stays_stopped_after_its_lease_was_renewed(engine: Pool, 
     assert heartbeat.is_stopped()
 
 
+@pytest.mark.long
 def test_lease_is_renewed_while_the_turn_runs(engine: Pool, clock: Clock, start: Start) -> None:
     with closing(start()) as heartbeat:
         now_us = clock.advance(10)
@@ -60,6 +61,7 @@ def test_lease_is_renewed_while_the_turn_runs(engine: Pool, clock: Clock, start:
         assert not heartbeat.is_stopped()
 
 
+@pytest.mark.long
 def test_turn_of_a_cancelled_job_is_stopped_at_the_next_heartbeat(engine: Pool, clock: Clock, start: Start) -> None:
     with closing(start()) as heartbeat:
         [job], _ = store.list_page(engine, PROJECT, None, 1, 0)

@@ -38,6 +38,7 @@ def test_folders_of_archived_and_unknown_jobs_are_removed(engine: Pool, clock: C
     (jobs / ids[1] / "tree").chmod(0o700)
 
 
+@pytest.mark.long
 def test_worker_that_closes_does_not_wait_for_a_forge(tmp_path: Path) -> None:
     engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
     with make_site(tmp_path) as site, dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n[", b" ") as drip:
@@ -53,6 +54,7 @@ def test_worker_that_closes_does_not_wait_for_a_forge(tmp_path: Path) -> None:
     engine.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("retention_days", "jump_days", "left"),
     [

@@ -195,6 +195,7 @@ def test_model_key_is_not_sent_to_the_model_server_of_another_coding_agent(site:
     engine.close()
 
 
+@pytest.mark.long
 def test_turn_that_changes_ci_configuration_fails_before_its_push_unless_allowed(site: Site, tmp_path: Path) -> None:
     engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
     store_configuration(engine, site, "sh", "-c", "mkdir -p .forgejo && date +%N > .forgejo/x.yml")
@@ -243,6 +244,7 @@ def test_prompts_are_in_the_pull_request_and_commits_only_if_they_are_published(
         assert commits[1:] == ["Change what the prompt asked for"] * 2
 
 
+@pytest.mark.long
 def test_unreadable_home_does_not_fail_the_next_turn(site: Site, tmp_path: Path) -> None:
     require_sandbox()
     engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))

@@ -21,6 +21,7 @@ DOCTOR = "if it happens again, run readership doctor"
 LINE = f'192.0.2.1 - - [15/Sep/2026:12:00:00 +0000] "GET {{}} HTTP/1.1" 200 5 "-" "{FIREFOX}"\n'
 
 
+@pytest.mark.long
 def test_flush_and_compact_print_counts_and_leave_each_hit(data: Path) -> None:
     for number in range(3):
         with closing(Site(data, is_new=False)) as site:
@@ -122,6 +123,7 @@ def test_doctor_names_a_missing_parquet_file(imported: Imported, tmp_path: Path)
     assert any(gone.name in fault for fault in faults(data))
 
 
+@pytest.mark.long
 def test_commands_name_a_missing_file_in_one_line(imported: Imported, tmp_path: Path) -> None:
     data = imported.copy(tmp_path)
     hits = DeltaTable(str(data / "lake" / "hits"))

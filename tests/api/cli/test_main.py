@@ -172,6 +172,7 @@ def test_help_and_version_need_no_data_folder(tmp_path: Path, monkeypatch: pytes
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_data_folder_is_from_the_option_environment_or_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     create = ["project", "create", "docs"]

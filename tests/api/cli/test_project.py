@@ -25,6 +25,7 @@ def test_projects_are_created_and_listed_with_their_origins(data: Path) -> None:
     assert result(call(data, "project", "origins", "docs", "https://new.example"))["origins"] == ["https://new.example"]
 
 
+@pytest.mark.long
 def test_source_policies_are_set_and_listed_by_day(data: Path) -> None:
     assert result(call(data, "project", "policy", PROJECT)) == [{"from": None, "policy": "all"}]
     result(call(data, "project", "policy", PROJECT, "log_only", "--from", "2026-09-01"))

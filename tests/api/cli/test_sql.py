@@ -56,6 +56,7 @@ def test_notebook_sees_each_acknowledged_hit_of_a_running_service(service: Runni
         assert later.sql("SELECT sum(views) FROM daily_views WHERE path = '/notebook'").fetchall() == [(4,)]
 
 
+@pytest.mark.long
 def test_damaged_file_of_agents_is_written_again(tmp_path: Path) -> None:
     new_key(tmp_path)
     file = tmp_path / "lake" / "agents.parquet"
@@ -103,11 +104,13 @@ def test_control_characters_of_a_value_are_replaced(service: Running) -> None:
     assert "│ ␛[2J\ufffd␍\ufffd │" in table
 
 
+@pytest.mark.long
 def test_result_without_rows_is_printed_as_no_rows(service: Running) -> None:
     assert printed(service, "SELECT * FROM hits WHERE false") == "no rows\n"
     assert printed(service, "SELECT * FROM agents WHERE false", "csv") == '"name","operator","purpose","pattern"\n'
 
 
+@pytest.mark.long
 def test_csv_and_json_distinguish_null_from_an_empty_string(service: Running) -> None:
     question = "SELECT '' AS e, NULL AS n, [1, 2] AS l, to_days(2) + to_seconds(3661) AS i, 2.50::DECIMAL(9, 2) AS d"
     assert printed(service, question, "csv").splitlines()[1] == '"",,"[1,2]","2 days 1:01:01",2.50'
@@ -194,12 +197,14 @@ def test_time_outside_the_years_1_to_9999_is_refused_in_one_line(service: Runnin
         assert refused.stderr.count("\n") == 1
 
 
+@pytest.mark.long
 def test_time_is_printed_in_nanoseconds(service: Running) -> None:
     question = "SELECT '2020-01-01 00:00:00.123456789'::TIMESTAMP_NS AS fine"
     for form in ("table", "csv", "json", "ndjson"):
         assert "2020-01-01 00:00:00.123456789" in printed(service, question, form)
 
 
+@pytest.mark.long
 def test_two_columns_of_one_name_are_refused_if_one_would_be_lost(service: Running) -> None:
     for form in ("json", "ndjson", "parquet"):
         refused = service.run("sql", "SELECT 1 AS a, 2 AS a", "--format", form)

@@ -107,6 +107,7 @@ def test_reset_ends_password_and_sessions_and_prints_a_link(data: Path, engine: 
     assert users.authenticate(engine, "Ada", "battery staple") is not None
 
 
+@pytest.mark.long
 def test_owner_is_demoted_and_removed_unless_there_is_no_other(data: Path) -> None:
     call(data, "user", "add", "Ada", "--role", "owner")
     call(data, "user", "add", "Bob")

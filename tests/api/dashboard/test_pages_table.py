@@ -49,6 +49,7 @@ def contents(engine: Pool) -> dict[str, list[tuple[Any, ...]]]:
     return {name: sql.rows(engine, f"SELECT * FROM {name}") for name in sql.table_names(engine)}
 
 
+@pytest.mark.long
 def test_without_a_session_or_of_an_unknown_one_a_page_leads_to_the_sign_in(dashboard: Dashboard) -> None:
     visitor, unknown = dashboard.visitor(None), dashboard.visitor(None)
     unknown.cookies.set("readership_session", "a" * 43)
@@ -66,6 +67,7 @@ def test_viewer_may_not_open_a_page_of_owners(dashboard: Dashboard) -> None:
             assert request(viewer, page, **SAME_SITE).status_code == 403, page.path
 
 
+@pytest.mark.long
 def test_form_of_another_site_is_refused(dashboard: Dashboard) -> None:
     owner = dashboard.visitor("owner")
     for page in PAGES:
@@ -81,6 +83,7 @@ def test_large_form_of_a_visitor_without_the_right_is_not_read(dashboard: Dashbo
     assert response.status_code == (403 if role else 303)
 
 
+@pytest.mark.long
 def test_page_has_headers_that_protect_it_and_changes_nothing_when_opened(dashboard: Dashboard) -> None:
     """Open each page as an owner and compare all tables of the control database: a link of another site can open it."""
     for page in PAGES:

@@ -118,6 +118,7 @@ def test_detail_distinguishes_a_typing_error_from_an_unknown_key(owner: Owner, t
     assert unauthenticated(owner.export(f"Bearer {typo(owner.key())}")) != unknown
 
 
+@pytest.mark.long
 def test_key_is_rejected_once_it_expires(owner: Owner) -> None:
     token = expiring(owner.data, owner.project, time.time() + 1000)
     assert owner.export(f"Bearer {token}").status_code == 200

@@ -26,6 +26,7 @@ def request(chunks: list[bytes], pause_s: float) -> Request:
     return Request({"type": "http", "headers": []}, receive)
 
 
+@pytest.mark.long
 def test_timeout_of_a_chunk_does_not_limit_the_whole_body() -> None:
     assert asyncio.run(body.read(request(CHUNKS, 0.4), 100, chunk_s=1)) == b"".join(CHUNKS)
 
@@ -39,6 +40,7 @@ def test_body_that_arrives_too_slowly_is_rejected_at_its_deadline() -> None:
     assert raised.value.headers["Connection"] == "close"
 
 
+@pytest.mark.long
 def test_each_16_kib_of_a_body_extend_its_deadline_by_a_second() -> None:
     chunks = [b" " * body.BYTES_PER_S_MIN] * 4
     paused = request([*chunks, b""], 0.1)

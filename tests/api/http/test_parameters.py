@@ -139,6 +139,7 @@ offsets = st.timedeltas(timedelta(hours=-14), timedelta(hours=14)).map(
 aware = st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1), timezones=offsets)  # noqa: DTZ001  # bounds are naive
 
 
+@pytest.mark.long
 @settings(max_examples=100)
 @given(aware, aware)
 def test_time_with_any_zone_is_exact_to_the_microsecond(one: datetime, other: datetime) -> None:

@@ -300,6 +300,7 @@ def test_no_window_has_more_than_the_limit_and_two_shares_of_each_other_node(
 steps = st.lists(st.floats(0, 40, allow_nan=False), min_size=1, max_size=40)
 
 
+@pytest.mark.long
 @settings(max_examples=100)
 @given(steps, st.integers(1, 4))
 def test_no_window_of_sixty_seconds_has_more_uses_than_the_limit(waits: list[float], most: int) -> None:

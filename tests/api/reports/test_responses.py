@@ -58,6 +58,7 @@ FILTERED = {
 """Filters with the views by people, AI agents and other bots that match them."""
 
 
+@pytest.mark.long
 def test_filters_count_the_same_hits_in_every_report(hits: httpx.Client) -> None:
     for query, (human, ai, bot) in FILTERED.items():
         totals = {report: hits.get(f"{REPORTS[report]}&{query}").json()["totals"] for report in COUNTS}

@@ -149,6 +149,7 @@ def edges(service: Running) -> Iterator[httpx.Client]:
         yield client
 
 
+@pytest.mark.long
 def test_range_includes_its_start_and_excludes_its_end(edges: httpx.Client) -> None:
     for query, expected in RANGES.items():
         assert paths(edges, query) == expected, query
@@ -190,6 +191,7 @@ def test_csv_and_parquet_are_limited_to_the_range(edges: httpx.Client) -> None:
     assert table["path"].to_pylist() == ["/b", "/c"]
 
 
+@pytest.mark.long
 def test_etag_changes_when_a_hit_arrives(site: httpx.Client) -> None:
     post(site, ("/a", FIREFOX))
     kinds = ("application/json", CSV, PARQUET, NDJSON)

@@ -192,6 +192,7 @@ def test_page_may_read_responses_and_errors(shop: Page) -> None:
         assert response.headers["vary"] == "Origin, Accept-Encoding"
 
 
+@pytest.mark.long
 def test_beacon_that_cannot_be_counted_is_a_503_and_other_requests_are_answered(service: Running, page: Page) -> None:
     limits = sqlite3.connect(service.data / "run" / "limits.sqlite", isolation_level=None)
     with closing(limits), ThreadPoolExecutor(1) as pool, httpx.Client(base_url=service.url, verify=NO_TLS) as other:
@@ -286,6 +287,7 @@ def test_head_of_the_pixel_counts_nothing(page: Page) -> None:
     assert page.export() == NOTHING
 
 
+@pytest.mark.long
 def test_invalid_parameters_of_the_pixel_are_faults(page: Page) -> None:
     for query, parameters in {
         "": {"path"},

@@ -315,6 +315,7 @@ def test_unreachable_service_is_reported_in_the_console(page: Page, site: Site) 
         page.goto(site.origin)
 
 
+@pytest.mark.long
 def test_automated_browser_sends_nothing(playwright: Playwright, site: Site, receiver: Service) -> None:
     with launch(playwright) as automated:
         page = automated.new_page()
@@ -475,6 +476,7 @@ CLICKS: dict[str, dict[str, tuple[str, str]]] = {
 """Names and addresses of the events by links, for each option of the script."""
 
 
+@pytest.mark.long
 def test_clicks_on_links_are_sent_if_the_script_tag_names_them(page: Page, site: Site, receiver: Service) -> None:
     site.body = LINKS
     for option, expected in CLICKS.items():
@@ -493,6 +495,7 @@ def test_clicks_on_links_are_sent_if_the_script_tag_names_them(page: Page, site:
         assert_nothing_else_is_sent(page, receiver)
 
 
+@pytest.mark.long
 def test_events_are_stored_although_the_click_leaves_the_page(page: Page, site: Site, service: Running) -> None:
     assert service.run("project", "create", "script-events", "--origin", site.origin).returncode == 0
     options = 'data-project="script-events" data-local data-events="outbound downloads 404"'

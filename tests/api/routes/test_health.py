@@ -65,6 +65,7 @@ def test_project_whose_reports_need_much_memory_is_a_warning(chosen: Settings, m
         assert response.json()["warnings"] == {"reports": "reports of 1 project need more memory than they may use"}
 
 
+@pytest.mark.long
 def test_full_backlog_fails_the_check_of_the_hot_log_and_not_liveness(chosen: Settings) -> None:
     with running(chosen, hits=10_000) as client:
         assert failed(client) == {"hotLog": "10000 hits wait to be loaded, and no more are accepted"}
@@ -92,6 +93,7 @@ def test_message_of_an_object_store_is_in_the_log_and_not_in_the_response(
     assert "GET http://10.0.0.1/lake" in caplog.text
 
 
+@pytest.mark.long
 def test_day_that_cannot_be_compacted_is_a_warning_of_a_service_that_is_ready(chosen: Settings) -> None:
     new_key(chosen.data)
     with closing(Site(chosen.data, is_new=False)) as site:
@@ -107,6 +109,7 @@ def test_day_that_cannot_be_compacted_is_a_warning_of_a_service_that_is_ready(ch
     assert (response.status_code, response.json()["checks"]) == (200, OK)
 
 
+@pytest.mark.long
 def test_requests_share_a_look_up_and_those_for_readiness_its_result_for_a_second(chosen: Settings) -> None:
     with running(chosen, hits=1) as client:
         statements: list[str] = []

@@ -152,6 +152,7 @@ def test_longer_texts_are_cut_and_counted(service: Running, site: httpx.Client) 
     assert [cut(field) for field in ("path", "referrer", "userAgent")] == [before[0] + 1, before[1] + 1, before[2]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("as_lines", [False, True])
 def test_ten_thousand_hits_are_accepted_and_one_more_is_too_large(site: httpx.Client, as_lines: bool) -> None:
     problem(post_rows(site, 10_001 * [view("/a")], as_lines=as_lines), 413)
@@ -178,6 +179,7 @@ def test_eight_mib_are_accepted_and_one_more_byte_is_too_large(site: httpx.Clien
     assert site.post("hits", content=send(padded(8 * MIB)), headers=JSON).json() == receipt(1)
 
 
+@pytest.mark.long
 def test_gzip_bomb_is_too_large(site: httpx.Client) -> None:
     bombs = (gzip.compress(padded(size)) for size in (100 * MIB, 8 * MIB + 1))
     for bomb in (*bombs, gzip.compress(padded(MIB)) + 8 * gzip.compress(MIB * b" ")):
@@ -185,6 +187,7 @@ def test_gzip_bomb_is_too_large(site: httpx.Client) -> None:
     assert export(site) == NOTHING
 
 
+@pytest.mark.long
 def test_body_of_empty_gzip_members_does_not_block_the_service(site: httpx.Client) -> None:
     empty = gzip.compress(b"")
     body = (8 * MIB // len(empty)) * empty
@@ -271,6 +274,7 @@ INSTANTS = {
 }
 
 
+@pytest.mark.long
 def test_each_time_is_counted_on_its_utc_day_before_and_after_the_load(service: Running, site: httpx.Client) -> None:
     rows = [view(f"/{index}", timestamp=instant) for index, instant in enumerate(INSTANTS)]
     assert site.post("hits", json=rows).json() == receipt(len(rows))

@@ -288,6 +288,7 @@ def test_jobs_are_in_the_metrics(agent: httpx.Client, service: Running) -> None:
     assert "readership_job_queue_age_seconds " in text
 
 
+@pytest.mark.long
 def test_deleted_project_leaves_no_job_and_no_folder(tmp_path: Path) -> None:
     running = Running(tmp_path / "data")
     new_key(running.data)

@@ -340,6 +340,7 @@ async def large(scope: Scope, receive: Receive, send: Send) -> None:
     await Response(LARGE)(scope, receive, send)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("last", [b"", b"Connection: close\r\n"], ids=["kept", "to be closed"])
 async def test_connection_is_closed_if_its_client_does_not_read(last: bytes) -> None:
     loop = asyncio.get_running_loop()

@@ -129,6 +129,7 @@ def test_service_that_can_write_to_its_data_folder_only_ends_without_an_error(tm
         assert process.wait(ENDED_S) == 0
 
 
+@pytest.mark.long
 def test_ctrl_c_while_a_server_process_starts_ends_the_service_without_a_traceback() -> None:
     program = (
         "import sys; from api.server.supervisor import Supervisor; from tests.api.server import interrupting;"
@@ -191,6 +192,7 @@ def test_server_process_that_ignores_the_end_is_killed_and_the_status_is_1(tmp_p
     assert (status, len(ends), len(started(tmp_path))) == (1, 1, 1)
 
 
+@pytest.mark.long
 def test_process_that_ends_by_itself_is_restarted_by_number(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert Supervisor(ends_at_once, (tmp_path,), 1).run() == 0
     assert [record.getMessage() for record in caplog.records] == [
@@ -206,12 +208,14 @@ def test_server_process_that_cannot_start_ends_the_service(tmp_path: Path) -> No
     assert len(started(tmp_path)) == 1
 
 
+@pytest.mark.long
 def test_server_process_without_a_heartbeat_is_replaced(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert Supervisor(stops_itself, (tmp_path,), 1, Timeouts(silent_s=5)).run() == 0
     assert caplog.messages[0] == "server process 0 is killed: no heartbeat for 5 s"
     assert len({line.split()[1] for line in started(tmp_path)}) >= 2
 
 
+@pytest.mark.long
 def test_process_whose_heartbeats_waited_for_a_paused_supervisor_is_not_killed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

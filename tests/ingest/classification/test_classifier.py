@@ -99,11 +99,13 @@ def test_every_rule_has_a_row() -> None:
     assert own | people | {"bot:user-agents", "bot:crawler-user-agents:Googlebot"} <= shown
 
 
+@pytest.mark.long
 def test_no_example_of_crawler_user_agents_is_a_person() -> None:
     rows = [row for row in crawleruseragents.CRAWLER_USER_AGENTS_DATA if row["pattern"] not in IGNORED_PATTERNS]
     assert [ua for row in rows for ua in row["instances"] if classifier.classify(ua).traffic == "human"] == []
 
 
+@pytest.mark.long
 def test_bots_of_crawler_user_agents_have_names_and_not_patterns_hosts_or_paths() -> None:
     answers = [classifier.classify(ua) for row in CRAWLERS for ua in row.instances or (row.pattern.replace("\\", ""),)]
     named = {answer.agent for answer in answers if answer.rule.startswith("bot:crawler-user-agents:")}
@@ -145,6 +147,7 @@ def test_any_text_gets_the_same_answer_twice(text: str) -> None:
     assert first.agent is None or first.rule.endswith(f":{first.agent}") or first.agent in RENAMED
 
 
+@pytest.mark.long
 @given(st.from_regex(r"[A-Za-z]{3,12}", fullmatch=True), st.sampled_from(["{}bot/1.0", "{}/1.0", "x-{}-Crawler", "{}"]))
 def test_names_of_rules_and_agents_are_never_taken_from_the_user_agent(name: str, form: str) -> None:
     answer = classifier.classify(form.format(name))

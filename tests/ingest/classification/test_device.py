@@ -67,6 +67,7 @@ def test_any_text_is_described_by_its_first_1024_characters(text: str) -> None:
     assert describe(text) == describe(text[:1024])
 
 
+@pytest.mark.long
 def test_tables_of_the_pure_python_parser_are_never_loaded() -> None:
     # They would add 0.5 s to every start. The test needs a process without the modules that other tests loaded.
     program = (

@@ -39,6 +39,7 @@ def test_last_step_has_the_rule_of_the_classifier_for_the_sample() -> None:
         check(user_agent)
 
 
+@pytest.mark.long
 @given(any_text)
 @example("İ GPTBot/1.3 İ")
 def test_last_step_has_the_rule_of_the_classifier_for_any_text(text: str) -> None:

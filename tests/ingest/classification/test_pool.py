@@ -22,6 +22,7 @@ def classifier_pids() -> list[int]:
     return [process.pid for process in multiprocessing.active_children() if process.pid is not None]
 
 
+@pytest.mark.long
 def test_child_processes_return_the_answers_of_this_process_in_the_same_order_also_after_ctrl_c() -> None:
     with classifier_processes() as classify:
         for user_agents in ([], FEW, MANY):
@@ -48,6 +49,7 @@ def test_this_process_classifies_once_a_child_process_was_killed(killed: list[in
     assert classifier_pids() == []
 
 
+@pytest.mark.long
 def test_children_end_by_sigterm_although_this_process_handles_the_signal() -> None:
     handled = signal.signal(signal.SIGTERM, lambda number, frame: None)
     try:
@@ -61,6 +63,7 @@ def test_children_end_by_sigterm_although_this_process_handles_the_signal() -> N
         signal.signal(signal.SIGTERM, handled)
 
 
+@pytest.mark.long
 def test_this_process_classifies_if_the_child_processes_are_killed_while_they_start() -> None:
     with classifier_processes() as classify:
         for each in classifier_pids():

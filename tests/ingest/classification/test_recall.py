@@ -16,6 +16,7 @@ def of_class(traffic: Traffic) -> list[Labelled]:
     return [row for row in ROWS if row.traffic == traffic]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("traffic", FLOORS)
 def test_recall_of_a_class_is_at_least_its_floor(traffic: Traffic) -> None:
     rows = of_class(traffic)
@@ -23,6 +24,7 @@ def test_recall_of_a_class_is_at_least_its_floor(traffic: Traffic) -> None:
     assert recall(rows).percent >= FLOORS[traffic], f"missed:\n{missed}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("traffic", FLOORS)
 def test_recall_of_the_held_out_rows_is_at_most_1_5_points_lower(traffic: Traffic) -> None:
     held_out = recall(row for row in of_class(traffic) if row.held_out)

@@ -98,6 +98,7 @@ def test_ruleset_changes_with_a_row_and_not_with_a_name_or_form_or_the_day_of_a_
     assert same == RULESET
 
 
+@pytest.mark.long
 def test_answers_change_only_together_with_the_ruleset() -> None:
     # The answers for the labelled set are recorded; they change only with a package, a row or ALGORITHM.
     recorded = msgspec.json.decode((HERE / "ruleset.json").read_bytes(), type=Recorded)

@@ -81,6 +81,7 @@ def test_equal_attributes_are_pickled_once() -> None:
     assert len(pickle.dumps(many)) - len(pickle.dumps(one)) < 3 * 1_000  # two or three bytes refer to the first copy
 
 
+@pytest.mark.long
 def test_module_loads_no_arrow() -> None:
     program = "import sys; from ingest.classification import user_agent; print('pyarrow' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -344,6 +344,7 @@ def _dumped(value: Any) -> bytes:
 texts = st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=30)
 
 
+@pytest.mark.long
 @settings(max_examples=rounds(1_800))
 @given(
     st.sampled_from(list(SAMPLES)),

@@ -186,6 +186,7 @@ junk = st.binary(max_size=60) | st.lists(
 ).map(b"".join)
 
 
+@pytest.mark.long
 @settings(max_examples=rounds(1_800))
 @given(junk)
 def test_any_bytes_are_a_request_or_malformed(line: bytes) -> None:
@@ -226,6 +227,7 @@ def json_escaped(text: str) -> bytes:
     return text.replace("\\", "\\\\").replace('"', '\\"').encode()
 
 
+@pytest.mark.long
 @settings(max_examples=rounds(1_200))
 @given(st.integers(0, 4_102_444_800).map(lambda s: datetime.fromtimestamp(s, UTC)), targets, texts, texts)
 def test_values_escaped_by_nginx_are_unescaped(instant: datetime, target: str, referrer: str, user_agent: str) -> None:

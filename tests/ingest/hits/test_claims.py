@@ -62,6 +62,7 @@ def test_person_has_no_verdict() -> None:
     assert (columns(PERSON, INSIDE)[0], columns(PERSON, INSIDE)[-2:]) == ("human", (None, None))
 
 
+@pytest.mark.long
 def test_page_views_of_a_log_have_the_verdicts_of_each_by_itself() -> None:
     chance = random.Random(15)
     edges = [LIST.fresh_us.start, LIST.fresh_us.stop]

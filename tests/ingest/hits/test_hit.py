@@ -98,6 +98,7 @@ def test_path_of_a_beacon_is_cut_earlier_and_a_long_time_zone_is_refused() -> No
         beacon_hit(BeaconHit(path="/", time_zone="a" * 65), "", NOW)
 
 
+@pytest.mark.long
 @given(st.datetimes(datetime(1000, 1, 1), datetime(3000, 1, 1), timezones=st.timezones()))  # noqa: DTZ001
 def test_microseconds_are_those_of_the_same_instant_in_any_zone(instant: datetime) -> None:
     seconds, micros = divmod(microseconds(instant), 1_000_000)

@@ -177,6 +177,7 @@ def test_row_has_the_host_of_the_referrer(referrer: str | None, host: str | None
 storable = st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=50)
 
 
+@pytest.mark.long
 @settings(max_examples=100)
 @given(storable, storable.filter(bool) | st.none())
 def test_equal_hits_have_equal_rows(user_agent: str, referrer: str | None) -> None:

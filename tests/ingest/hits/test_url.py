@@ -183,6 +183,7 @@ def test_cut_path_is_a_normalised_beginning_of_the_path(text: str, characters_ma
     assert normalize_path(cut) == cut
 
 
+@pytest.mark.long
 @settings(max_examples=rounds(3_000))
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="/?#%"), min_size=1))
 def test_segment_decodes_to_the_segment_that_was_sent(segment: str) -> None:

@@ -75,6 +75,7 @@ def test_event_ids_of_beacons_make_no_hits_of_servers_duplicates(hot: HotConnect
     assert hot.execute("SELECT count(*) FROM event_ids").fetchone() == (0,)
 
 
+@pytest.mark.long
 def test_event_ids_of_an_earlier_release_count_for_both_sources(hot: HotConnection) -> None:
     event_ids = [f"{number}" for number in range(1_000)]  # their hashes have all bytes
     deduplicated(hot, post(*event_ids), NOW_S - 5)

@@ -139,6 +139,7 @@ def test_older_release_is_refused_after_the_upgrade(hot_log: HotLogPlace, monkey
         batches.connect(hot_log) if isinstance(hot_log, Server) else batches.connect_file(hot_log, known=older)
 
 
+@pytest.mark.long
 def test_old_logs_are_deleted_whole_and_a_log_that_has_grown_since_is_kept(site: Site, tmp_path: Path) -> None:
     """Read a log again after ten days, when it has grown, and another one only once."""
     log, other = new_log(tmp_path, 2), tmp_path / "other"

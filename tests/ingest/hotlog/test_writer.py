@@ -308,6 +308,7 @@ def test_post_beyond_the_backlog_is_refused_and_stores_nothing(file: Path) -> No
     assert posted(file, keyed("key", b"other body", page_view("/later", "e"))) == [accepted(1)]
 
 
+@pytest.mark.long
 def test_row_counts_once_in_the_backlog_until_it_is_loaded_also_in_another_process(file: Path) -> None:
     async def fill(log: HotLog) -> list[Receipt]:
         return [await log.post(post(*[page_view()] * 6)), await log.post(post(*[page_view()] * 4))]
@@ -465,6 +466,7 @@ def test_damaged_file_is_a_fault_with_the_reason(file: Path, sent: Post) -> None
     assert stored(file) == [("/before", None), ("/after", "e")]
 
 
+@pytest.mark.long
 def test_post_is_answered_after_an_unexpected_error_of_the_writer(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Check that a damaged value, which is a ValueError in the writer's thread, does not end the thread."""
 

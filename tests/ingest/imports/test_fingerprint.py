@@ -2,6 +2,7 @@
 
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ contents = st.lists(st.sampled_from([b"a", b"\n", b"b" * 40, b"c" * 70_000, b"# 
 )
 
 
+@pytest.mark.long
 @given(contents, st.lists(st.integers(0, 400_000), max_size=6), st.integers(0, 400_000))
 def test_checkpoints_of_a_prefix_are_a_prefix_in_any_pieces(content: bytes, cuts: list[int], end: int) -> None:
     whole, pieces, prefix = Fingerprint(), Fingerprint(), Fingerprint()

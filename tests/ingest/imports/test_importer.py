@@ -79,6 +79,7 @@ def assert_sample_is_imported(site: Site, summary: Summary) -> None:
     assert {"human": ranking.human, "ai": ranking.ai, "total": ranking.human + ranking.ai} == EXPECTED["totals"]
 
 
+@pytest.mark.long
 def test_sample_log_gives_the_expected_views_of_every_day_and_agent(site: Site) -> None:
     summary = run_import(site, SAMPLE)
     assert_sample_is_imported(site, summary)
@@ -399,6 +400,7 @@ def test_pattern_imports_the_matching_files_and_no_folder(site: Site, tmp_path: 
     assert views_by_path(site) == {"/a": 1, "/b": 1, "/c": 1}
 
 
+@pytest.mark.long
 def test_truncated_or_damaged_compressed_log_is_refused(site: Site, tmp_path: Path) -> None:
     file = tmp_path / "packed"
     for packing, pack in PACKINGS.items():

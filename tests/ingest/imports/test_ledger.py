@@ -99,6 +99,7 @@ def test_second_import_of_a_file_adds_nothing(site: Site, log: Path) -> None:
     assert views_by_path(site) == each_once(20)
 
 
+@pytest.mark.long
 def test_renamed_log_adds_nothing(site: Site, tmp_path: Path) -> None:
     for name in ("access.log", "access.log.1"):
         (tmp_path / name).write_bytes(log_lines(0, 20))
@@ -106,6 +107,7 @@ def test_renamed_log_adds_nothing(site: Site, tmp_path: Path) -> None:
     assert views_by_path(site) == each_once(20)
 
 
+@pytest.mark.long
 def test_log_that_has_grown_adds_only_its_new_lines(site: Site, log: Path) -> None:
     for end in (1, 2, 9, 9, 30):
         log.write_bytes(log_lines(0, end))
@@ -128,6 +130,7 @@ def test_log_imported_in_the_middle_of_a_line_adds_the_line_once(site: Site, tmp
             assert views_by_path(cut_site) == each_once(9), cut
 
 
+@pytest.mark.long
 @in_small_blocks
 @pytest.mark.parametrize("missing", [b"\n", b"\r\n", b"3\n", b' 0.003"\n'])
 def test_line_counted_without_its_end_is_not_counted_again_with_its_end(site: Site, log: Path, missing: bytes) -> None:
@@ -144,6 +147,7 @@ def test_line_counted_without_its_end_is_not_counted_again_with_its_end(site: Si
     assert views_by_path(site) == each_once(5, first=1)
 
 
+@pytest.mark.long
 @in_small_blocks
 def test_unfinished_line_is_reported_and_counted_when_it_is_complete(site: Site, log: Path) -> None:
     log.write_bytes(log_lines(0, 3) + log_line(3)[:50])
@@ -155,6 +159,7 @@ def test_unfinished_line_is_reported_and_counted_when_it_is_complete(site: Site,
     assert views_by_path(site) == each_once(4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("packing", PACKINGS)
 def test_rotated_and_compressed_log_adds_only_lines_written_later(site: Site, tmp_path: Path, packing: str) -> None:
     log, packed = tmp_path / "access.log", tmp_path / f"access.log.1.{packing}"
@@ -182,6 +187,7 @@ def test_older_and_shorter_copy_adds_nothing(site: Site, tmp_path: Path, copied_
     assert views_by_path(site) == each_once(21)
 
 
+@pytest.mark.long
 def test_truncated_and_refilled_log_adds_its_new_lines(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     for first, end in ((0, 20), (20, 21), (20, 60)):
@@ -190,6 +196,7 @@ def test_truncated_and_refilled_log_adds_its_new_lines(site: Site, tmp_path: Pat
     assert views_by_path(site) == each_once(60)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shared", [1, 2, 9])
 def test_logs_with_the_same_first_lines_both_count(site: Site, tmp_path: Path, shared: int) -> None:
     """Expect the shared lines twice, except for those of a complete chunk of the first log, which is recognised."""
@@ -205,6 +212,7 @@ def test_logs_with_the_same_first_lines_both_count(site: Site, tmp_path: Path, s
         assert views == each_once(32, first=10) + each_once(shared) + each_once(shared)
 
 
+@pytest.mark.long
 @in_small_blocks
 def test_logs_with_the_same_headers_both_count(site: Site, tmp_path: Path) -> None:
     """Import CloudFront logs, which all have the same headers."""
@@ -293,6 +301,7 @@ def test_log_that_repeats_its_first_lines_adds_them(site: Site, log: Path, first
     assert views_by_path(site).total() == len((first + added).splitlines())
 
 
+@pytest.mark.long
 @in_small_blocks
 def test_ledger_of_a_project_is_separate_and_is_deleted_alone(site: Site, log: Path) -> None:
     log.write_bytes(log_lines(0, 10))
@@ -344,6 +353,7 @@ def finishes_within(site: Site, log: Path, steps: int) -> bool:
     return True
 
 
+@pytest.mark.long
 def test_import_interrupted_at_any_step_and_run_again_counts_each_line_once(site: Site, log: Path) -> None:
     log.write_bytes(log_lines(0, 40))
     steps = next(steps for steps in range(200) if finishes_within(site, log, steps))
@@ -545,6 +555,7 @@ def test_each_line_counts_once_in_random_sequences_of_changes_and_imports() -> N
     )
 
 
+@pytest.mark.long
 @in_small_blocks
 def test_log_in_a_ledger_of_sha_256_is_recognised(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Import the log again, a shorter copy of it, and the log with new lines."""

@@ -93,6 +93,7 @@ def append(log: Path, content: bytes) -> None:
         file.write(content)
 
 
+@pytest.mark.long
 def test_lines_are_counted_as_they_are_added(site: Site, log: Path) -> None:
     log.write_bytes(log_lines(0, 3))
     with following(site, log) as tail:
@@ -103,6 +104,7 @@ def test_lines_are_counted_as_they_are_added(site: Site, log: Path) -> None:
     assert (tail.run.summary.lines, tail.run.summary.page_views, tail.run.summary.skipped) == (9, 9, {})
 
 
+@pytest.mark.long
 def test_line_is_counted_at_its_end_even_if_it_can_be_parsed_before(site: Site, log: Path) -> None:
     log.write_bytes(log_lines(0, 2) + log_line(2)[:-1])
     with following(site, log) as tail:
@@ -218,6 +220,7 @@ def test_log_emptied_while_it_is_stored_is_followed(site: Site, tmp_path: Path, 
     assert tail.messages == [f"{log} was emptied"]
 
 
+@pytest.mark.long
 def test_log_emptied_and_filled_beyond_the_last_read_is_read_from_its_beginning(site: Site, log: Path) -> None:
     log.write_bytes(log_lines(0, 3))
     with following(site, log) as tail:
@@ -245,6 +248,7 @@ def test_pattern_follows_the_files_that_match_at_the_start(site: Site, tmp_path:
         tail.wait_for_lines(4)
 
 
+@pytest.mark.long
 def test_restart_adds_the_lines_written_meanwhile_and_no_line_twice(site: Site, log: Path) -> None:
     for end in (3, 3, 7, 8):
         log.write_bytes(log_lines(0, end) + log_line(end)[:30])
@@ -271,6 +275,7 @@ def _is_imported(site: Site, log: Path) -> bool:
     return True
 
 
+@pytest.mark.long
 def test_older_copy_that_becomes_another_log_adds_its_new_lines(site: Site, tmp_path: Path) -> None:
     log, other = tmp_path / "access.log", tmp_path / "other.log"
     other.write_bytes(log_lines(0, 9))
@@ -303,6 +308,7 @@ def test_garbage_after_a_rotation_does_not_end_following(
         tail.wait_for_lines(4)
 
 
+@pytest.mark.long
 def test_line_longer_than_a_block_is_one_malformed_line(site: Site, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_stream, "BLOCK_BYTES", 1_000)
     monkeypatch.setattr(tails, "BLOCK_BYTES", 1_000)

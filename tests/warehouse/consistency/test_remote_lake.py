@@ -104,6 +104,7 @@ def test_daily_views_of_an_older_release_are_removed_from_the_store(remote: Site
     assert remote.faults() == []
 
 
+@pytest.mark.long
 def test_vacuum_evicts_files_that_another_machine_deleted(remote: Site) -> None:
     deleted = remote.root / "deleted"
     deleted.write(b"hits")
@@ -150,6 +151,7 @@ def test_reader_finds_a_new_load_and_downloads_a_file_once(remote: Site) -> None
     assert 0 < len(cached) <= len(files)
 
 
+@pytest.mark.long
 def test_report_without_a_new_load_sends_no_request(remote: Site) -> None:
     remote.post(*some_rows(0, 10))
     remote.load()

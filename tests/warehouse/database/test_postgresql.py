@@ -210,6 +210,7 @@ def test_write_transaction_waits_for_another_for_the_lock_timeout(url: str, conn
             add(other, "a")
 
 
+@pytest.mark.long
 def test_transaction_of_a_silent_client_ends_and_another_one_writes(url: str, connection: PostgresqlConnection) -> None:
     def add_after_a_pause() -> None:
         with transaction(connection):
@@ -224,6 +225,7 @@ def test_transaction_of_a_silent_client_ends_and_another_one_writes(url: str, co
     assert days(connection) == ["b"]
 
 
+@pytest.mark.long
 def test_client_paused_while_it_sends_a_transaction_loses_the_lock(url: str) -> None:
     with closing(connect(url)) as paused, closing(connect(url, lock_timeout_s=2.5)) as other:
         sender = paused._connection.pgconn

@@ -148,6 +148,7 @@ def test_backlog_counts_rows_and_has_the_age_of_the_oldest_batch(hot: HotConnect
     assert backlog.age_s(-51) == float("inf"), "the clock was set back"
 
 
+@pytest.mark.long
 def test_deletion_of_20_mb_of_batches_grows_the_wal_to_less_than_8_mb(tmp_path: Path) -> None:
     hot = batches.connect_file(tmp_path / "hot.sqlite")
     for rows in (1, 5_000):

@@ -40,6 +40,7 @@ def test_deleted_row_is_in_no_file_once_the_wal_is_empty(hot: sqlite3.Connection
     assert SECRET not in (tmp_path / "hot.sqlite").read_bytes()
 
 
+@pytest.mark.long
 def test_wal_that_a_reader_uses_stays_and_is_emptied_later(hot: sqlite3.Connection, tmp_path: Path) -> None:
     with closing(batches.connect(tmp_path / "hot.sqlite")) as reader:
         reader.execute("BEGIN")

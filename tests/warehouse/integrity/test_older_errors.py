@@ -71,6 +71,7 @@ def errors_of(site: Site) -> list[tuple[object, ...]]:
         return cursor.execute("SELECT date, path, sum(requests)::INT FROM errors GROUP BY ALL ORDER BY path").fetchall()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("site", "point"),
     [
@@ -105,6 +106,7 @@ def test_errors_move_once_however_often_the_move_is_killed(site: Site, point: st
     assert site.faults() == []
 
 
+@pytest.mark.long
 def test_errors_of_a_load_that_was_killed_before_it_came_to_requests_count_once(site: Site) -> None:
     site.post(view(event_id="loaded"))
     site.load()

@@ -39,6 +39,7 @@ def truncate(file: Path) -> None:
     os.truncate(file, file.stat().st_size // 2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("damage", "names"),
     [

@@ -110,6 +110,7 @@ def test_malformed_uri_is_refused_without_a_quote(uri: str, tmp_path: Path) -> N
     assert "secret" not in str(raised.value)
 
 
+@pytest.mark.long
 def test_local_lake_imports_no_library_of_object_stores() -> None:
     program = "import sys, warehouse.maintenance.rollups; print({'obstore', 'fsspec'} & set(sys.modules))"
     result = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)

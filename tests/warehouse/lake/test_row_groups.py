@@ -30,6 +30,7 @@ def texts(lengths: list[int]) -> pa.Table:
     )
 
 
+@pytest.mark.long
 @given(st.lists(st.lists(st.integers(0, 100), max_size=4), max_size=4))
 def test_groups_have_all_rows_in_order_and_are_as_large_as_allowed(tables: list[list[int]]) -> None:
     groups = [group["length"].to_pylist() for group in row_groups.split(map(texts, tables), bytes_max=200)]

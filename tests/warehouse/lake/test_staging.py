@@ -53,6 +53,7 @@ def test_sync_waits_for_staged_files_and_their_folders(site: Site, synced: set[P
     assert files | {file.parent for file in files} | {file.parents[1] for file in files} | {site.root} <= synced
 
 
+@pytest.mark.long
 def test_staged_files_that_no_batch_names_are_not_counted_and_are_vacuumed(site: Site) -> None:
     staging.stage(site.root, {HITS_TABLE: pa.Table.from_pylist(some_rows(0, 4), HOT)})
     assert human_and_ai_views(site) == (0, 0)
@@ -76,6 +77,7 @@ def age_files(site: Site) -> None:
         os.utime(file, (then_s, then_s))
 
 
+@pytest.mark.long
 def test_loader_killed_at_any_step_counts_every_row_once(site: Site, tmp_path: Path) -> None:
     rows = some_rows(0, 50)
     site.post(*rows[:20])
@@ -91,6 +93,7 @@ def test_loader_killed_at_any_step_counts_every_row_once(site: Site, tmp_path: P
             assert copied.faults() == []
 
 
+@pytest.mark.long
 def test_interrupted_loader_counts_every_row_once_when_it_loads_again_on_its_connection(site: Site) -> None:
     """Interrupt the loader after its commit to the first table: the offsets of the tables then differ."""
     rows = some_rows(0, 50)

@@ -47,6 +47,7 @@ def test_hits_posted_during_a_commit_are_left_to_the_next_call(site: Site) -> No
     assert len(site.stored(HITS_TABLE)) == 1 + len(posted)
 
 
+@pytest.mark.long
 def test_rows_and_staged_files_are_in_separate_commits_in_the_order_of_the_batches(site: Site) -> None:
     rows = some_rows(0, 21)
     for first, is_staged in enumerate([False, False, True, True, False, True, False]):

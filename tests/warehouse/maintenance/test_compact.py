@@ -65,6 +65,7 @@ def test_compacted_partition_has_one_file_with_each_row_once(nine: Site) -> None
     assert nine.daily_views() == Counter(map(key, some_rows(0, 9)))
 
 
+@pytest.mark.long
 def test_files_of_a_lake_behind_a_symbolic_link_are_named_from_the_folder_of_their_table(
     site: Site, tmp_path: Path
 ) -> None:
@@ -80,6 +81,7 @@ def test_files_of_a_lake_behind_a_symbolic_link_are_named_from_the_folder_of_the
     assert site.faults() == []
 
 
+@pytest.mark.long
 def test_partial_counts_of_errors_become_one_row_a_key(site: Site) -> None:
     rows = [
         view(traffic="ai", agent=agent, status=404, ts=NOON + days * DAY)
@@ -97,6 +99,7 @@ def test_partial_counts_of_errors_become_one_row_a_key(site: Site) -> None:
     assert len(stored) == 3
 
 
+@pytest.mark.long
 def test_partition_with_few_small_files_is_not_rewritten(site: Site) -> None:
     load_each(site, 10)
     assert site.compact(small_files_max=3) == Compacted(partitions=1, files_before=4, files_after=1)
@@ -104,6 +107,7 @@ def test_partition_with_few_small_files_is_not_rewritten(site: Site) -> None:
     assert site.compact(small_files_max=3) == Compacted(partitions=0, files_before=0, files_after=0)
 
 
+@pytest.mark.long
 def test_rows_of_each_compacted_file_are_in_the_order_of_the_table(site: Site) -> None:
     mixed = [
         view(path=path, project_id=project, ts=NOON + DAY * (number % 3) - timedelta(seconds=number))
@@ -122,6 +126,7 @@ def test_rows_of_each_compacted_file_are_in_the_order_of_the_table(site: Site) -
             assert places == sorted(places)
 
 
+@pytest.mark.long
 def test_day_and_month_that_have_not_ended_are_left_out(site: Site) -> None:
     for _ in range(2):
         days = [NOON + day * DAY for day in (-20, -16, -15, -1, 0)]
@@ -167,6 +172,7 @@ def test_row_of_today_is_rewritten_a_logarithmic_number_of_times(rows_of: Callab
     assert compact.whole(list(day)) == list(day)
 
 
+@pytest.mark.long
 def test_tiers_leave_out_a_file_until_the_smaller_ones_have_three_times_its_rows(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,6 +205,7 @@ def test_lake_is_unlocked_after_each_partition(nine: Site) -> None:
     assert nine.daily_views() == Counter(map(key, some_rows(0, 12)))
 
 
+@pytest.mark.long
 def test_offsets_survive_compaction_checkpoint_and_vacuum(site: Site) -> None:
     load_each(site, 5)
     site.compact()
@@ -255,6 +262,7 @@ def live(site: Site) -> set[str]:
     return {file.path for spec in TABLES for file in site.state(spec).files}
 
 
+@pytest.mark.long
 def test_removed_files_stay_on_disk_for_the_grace_period(site: Site) -> None:
     load_each(site, 4)
     site.age()
@@ -264,6 +272,7 @@ def test_removed_files_stay_on_disk_for_the_grace_period(site: Site) -> None:
     assert on_disk(site) == before | live(site)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_checkpointed", [False, True], ids=["named in the log", "not named in the checkpoint"])
 def test_removed_files_are_deleted_after_the_grace_period(site: Site, is_checkpointed: bool) -> None:
     load_each(site, 4)
@@ -277,6 +286,7 @@ def test_removed_files_are_deleted_after_the_grace_period(site: Site, is_checkpo
     assert site.daily_views() == Counter(map(key, some_rows(0, 4)))
 
 
+@pytest.mark.long
 def test_file_that_a_killed_loader_left_is_deleted_after_the_grace_period(site: Site) -> None:
     load_each(site, 1)
     written = Path(site.state(HITS_TABLE).files[0].path)
@@ -313,6 +323,7 @@ def test_each_partition_with_a_damaged_file_is_named_by_an_error(nine: Site) -> 
     assert files(nine, HITS_TABLE)["2026-09-16"] == 1
 
 
+@pytest.mark.long
 def test_compaction_and_vacuum_time_out_on_the_lock(site: Site) -> None:
     load_each(site, 4)
     with write_lock(site.root, 0):
@@ -377,6 +388,7 @@ class Waiting(ThisProcess):
         return done
 
 
+@pytest.mark.long
 def test_sorted_files_that_waited_for_their_commit_are_used(nine: Site) -> None:
     old = set(nine.root.glob("*/*/*.parquet"))
     assert compact_in(nine, Waiting()).files_after == 3
@@ -397,6 +409,7 @@ class Meanwhile(ThisProcess):
         return future
 
 
+@pytest.mark.long
 def test_one_process_compacts_at_a_time_and_the_command_waits_for_its_turn(nine: Site) -> None:
     def compact_in_turn() -> Compacted:
         with closing(batches.connect(nine.hot_log)) as hot:

@@ -48,6 +48,7 @@ def test_retention_deletes_exactly_the_days_before_it(site: Site) -> None:
     assert site.state(HITS_TABLE).offset == 1
 
 
+@pytest.mark.long
 def test_deleted_project_leaves_hits_and_other_projects_stay(site: Site) -> None:
     site.post(view(), view(project_id="site-2"), view(ts=NOON + DAY))
     site.load()
@@ -70,6 +71,7 @@ def test_nothing_to_erase_is_no_commit(site: Site) -> None:
 YEAR_1 = datetime(1, 1, 1, tzinfo=UTC)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("chosen", "gone"),
     [
@@ -193,6 +195,7 @@ def test_moment_that_a_client_changed_does_not_have_erased_rows(site: Site) -> N
         assert reader.take(after).moment == after
 
 
+@pytest.mark.long
 def test_open_read_transaction_delays_no_erasure_and_no_post(site: Site) -> None:
     site.post(view(SECRET, project_id="goes"))
     with closing(batches.connect(site.hot_log)) as other:
@@ -276,6 +279,7 @@ def test_tables_agree_after_an_erasure_was_killed(erasable: Site) -> None:
     check_and_repeat(erasable, 2)
 
 
+@pytest.mark.long
 def test_hits_posted_during_an_erasure_are_loaded_with_its_next_month(site: Site) -> None:
     site.post(view(ts=NOON - 20 * DAY), view(ts=NOON - 50 * DAY), view())
     coming = [view("/b"), view("/c")]

@@ -44,6 +44,7 @@ def load_and_die(site: Site, step: str, passes: int = 0) -> None:
     die_at(site, limit + "load.load(hot, root, 10, on_point)", step, passes)
 
 
+@pytest.mark.long
 def test_every_hit_is_counted_once_after_a_loader_was_killed_at_any_step(site: Site, tmp_path: Path) -> None:
     before, between = some_rows(0, 10), some_rows(10, 5)
     site.post(*before[:6])
@@ -65,6 +66,7 @@ def small_commits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catch_up, "COMMIT_BATCHES_MAX", 3)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("small_commits")
 def test_load_after_a_kill_between_two_commits_continues_after_the_first(site: Site) -> None:
     rows = post_more_than_a_commit_takes(site)
@@ -75,6 +77,7 @@ def test_load_after_a_kill_between_two_commits_continues_after_the_first(site: S
     assert_stored_once(site, rows)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("small_commits")
 def test_batch_waits_in_the_hot_log_until_each_table_has_it(site: Site) -> None:
     rows = post_more_than_a_commit_takes(site)
@@ -105,6 +108,7 @@ def test_load_is_due_once_the_waiting_hits_take_many_bytes(site: Site) -> None:
     assert load.is_due(site.hot, 2, age_s=60, now_s=NOON.timestamp())
 
 
+@pytest.mark.long
 def test_empty_hot_log_makes_no_commit(site: Site) -> None:
     site.post(view())
     assert site.load() == Loaded(rows=1, commits=len(TABLES))
@@ -113,6 +117,7 @@ def test_empty_hot_log_makes_no_commit(site: Site) -> None:
     assert [site.state(spec).version for spec in TABLES] == versions
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_batch_without_rows_is_skipped(site: Site) -> None:
     site.post(*some_rows(0, 1))
@@ -166,6 +171,7 @@ def test_hot_log_restored_from_an_older_copy_is_refused_and_nothing_is_loaded(si
     assert site.event_ids() == ["new", "old"]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_new_lake_beside_an_old_hot_log_is_loaded_after_the_loss_is_accepted(site: Site) -> None:
     site.post(view(event_id="a"))
@@ -184,6 +190,7 @@ def test_new_lake_beside_an_old_hot_log_is_loaded_after_the_loss_is_accepted(sit
     assert site.event_ids() == ["c"]
 
 
+@pytest.mark.long
 def test_new_hot_log_in_place_of_a_lost_one_is_loaded_from_its_first_batch(site: Site) -> None:
     site.post(view(event_id="a"))
     site.post(view(event_id="b"))
@@ -196,6 +203,7 @@ def test_new_hot_log_in_place_of_a_lost_one_is_loaded_from_its_first_batch(site:
     assert site.event_ids() == ["a", "b", "c"]
 
 
+@pytest.mark.long
 def test_two_nodes_load_into_one_lake_each_with_its_own_offset(site: Site, tmp_path: Path) -> None:
     other = batches.connect(tmp_path / "other.sqlite")
     for number in range(3):
@@ -251,6 +259,7 @@ def test_two_loaders_at_once_count_every_hit_once(site: Site) -> None:
     assert_stored_once(site, rows)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["with a space", "it's", "two\"quotes'", "caf\xe9", "a*b?c", "#1"])
 def test_data_folder_may_have_an_odd_name(tmp_path: Path, name: str) -> None:
     site = Site(tmp_path / name)
@@ -276,6 +285,7 @@ hot_rows = st.builds(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=rounds(100))
 @given(st.lists(hot_rows, min_size=1))
 def test_rows_have_their_utc_day(rows: list[Row]) -> None:
@@ -287,6 +297,7 @@ def test_rows_have_their_utc_day(rows: list[Row]) -> None:
     assert Counter(key(row) for _, row in stored) == Counter(map(key, rows))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("table", ["hits", "requests"])
 def test_load_is_lake_busy_if_another_node_has_loaded_the_same_batches_meanwhile(tmp_path: Path, table: str) -> None:
     """A node that is paused before a commit loses the lake's lock, and its commit is refused."""

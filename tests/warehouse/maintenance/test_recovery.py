@@ -51,6 +51,7 @@ def accept(site: Site) -> None:
     recovery.accept_hot_log(site.hot, site.root, site.database, NOON)
 
 
+@pytest.mark.long
 def test_all_tables_and_the_next_batch_go_on_above_the_batches_of_hits(tmp_path: Path) -> None:
     with closing(with_older_hot_log(tmp_path)) as site:
         assert [site.state(spec).offset for spec in TABLES] == [2] + [1] * (len(TABLES) - 1)
@@ -96,6 +97,7 @@ def test_moment_of_a_lost_hot_log_has_expired(tmp_path: Path, erasures: int) -> 
             reader.take(snapshot.moment)
 
 
+@pytest.mark.long
 def test_hot_log_before_is_given_up(tmp_path: Path) -> None:
     site = Site(tmp_path)
     site.post(*some_rows(0, 6))

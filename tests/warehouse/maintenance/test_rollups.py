@@ -369,6 +369,7 @@ def test_today_has_a_rollup_of_its_own_until_its_month_is_merged(site: Site, mon
     assert site.faults() == []
 
 
+@pytest.mark.long
 def test_one_process_writes_at_a_time(site: Site) -> None:
     add(site, view())
     write_due(site)

@@ -79,6 +79,7 @@ def test_last_load_that_fails_is_logged_and_everything_is_closed(
         maintenance.backlog()
 
 
+@pytest.mark.long
 def test_full_disk_is_logged_once_and_loading_continues_with_free_space(
     small_disk: SmallDisk, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -117,6 +118,7 @@ def test_error_that_several_steps_have_is_logged_once(
         assert sum("maintenance failed" in each for each in caplog.messages) == 1
 
 
+@pytest.mark.long
 def test_outage_that_is_over_is_no_fault_while_another_node_has_the_lock(postgresql: str, tmp_path: Path) -> None:
     with way_to(postgresql) as (way, url, direct_url):
         chosen = settings.read({"READERSHIP_DATABASE_URL": url}, tmp_path / "data")
@@ -134,6 +136,7 @@ def test_outage_that_is_over_is_no_fault_while_another_node_has_the_lock(postgre
             until(lambda: maintenance.fault is None)
 
 
+@pytest.mark.long
 def test_loaded_batches_are_deleted_when_their_retention_is_over(site: Site, maintenance: Scheduler) -> None:
     site.post(view())
     site.load()
@@ -169,6 +172,7 @@ def test_vacuum_is_complete_while_another_process_compacts(site: Site, maintenan
     assert (maintenance.fault, maintenance.warning) == (None, None)
 
 
+@pytest.mark.long
 def test_failed_step_stops_no_other_and_is_retried_a_minute_later(site: Site, maintenance: Scheduler) -> None:
     site.post(view(ts=NOW - 20 * DAY), view(ts=NOW - DAY))
     site.hot.execute("ALTER TABLE answers RENAME TO lost")
@@ -222,6 +226,7 @@ def damaged_file(site: Site, day: datetime) -> Iterator[Path]:
     path.write_bytes(content)
 
 
+@pytest.mark.long
 def test_fault_of_a_closed_day_is_a_warning_until_the_day_is_compacted(site: Site, maintenance: Scheduler) -> None:
     for _ in range(2):
         site.post(view(ts=NOW - 3 * DAY), view(ts=NOW - 5 * DAY))
@@ -333,6 +338,7 @@ def test_lake_is_vacuumed_once_an_hour(site: Site, maintenance: Scheduler) -> No
     assert (site.waiting(), days_old(site)) == (0, [])
 
 
+@pytest.mark.long
 def test_due_hits_are_loaded_between_the_compactions_of_two_partitions(site: Site, maintenance: Scheduler) -> None:
     for _ in range(2):
         site.post(*(view(ts=NOW - day * DAY) for day in (1, 2, 3)))
@@ -363,6 +369,7 @@ def test_month_that_has_ended_gets_a_rollup(site: Site, maintenance: Scheduler) 
     assert site.faults() == []
 
 
+@pytest.mark.long
 def test_due_hits_are_loaded_between_the_queries_of_a_rollup(chosen: Settings, site: Site) -> None:
     site.post(view(ts=NOW - 400 * DAY))
     site.load()

@@ -27,6 +27,7 @@ class LittleMemory:
         return self.database.sql(query, **values)
 
 
+@pytest.mark.long
 def test_rows_that_do_not_fit_into_the_memory_together_are_sorted_in_parts(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

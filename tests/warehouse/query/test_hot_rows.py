@@ -33,6 +33,7 @@ def post(hot: sqlite3.Connection, rows: int) -> None:
 SIZES = st.lists(st.integers(0, 9), max_size=6)
 
 
+@pytest.mark.long
 @settings(max_examples=rounds(200))
 @given(st.lists(st.tuples(SIZES, st.integers(0, 40), st.integers(0, 40)), max_size=6))
 def test_rows_are_those_of_the_batches_between_two_ids(rounds: list[tuple[list[int], int, int]]) -> None:

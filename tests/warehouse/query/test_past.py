@@ -115,6 +115,7 @@ def test_each_of_many_moments_has_its_rows_after_all_changes(site: Site, reader:
             assert hits(site, reader.take(moment)) == hits(site, other.take(moment)) == expected
 
 
+@pytest.mark.long
 def test_moment_before_an_hourly_vacuum_is_read_after_it(site: Site, reader: SnapshotReader, clock: Clock) -> None:
     site.load()
     compact.vacuum(site.hot, site.root, 0)
@@ -295,6 +296,7 @@ def test_rows_of_a_moment_in_the_cache_are_not_read_again(
         assert bool(statements) == is_read
 
 
+@pytest.mark.long
 def test_moment_of_more_rows_than_the_cache_has_is_read(site: Site, reader: SnapshotReader, clock: Clock) -> None:
     site.post(*[view("/many")] * 1_000)
     batch = site.hot.execute("SELECT rows, committed_s, message, checksum FROM batches WHERE id = 5").fetchone()

@@ -133,6 +133,7 @@ def total(reports: Reports, start: object, end: object) -> int:
     return ranking.human + ranking.ai
 
 
+@pytest.mark.long
 def test_hit_that_is_loaded_and_deleted_during_the_read_of_hot_rows_is_not_missed(
     site: Site, reader: SnapshotReader
 ) -> None:
@@ -146,6 +147,7 @@ def test_hit_that_is_loaded_and_deleted_during_the_read_of_hot_rows_is_not_misse
     reader._hot.set_trace_callback(None)
 
 
+@pytest.mark.long
 def test_snapshot_does_not_change_after_it_was_taken(site: Site, reader: SnapshotReader) -> None:
     site.post(*some_rows(0, 3))
     site.load()
@@ -217,6 +219,7 @@ def test_snapshot_beside_a_hot_log_restored_from_an_older_copy_is_refused(site: 
         SnapshotReader(site.hot_log, site.root, columns=HOT.names)
 
 
+@pytest.mark.long
 def test_reader_that_is_opened_later_takes_the_same_snapshot(site: Site, reader: SnapshotReader) -> None:
     for first in range(0, 40, 4):
         site.post(*some_rows(first, 4))
@@ -228,6 +231,7 @@ def test_reader_that_is_opened_later_takes_the_same_snapshot(site: Site, reader:
     late.close()
 
 
+@pytest.mark.long
 def test_hot_rows_of_many_batches_are_joined(site: Site, reader: SnapshotReader) -> None:
     for number in range(100):
         site.post(*some_rows(number, 1))

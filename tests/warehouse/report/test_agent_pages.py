@@ -56,6 +56,7 @@ def test_path_that_two_agents_of_an_operator_read_is_one_page_of_the_operator(
     assert reports.agent_pages(snapshot, of_assistants, "operator") == {"OpenAI": 1}
 
 
+@pytest.mark.long
 def test_path_with_many_reads_in_the_edge_that_is_subtracted_is_left_out(site: Site, reports: Reports) -> None:
     end = NOON - timedelta(minutes=30) + DAY / 2
     for path, before in (("/within", 1), ("/after", 0)):

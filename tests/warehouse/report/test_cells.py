@@ -54,6 +54,7 @@ def test_files_of_days_outside_of_the_range_are_not_opened(small_lake: SmallLake
     assert small_lake.counts(within(midnight, midnight), "path") == {}
 
 
+@pytest.mark.long
 def test_hits_of_an_edge_are_subtracted_from_their_day(small_lake: SmallLake) -> None:
     small_lake.add(
         [view("/in", NOON - DAY / 4), view("/out", NOON + DAY / 4, **AI), view("/in", NOON + DAY / 4)], "one"
@@ -64,6 +65,7 @@ def test_hits_of_an_edge_are_subtracted_from_their_day(small_lake: SmallLake) ->
     assert small_lake.counts(scope, "agent") == {(None,): [1, 0, 0]}
 
 
+@pytest.mark.long
 def test_day_that_lost_a_file_is_counted_from_its_other_files(small_lake: SmallLake) -> None:
     small_lake.add([view(ts=NOON + number * DAY) for number in range(4)], "one")
     remaining = small_lake.files
@@ -122,6 +124,7 @@ def test_report_of_many_hits_or_of_long_paths_that_no_rollup_counts_is_slow(
     assert not is_slow(small_lake, EVERYTHING, "browser")
 
 
+@pytest.mark.long
 def test_report_of_one_path_with_many_views_is_slow(small_lake: SmallLake, monkeypatch: pytest.MonkeyPatch) -> None:
     small_lake.add([view("/many", NOON + number * DAY / 9) for number in range(3)], "one")
     small_lake.write_rollups()

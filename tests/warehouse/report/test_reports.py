@@ -79,6 +79,7 @@ ORDERS: list[tuple[Order, Audience, list[str]]] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_loaded", [False, True], ids=["hot", "loaded"])
 def test_paths_are_listed_by_order_and_audience(site: Site, reports: Reports, is_loaded: bool) -> None:
     for path, *numbers in LISTED:

@@ -76,6 +76,7 @@ def test_hour_has_one_hour_and_one_offset_on_the_clock(at: datetime, zone: ZoneI
     assert just_before.replace(**hour).isoformat() != begin.replace(**hour).isoformat()
 
 
+@pytest.mark.long
 @given(instants(YEAR_1972), ZONES)
 @example(datetime(1990, 10, 28, 2, 45, tzinfo=UTC), ZoneInfo("America/St_Johns"))  # 00:01 -> 23:01
 def test_day_of_an_instant_is_the_latest_date_that_the_clock_has_shown(at: datetime, zone: ZoneInfo) -> None:

@@ -65,10 +65,12 @@ def exchanged(rows: list[Row], row: int) -> list[Row]:
     return [{**each, "day_of_month": days.get(number, each["day_of_month"])} for number, each in enumerate(rows)]
 
 
+@pytest.mark.long
 def test_right_rollup_has_no_difference(site: Site) -> None:
     assert check.find_difference(site.database, part(site), files(site), {}) is None
 
 
+@pytest.mark.long
 def test_valid_days_of_an_older_rollup_and_new_files_have_no_difference(site: Site) -> None:
     site.post(*(varied(number) for number in range(60)))
     site.load()

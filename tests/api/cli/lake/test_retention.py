@@ -52,6 +52,7 @@ def logs(data: Path) -> int:
         return int(site.hot.execute("SELECT count(*) FROM read_logs").fetchone()[0])
 
 
+@pytest.mark.long
 def test_clock_that_jumped_is_an_error_until_it_is_confirmed(tmp_path: Path) -> None:
     data = folder_with_old_hits(tmp_path / "data")
     refused = readership("--data", str(data), "retention", env=ENVIRON)
@@ -102,6 +103,7 @@ def test_clock_can_be_confirmed_where_no_retention_is_set(tmp_path: Path) -> Non
     assert event_ids(data) == ["new", "old"]
 
 
+@pytest.mark.long
 def test_hits_that_wait_in_the_hot_log_show_that_the_clock_of_a_new_folder_jumped(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data_folder.prepare(settings.read({}, data))

@@ -16,6 +16,7 @@ from tests.processes.running import PROJECT
 from tests.warehouse.site import Site, view
 
 
+@pytest.mark.long
 def test_followed_log_is_checked_at_new_views_by_people_and_at_most_once_a_day(data: Path) -> None:
     chosen = settings.read({}, data)
     with closing(Site(data)) as site:
@@ -31,6 +32,7 @@ def test_followed_log_is_checked_at_new_views_by_people_and_at_most_once_a_day(d
     assert f"readership project policy {PROJECT}" in warnings[1][0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("user_agent", "days", "is_warned"), [("GPTBot/1.3", 400, True), (FIREFOX, 400, False), ("GPTBot/1.3", 0, False)]
 )

@@ -137,6 +137,7 @@ def test_page_of_an_error_has_no_violation_and_fits_each_window(scripted: Visit,
         assert_is_not_wider_than_the_window(scripted)
 
 
+@pytest.mark.long
 def test_axe_finds_violations_and_a_blocked_style_is_an_error(scripted: Visit) -> None:
     """Check the check: a control without a name, a text without contrast, and what the CSP blocks."""
     scripted.become(None)
@@ -159,6 +160,7 @@ def test_page_that_crashes_fails_no_later_test(scripted: Visit) -> None:
     assert (scripted.status, scripted.errors) == (200, [])
 
 
+@pytest.mark.long
 def test_button_of_a_period_without_views_has_padding(scripted: Visit, filled: Sample) -> None:
     scripted.become(filled.session)
     for path in ("/ai", "/errors"):

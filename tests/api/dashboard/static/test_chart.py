@@ -164,6 +164,7 @@ def test_arrow_keys_move_and_the_numbers_are_read_out(page: Page) -> None:
     assert tooltip(page) == [""]
 
 
+@pytest.mark.long
 def test_tooltip_is_within_the_page_at_both_ends(page: Page) -> None:
     show(page, [(f"A rather long name of the day {number}", "", 1, 0) for number in range(9)])
     page.set_viewport_size({"width": 360, "height": 600})

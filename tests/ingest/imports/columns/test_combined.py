@@ -205,6 +205,7 @@ def test_plain_lines_are_parsed_by_columns(name: str, make: Callable[..., bytes]
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SHAPES)
 def test_missing_quote_of_a_line_is_not_replaced_by_a_quote_of_another_line(name: str) -> None:
     make = {"combined": line, "vhost-combined": vhost, "common": common}[name]
@@ -240,6 +241,7 @@ def test_lines_with_escaped_quotes_are_left_to_the_parser_and_plain_lines_are_no
         assert by_columns(lines, "combined", PAGES) == by_the_parser(lines, "combined", PAGES)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("odd", [b"", line()[:-1], line() + b'"', line(referrer=b'\\"')])
 def test_only_the_odd_lines_of_a_large_block_are_left_to_the_parser(odd: bytes) -> None:
     lines = [line(b"GET /%d HTTP/1.1" % number) for number in range(20_000)]

@@ -57,6 +57,7 @@ def stored(site: Site) -> Counter[tuple[Any, Any]]:
     return loads
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("executor", "times"), [(None, 1), (None, 600), (THIS_PROCESS, 600)])  # 600: in staged files
 def test_loads_have_the_visitor_of_their_views(tmp_path: Path, executor: Executor | None, times: int) -> None:
     site = Site(tmp_path)

@@ -56,6 +56,7 @@ def downloads(site: Site) -> list[tuple[Any, ...]]:
     return sorted(shown, key=str)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("executor", "times"), [(None, 1), (None, 400), (THIS_PROCESS, 400)])
 def test_downloads_of_people_and_ai_are_events(tmp_path: Path, executor: Executor | None, times: int) -> None:
     with closing(Site(tmp_path)) as site:
@@ -88,6 +89,7 @@ FILES = {
 """Files as a browser requests them, and as they are counted."""
 
 
+@pytest.mark.long
 def test_file_has_the_same_url_from_a_log_and_from_a_script_or_server(tmp_path: Path) -> None:
     with closing(Site(tmp_path)) as site:
         run_import(site, tuple(line(f"GET {file} HTTP/1.1".encode(), **PERSON) for file in FILES))

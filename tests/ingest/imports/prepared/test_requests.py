@@ -136,6 +136,7 @@ def run_import(site: Site, log: Path, options: Options = DEFAULTS) -> Any:
     return import_logs(site.hot, site.root, "site", [str(log)], SECRET, (NOON + DAY).timestamp, options)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "number"),
     [

@@ -117,6 +117,7 @@ def test_path_of_several_days_files_and_agents_is_one_path_of_its_project(
     }
 
 
+@pytest.mark.long
 def test_files_added_one_by_one_give_the_diff_of_all(site: Site, cursor: duckdb.DuckDBPyConnection) -> None:
     for day in range(3):
         site.post(person(user_agent="GPTBot/1", ts=NOON + day * DAY))

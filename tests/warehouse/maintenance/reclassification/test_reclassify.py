@@ -93,6 +93,7 @@ def old_site(tmp_path: Path) -> Iterator[Site]:
         yield site
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("call", [preview, run])
 def test_result_has_the_diff_by_rule_by_traffic_and_by_agent(site: Site, call: Any) -> None:
     site.post(*OLD)
@@ -120,6 +121,7 @@ def test_each_hit_has_the_classification_of_the_current_rules_afterwards(old_sit
     assert_stored(old_site, reclassified(2 * OLD))
 
 
+@pytest.mark.long
 def test_preview_loads_the_hot_log_and_changes_nothing_else(site: Site) -> None:
     site.post(*OLD)
     result = preview(site)
@@ -147,6 +149,7 @@ def test_run_over_empty_tables_makes_no_commit(site: Site) -> None:
     assert {site.state(spec).version for spec in TABLES} == {0}
 
 
+@pytest.mark.long
 def test_only_days_with_a_row_of_another_ruleset_are_rewritten(site: Site) -> None:
     new = reclassified([old("/a", "GPTBot/1"), old("/a", "GPTBot/1", ts=NOON + 2 * DAY)])
     mixed = [old("/a", "GPTBot/1", ts=NOON + 2 * DAY, event_id="e")]
@@ -157,6 +160,7 @@ def test_only_days_with_a_row_of_another_ruleset_are_rewritten(site: Site) -> No
     assert_stored(site, [*new, *reclassified(mixed)])
 
 
+@pytest.mark.long
 def test_day_of_several_files_becomes_one_file_in_the_order_of_the_table(site: Site) -> None:
     rows = [old(f"/{number}", "GPTBot/1", ts=NOON - timedelta(seconds=number)) for number in range(8)]
     store(site, rows)
@@ -168,6 +172,7 @@ def test_day_of_several_files_becomes_one_file_in_the_order_of_the_table(site: S
     assert_stored(site, reclassified(rows))
 
 
+@pytest.mark.long
 def test_hits_at_the_ends_of_days_and_months_stay_in_their_partitions(site: Site) -> None:
     just = timedelta(microseconds=1)
     instants = [MIDNIGHT, MIDNIGHT - just, MIDNIGHT - DAY, MIDNIGHT - DAY - just, datetime(1970, 1, 1, tzinfo=UTC)]
@@ -192,6 +197,7 @@ ODD = [
 ]
 
 
+@pytest.mark.long
 def test_unusual_user_agents_and_null_columns_are_unchanged(site: Site) -> None:
     whole = {
         "referrer": "https://example.com/?a='b'",
@@ -207,6 +213,7 @@ def test_unusual_user_agents_and_null_columns_are_unchanged(site: Site) -> None:
     assert_stored(site, reclassified(rows))
 
 
+@pytest.mark.long
 def test_user_agents_of_a_day_are_classified_in_several_calls(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reclassify, "CLASSIFY_BATCH", 2)
     rows = [old("/a", f"GPTBot/{number % 5}", ts=NOON + number % 2 * DAY) for number in range(20)]
@@ -398,6 +405,7 @@ def test_hits_that_another_node_appends_meanwhile_are_reclassified_too(old_site:
     other.close()
 
 
+@pytest.mark.long
 def test_hits_that_wait_meanwhile_are_reclassified_too(old_site: Site) -> None:
     new = old("/new", "ClaudeBot/2")
     assert run(old_site, meanwhile(lambda: old_site.post(new))).hits == len(OLD) + 1
@@ -433,6 +441,7 @@ def test_reclassification_in_processes_is_exact_if_one_is_killed_after_it_wrote_
     assert_stored(old_site, reclassified(OLD))
 
 
+@pytest.mark.long
 def test_next_run_reclassifies_rows_of_a_service_that_still_has_old_rules(old_site: Site) -> None:
     run(old_site)
     old_site.post(old("/late", "GPTBot/1"))

@@ -52,6 +52,7 @@ EVIDENCE: dict[str, tuple[list[Row], list[Row], str]] = {
 }
 
 
+@pytest.mark.long
 def test_evidence_is_of_the_visitor_and_day(site: Site, reports: Reports) -> None:
     """Store each case in two projects of its own."""
 

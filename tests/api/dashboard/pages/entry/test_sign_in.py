@@ -4,6 +4,8 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from api.accounts import passwords, sessions, users
 from api.accounts.attempts import FREE_FAILURES
 from tests.api.dashboard.pages.entry.people import COOKIE, PASSWORD, add_user, is_signed_in, sign_in, with_address
@@ -121,6 +123,7 @@ def test_sixth_attempt_is_refused_even_with_the_right_password(dashboard: Dashbo
     assert sign_in(with_address(dashboard, "192.0.2.11"), user).status_code == 303
 
 
+@pytest.mark.long
 def test_address_that_tries_many_names_is_refused(dashboard: Dashboard) -> None:
     client, user = with_address(dashboard, "192.0.2.20"), add_user(dashboard)
     for number in range(20):

@@ -6,6 +6,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import httpx
+import pytest
 
 from api.accounts import one_time_links, passwords, users
 from api.accounts.one_time_links import TTL_S
@@ -27,6 +28,7 @@ def assert_expired(response: httpx.Response) -> None:
     assert "set-cookie" not in response.headers
 
 
+@pytest.mark.long
 def test_first_owner_is_created_with_name_and_password(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as dashboard:
         token = one_time_links.create_for_first_owner(dashboard.engine, now_s())
@@ -75,6 +77,7 @@ def test_wrong_input_is_shown_beside_its_field_and_does_not_use_the_link(tmp_pat
         assert post(client, f"/welcome/{token}", name="Ada", **NEW).status_code == 303
 
 
+@pytest.mark.long
 def test_link_stays_valid_while_no_password_can_be_stored(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as dashboard:
 

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.api.dashboard.pages.jobs.jobs import Jobs, text_of
 from tests.api.dashboard.site import Dashboard, opened
 from tests.processes.running import COMMAND
@@ -36,6 +38,7 @@ def test_project_without_a_model_names_the_command(jobs: Jobs) -> None:
     assert "<textarea" not in page
 
 
+@pytest.mark.long
 def test_coding_agent_that_is_not_installed_is_named(tmp_path: Path) -> None:
     """Ask a server that works on jobs itself: the programs of other machines are unknown."""
     with opened(tmp_path / "data") as dashboard:

@@ -57,6 +57,7 @@ def exported(client: TestClient, suffix: str, **parameters: str) -> bytes:
     return content
 
 
+@pytest.mark.long
 def test_csv_is_that_of_the_api(dashboard: Dashboard, viewer: TestClient) -> None:
     headers = {"Authorization": f"Bearer {dashboard.key}", "Accept": "text/csv"}
     for report, in_api in REPORTS.items():
@@ -120,6 +121,7 @@ async def body_of(response: Response) -> bytes:
     return b"".join([bytes(chunk) async for chunk in response.body_iterator])  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 def test_invalid_parameter_is_an_error_page(viewer: TestClient) -> None:
     queries = "report=user_agents report=<script> period=x zone=x traffic=x sort=x from=x interval=x"
     for query in queries.split():

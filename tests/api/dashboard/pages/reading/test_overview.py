@@ -48,6 +48,7 @@ QUERIES: list[tuple[dict[str, str | int], dict[str, str | int]]] = [
 KINDS = {"People": "human", "AI": "ai", "Other bots": "bot"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("parameters", "meaning"), QUERIES, ids=str)
 def test_numbers_are_those_of_the_api(
     dashboard: Dashboard, viewer: TestClient, parameters: dict[str, str | int], meaning: dict[str, str | int]
@@ -108,6 +109,7 @@ def test_readers_that_a_filter_leaves_out_have_no_number(viewer: TestClient) -> 
         assert drawn == (selected - {"Other bots"} or selected)
 
 
+@pytest.mark.long
 def test_tables_of_readers_that_a_filter_leaves_out_are_not_shown(viewer: TestClient) -> None:
     page = page_of(viewer, operator="OpenAI")
     assert page.rows("AI operators")
@@ -129,6 +131,7 @@ def test_tables_of_people_are_those_of_the_api(dashboard: Dashboard, viewer: Tes
         ]
 
 
+@pytest.mark.long
 def test_campaigns_are_those_of_the_api_without_views_that_have_none(dashboard: Dashboard, viewer: TestClient) -> None:
     rows = dashboard.get_report(f"breakdown?dateFrom={before(29)}&traffic=human&by=utmSource")["rows"]
     named = [[each["value"], str(each["human"])] for each in rows if each["value"]]
@@ -137,6 +140,7 @@ def test_campaigns_are_those_of_the_api_without_views_that_have_none(dashboard: 
     assert "from a link with utm_source" in page_of(viewer, path="/nowhere", origins="campaigns").text
 
 
+@pytest.mark.long
 def test_referrers_are_as_many_as_without_links_of_the_site_itself(dashboard: Dashboard, viewer: TestClient) -> None:
     key = new_key(dashboard.data, "linked")
     projects.set_origins(dashboard.engine, "linked", ("https://linked.example",))
@@ -146,11 +150,13 @@ def test_referrers_are_as_many_as_without_links_of_the_site_itself(dashboard: Da
     assert page_of(viewer, "linked").rows("Referrers") == [[host, "1"] for host in hosts[1:]]
 
 
+@pytest.mark.long
 def test_only_an_interval_that_has_not_ended_is_partial(viewer: TestClient) -> None:
     for period in ("7d", "yesterday"):  # not today, whose last hour may have begun after the last hit
         assert ("partial" in viewer.get(f"/projects/{PROJECT}?period={period}").text) is (period == "7d")
 
 
+@pytest.mark.long
 def test_pages_are_sorted_and_paged(dashboard: Dashboard, viewer: TestClient) -> None:
     views = dashboard.get_report(f"views?dateFrom={before(29)}")["views"]
     for sort, key in (("people", "human"), ("ai", "ai"), ("views", "total")):
@@ -189,6 +195,7 @@ def test_click_on_a_value_of_any_table_filters_all_numbers(dashboard: Dashboard,
         assert counted["total"] > 0
 
 
+@pytest.mark.long
 def test_filters_of_two_dimensions_combine_and_are_removed_together(viewer: TestClient) -> None:
     page = page_of(viewer, browser="Firefox", status="200", period="7d")
     assert f"Browser: Firefox {REMOVE}" in page.text
@@ -207,11 +214,13 @@ def test_filters_are_chips_that_remove_them(viewer: TestClient) -> None:
     assert parse_qs(urlsplit(chips[0]["href"] or "").query) == {"source": ["server"], "period": ["7d"]}
 
 
+@pytest.mark.long
 def test_filter_by_one_page_leads_to_its_page(viewer: TestClient) -> None:
     assert f"/projects/{PROJECT}/page?path=%2Fdocs%2F1" in page_of(viewer, path="/docs/1").links()
     assert not [link for link in page_of(viewer, path="/docs/*").links() if "/page?" in link]
 
 
+@pytest.mark.long
 def test_live_count_has_the_hits_of_the_last_minutes(dashboard: Dashboard, viewer: TestClient) -> None:
     key = new_key(dashboard.data, "live")
     old = (datetime.now(UTC) - timedelta(minutes=31)).isoformat()
@@ -250,11 +259,13 @@ def test_invalid_parameter_is_named_on_the_page(viewer: TestClient) -> None:
         assert "Top pages" in response.text
 
 
+@pytest.mark.long
 def test_unknown_parameters_of_other_sites_are_ignored(viewer: TestClient) -> None:
     page = page_of(viewer, compare="nothing", utm_source="mail", report="x")
     assert totals(page) == totals(page_of(viewer))
 
 
+@pytest.mark.long
 def test_all_time_with_an_early_hit_is_a_page(dashboard: Dashboard, viewer: TestClient) -> None:
     early = (datetime.now(UTC) - timedelta(days=300)).isoformat()
     hits = [{"path": "/a", "userAgent": FIREFOX, "timestamp": early}]
@@ -263,6 +274,7 @@ def test_all_time_with_an_early_hit_is_a_page(dashboard: Dashboard, viewer: Test
         assert totals(page_of(viewer, "early", period="all", interval=interval))["People"] == "1"
 
 
+@pytest.mark.long
 def test_texts_of_strangers_are_escaped(dashboard: Dashboard, viewer: TestClient) -> None:
     dashboard.post_hits(
         {"path": f"/{ATTACK}", "userAgent": FIREFOX, "referrer": f"https://evil.example/{ATTACK}"},
@@ -303,6 +315,7 @@ def test_page_with_a_month_of_hours_that_are_compared_is_light_on_the_wire(viewe
     assert int(response.headers["content-length"]) < 18_000
 
 
+@pytest.mark.long
 def test_visits_from_the_pages_of_the_site_are_no_referrers(dashboard: Dashboard) -> None:
     key = new_key(dashboard.data, "own-pages")
     projects.set_origins(dashboard.engine, "own-pages", ("https://own.example", "http://other.example:8000", "*"))

@@ -47,6 +47,7 @@ def in_api(dashboard: Dashboard, query: str) -> list[tuple[str, int, int, int]]:
     return [(row["path"], row["human"], row["ai"], row["total"]) for row in rows]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("parameters", "expected"), SOME_QUERIES, ids=str)
 def test_rows_are_those_of_the_api(
     read_site: Dashboard, reader: TestClient, parameters: dict[str, str | int], expected: dict[str, str | int]
@@ -86,6 +87,7 @@ def lists(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
         yield dashboard
 
 
+@pytest.mark.long
 def test_each_list_has_its_pages(lists: Dashboard) -> None:
     client = lists.visitor("viewer")
     ai, both = ("/ai", "0", "2", "2", False), ("/both", "1", "1", "2", False)
@@ -97,6 +99,7 @@ def test_each_list_has_its_pages(lists: Dashboard) -> None:
         assert [row[:4] for row in exported] == [["path", "human", "ai", "total"], *(list(row[:4]) for row in rows)]
 
 
+@pytest.mark.long
 def test_rows_are_ordered_by_the_first_read_by_ai(lists: Dashboard) -> None:
     viewer = lists.visitor("viewer")
     days = {"/ai": before(3), "/once": before(50), "/both": before(60), "/people": ""}
@@ -114,6 +117,7 @@ def test_rows_are_ordered_by_the_first_read_by_ai(lists: Dashboard) -> None:
         assert [(row["path"], row["first_read_by_ai"]) for row in rows] == [(path, days[path]) for path in paths]
 
 
+@pytest.mark.long
 def test_first_read_by_ai_is_that_of_all_time(lists: Dashboard) -> None:
     client = lists.visitor("viewer")
     days = {row[0]: row[4] for row in table(open_page(client, "/pages", period="today"))}
@@ -122,6 +126,7 @@ def test_first_read_by_ai_is_that_of_all_time(lists: Dashboard) -> None:
     assert days["/ai"] == everything["/ai"]
 
 
+@pytest.mark.long
 def test_page_is_new_to_ai_only_in_the_period_of_its_first_read(lists: Dashboard) -> None:
     client = lists.visitor("viewer")
     new = {
@@ -131,6 +136,7 @@ def test_page_is_new_to_ai_only_in_the_period_of_its_first_read(lists: Dashboard
     assert new == {"today": [], "7d": ["/ai"], "90d": ["/ai", "/once"], "all": ["/ai", "/once"]}
 
 
+@pytest.mark.long
 def test_list_without_ai_is_that_of_the_period(lists: Dashboard) -> None:
     viewer = lists.visitor("viewer")
     periods: list[tuple[dict[str, str | int], list[str]]] = [
@@ -155,6 +161,7 @@ def test_search_becomes_a_filter_and_keeps_the_list(reader: TestClient) -> None:
     assert cleared == f"/projects/{PROJECT}/pages"
 
 
+@pytest.mark.long
 def test_search_finds_in_the_middle_of_paths(read_site: Dashboard, reader: TestClient) -> None:
     found = rows_of(open_page(reader, "/pages", path="*OC*"))
     assert found == []  # upper and lower case differ
@@ -178,12 +185,14 @@ def test_pages_of_the_table_have_every_path_once(tmp_path_factory: pytest.TempPa
         assert parse_qs(urlsplit(following).query) == {"page": ["2"], "show": ["new"], "sort": ["views"]}
 
 
+@pytest.mark.long
 def test_filter_by_agent_leaves_no_number_of_people(reader: TestClient) -> None:
     rows = table(open_page(reader, "/pages", agent="GPTBot"))
     assert rows
     assert {row[1] for row in rows} == {UNKNOWN}
 
 
+@pytest.mark.long
 def test_wrong_parameter_is_named(reader: TestClient) -> None:
     for query, sentence in (
         *WRONG[:5],
@@ -200,6 +209,7 @@ def test_wrong_parameter_is_named(reader: TestClient) -> None:
             assert reader.get(f"/projects/{PROJECT}/pages.csv?{query}").status_code == 400
 
 
+@pytest.mark.long
 def test_project_without_ai_is_not_shown_as_unread(tmp_path_factory: pytest.TempPathFactory) -> None:
     with opened(tmp_path_factory.mktemp("beacon") / "data") as dashboard:
         headers = {"User-Agent": FIREFOX, "Origin": "https://example.com"}
@@ -213,6 +223,7 @@ def test_project_without_ai_is_not_shown_as_unread(tmp_path_factory: pytest.Temp
         assert table(every)[0][2:] == [UNKNOWN, "1", UNKNOWN]
 
 
+@pytest.mark.long
 def test_attack_by_a_path_is_text_and_a_link_to_the_page(read_site: Dashboard, reader: TestClient) -> None:
     read_site.post_hits({"path": f"/{ATTACK}?&=", "userAgent": FIREFOX})
     page = open_page(reader, "/pages", path="/%22*")

@@ -53,6 +53,7 @@ def test_numbers_are_those_of_the_api(
         ], heading
 
 
+@pytest.mark.long
 def test_totals_have_their_change_if_the_page_compares(read_site: Dashboard, reader: TestClient) -> None:
     days = {"from": 10, "to": 1}
     pages: tuple[tuple[str, str, dict[str, str], dict[str, str]], ...] = (
@@ -77,6 +78,7 @@ def test_chart_is_that_of_the_api(read_site: Dashboard, reader: TestClient) -> N
     assert [numbers(row[1:]) for row in rows if row[1] != UNKNOWN] == [[row["human"], row["ai"]] for row in series]
 
 
+@pytest.mark.long
 def test_click_on_a_value_filters_the_page_of_the_path(read_site: Dashboard, reader: TestClient) -> None:
     page = open_page(reader, "/page", path=PATH)
     for name in ("referrerHost", "format", "status", "source"):
@@ -87,6 +89,7 @@ def test_click_on_a_value_filters_the_page_of_the_path(read_site: Dashboard, rea
         assert f'href="/projects/{PROJECT}/page?path=' in filtered.partition('class="chip"')[2][:60]
 
 
+@pytest.mark.long
 def test_page_that_ai_never_read(read_site: Dashboard, reader: TestClient) -> None:
     read_site.post_hits({"path": "/only-people", "userAgent": FIREFOX})
     page = open_page(reader, "/page", path="/only-people")
@@ -124,12 +127,14 @@ def test_address_without_one_path_leads_to_the_list(reader: TestClient) -> None:
         assert any(link.startswith(f"/projects/{PROJECT}/pages") for link in page.links())
 
 
+@pytest.mark.long
 def test_wrong_parameter_is_named(reader: TestClient) -> None:
     for query, sentence in WRONG:
         name, _, value = query.partition("=")
         assert sentence in open_page(reader, "/page", 400, **{"path": PATH, name: value}).text
 
 
+@pytest.mark.long
 def test_attacks_by_path_and_referrer_are_text(read_site: Dashboard, reader: TestClient) -> None:
     path = "/" + quote(ATTACK)
     hit = {"path": path, "userAgent": FIREFOX, "referrer": f"https://evil.example/{ATTACK}"}

@@ -49,6 +49,7 @@ def viewer(dashboard: Dashboard) -> TestClient:
     return dashboard.visitor("viewer")
 
 
+@pytest.mark.long
 def test_visitors_and_visits_are_those_of_the_api_with_their_change(dashboard: Dashboard, viewer: TestClient) -> None:
     metrics = f"metrics={','.join(NUMBERS)}"
     now, before = (
@@ -66,6 +67,7 @@ def test_visitors_and_visits_are_those_of_the_api_with_their_change(dashboard: D
     assert "counts twice" not in page_of(viewer, period="today").text
 
 
+@pytest.mark.long
 def test_comparison_of_a_period_until_now_ends_at_this_time_of_day(dashboard: Dashboard, viewer: TestClient) -> None:
     page = page_of(viewer, period="7d", compare="previous")
     end = NOW - timedelta(days=7)
@@ -78,6 +80,7 @@ def test_comparison_of_a_period_until_now_ends_at_this_time_of_day(dashboard: Da
     assert f"compared with the previous period: {api['human']} Visitors" in page.text
 
 
+@pytest.mark.long
 def test_visitors_that_are_known_in_a_part_of_the_period_have_their_first_day(dashboard: Dashboard) -> None:
     ages = [(timedelta(days=20), None), (timedelta(days=5), "203.0.113.9"), (timedelta(days=4), "203.0.113.9")]
     post(dashboard, *((age, address, FIREFOX, "/") for age, address in ages), project="part")
@@ -86,6 +89,7 @@ def test_visitors_that_are_known_in_a_part_of_the_period_have_their_first_day(da
     assert f"Visitors are known since {first}. Visitors are known for 67% of the views by people." in text
 
 
+@pytest.mark.long
 def test_without_an_address_visitors_are_not_counted(dashboard: Dashboard) -> None:
     post(dashboard, (timedelta(days=1), None, FIREFOX, "/"), project="unknown")
     text = page_of(dashboard.visitor("viewer"), "unknown").text
@@ -122,6 +126,7 @@ def test_live_count_is_of_the_distinct_visitors_of_five_minutes(dashboard: Dashb
     assert Html(viewer.get("/projects/live/live?traffic=ai").text).text == "Last 5 minutes: 1 AI source"
 
 
+@pytest.mark.long
 def test_page_with_too_many_views_names_them_as_the_cause(
     dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:

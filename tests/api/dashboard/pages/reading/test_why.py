@@ -3,6 +3,8 @@
 import re
 from html import unescape
 
+import pytest
+
 from ingest.hits.evidence import ACCEPT_CHARACTERS_MAX
 from ingest.hits.hit import USER_AGENT_CHARACTERS_MAX
 from tests.api.dashboard.site import FIREFOX, Dashboard
@@ -20,6 +22,7 @@ def page(dashboard: Dashboard, project: str = PROJECT, status: int = 200, **para
     return str(response.text)
 
 
+@pytest.mark.long
 def test_explanation_names_the_class_the_bot_and_the_rule(dashboard: Dashboard) -> None:
     for user_agent, verdict, rule in (
         (GPTBOT, "Counts as AI: GPTBot", "ai:GPTBot"),
@@ -43,6 +46,7 @@ def test_matched_text_is_marked_and_later_steps_are_listed(dashboard: Dashboard)
     assert f'href="/projects/{PROJECT}/ai/agents/GPTBot"' in text
 
 
+@pytest.mark.long
 def test_accept_header_decides_for_a_user_agent_without_a_name_and_is_a_step(dashboard: Dashboard) -> None:
     text = page(dashboard, userAgent=f"{FIREFOX} text/markdown", accept="text/markdown, */*")
     assert "Counts as AI" in text

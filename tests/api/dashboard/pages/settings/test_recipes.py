@@ -126,6 +126,7 @@ def test_every_recipe_is_shown_by_the_page() -> None:
     assert [file.name for file in sorted(FOLDER.iterdir()) if f'"{file.name}"' not in page] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "agent"), [("server.sh", "GPTBot"), ("server.py", "ClaudeBot"), ("server.mjs", "PerplexityBot")]
 )
@@ -166,6 +167,7 @@ COUNTRY = {"cloudflare-worker.js": {"cf-ipcountry": "DE"}, "vercel-middleware.js
 """Headers in which edge networks name the country."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["server.py", "server.mjs", "cloudflare-worker.js", "vercel-middleware.js"])
 def test_recipe_sends_what_verifies_a_signature(environ: dict[str, str], tmp_path: Path, name: str) -> None:
     if name != "server.py":
@@ -185,6 +187,7 @@ def test_recipe_sends_what_verifies_a_signature(environ: dict[str, str], tmp_pat
     assert json.loads(posted[-1])["headers"].items() >= COUNTRY.get(name, {}).items()
 
 
+@pytest.mark.long
 @pytest.mark.needs("node")
 @pytest.mark.parametrize(("name", "status"), [("cloudflare-worker.js", 200), ("vercel-middleware.js", None)])
 def test_edge_program_sends_pages_and_nothing_else(
@@ -256,6 +259,7 @@ def test_import_commands_name_the_program_the_folder_and_the_account_of_the_serv
     assert "/var/lib/readership" not in page.text
 
 
+@pytest.mark.long
 @pytest.mark.needs("nginx", "curl")
 def test_nginx_writes_pages_and_the_script_posts_each_once(
     service: Running, shown: Recipes, environ: dict[str, str], closed_port: int, tmp_path: Path
@@ -312,6 +316,7 @@ def test_nginx_writes_pages_and_the_script_posts_each_once(
     assert not rows(service, "/missing")
 
 
+@pytest.mark.long
 @pytest.mark.needs("caddy")
 def test_log_of_caddy_is_imported(service: Running, shown: Recipes, closed_port: int, tmp_path: Path) -> None:
     port, log = closed_port, tmp_path / "access.log"

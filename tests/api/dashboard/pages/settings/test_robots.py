@@ -97,6 +97,7 @@ def test_project_has_a_maximum_of_texts(dashboard: Dashboard, owner: TestClient)
     assert len(texts.versions(dashboard.engine, PROJECT)) == texts.VERSIONS_MAX
 
 
+@pytest.mark.long
 def test_wrong_text_is_refused_with_the_reason_and_shown_again(dashboard: Dashboard, owner: TestClient) -> None:
     for content, fault in {
         "": "Paste the text of your robots.txt.",
@@ -116,6 +117,7 @@ def test_wrong_text_is_refused_with_the_reason_and_shown_again(dashboard: Dashbo
     assert texts.versions(dashboard.engine, PROJECT) == []
 
 
+@pytest.mark.long
 def test_largest_text_is_saved(dashboard: Dashboard, owner: TestClient) -> None:
     content = "User-agent: *\n" + "é" * ((texts.BYTES_MAX - 14) // 2)
     assert post(owner, PATH, robots=content).status_code == 303

@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from api.accounts import share_links
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.site import Dashboard, post
@@ -10,6 +12,7 @@ from tests.processes.running import PROJECT, new_key
 PATH = f"/projects/{PROJECT}/share"
 
 
+@pytest.mark.long
 def test_link_is_shown_once_opens_the_overview_and_ends_when_revoked(dashboard: Dashboard) -> None:
     owner, stranger = dashboard.visitor("owner"), dashboard.visitor(None)
     created = post(owner, PATH, name="Press", pages="overview")

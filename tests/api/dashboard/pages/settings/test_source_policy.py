@@ -68,6 +68,7 @@ def test_policy_of_a_project_with_one_source_is_not_on_the_page_and_has_no_link(
         assert ("Once both have sent views, choose on this page" in page.text) != is_shown
 
 
+@pytest.mark.long
 def test_people_of_two_sources_count_twice_under_a_stored_policy(twice: Dashboard, owner: TestClient) -> None:
     for project, policy, day in (("confirmed", "confirmed_people", "2026-09-01"), ("later", "log_only", "2100-12-31")):
         path = fill(twice, project)

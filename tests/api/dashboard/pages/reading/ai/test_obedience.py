@@ -98,6 +98,7 @@ def test_violation_is_a_read_after_the_first_request_for_the_text_in_force(viewe
     assert f", {'once' if count == 1 else f'{count} times'}, after it had requested the robots.txt" in shown.text
 
 
+@pytest.mark.long
 def test_text_of_another_time_says_nothing_about_the_period(viewer: TestClient) -> None:
     assert versions(page(viewer, "/ai/agents/GPTBot", 11, 15)) == [("Sep 13, 2026", "2", "2")]
     assert versions(page(viewer, "/ai/agents/GPTBot", 14, 15)) == [("Sep 13, 2026", "0", "1")]
@@ -129,6 +130,7 @@ def test_agents_have_what_they_made_of_the_text_in_force(viewer: TestClient) -> 
         assert f"{agent} {state}" in text
 
 
+@pytest.mark.long
 def test_chart_has_a_mark_for_each_text_of_the_period(viewer: TestClient) -> None:
     for path in ("", "/ai", "/ai/agents/GPTBot"):
         text = page(viewer, path, 5, 30).text

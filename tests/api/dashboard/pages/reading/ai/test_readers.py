@@ -45,6 +45,7 @@ def in_api(dashboard: Dashboard, report: str) -> dict[str, int]:
     return {row["value"]: row["ai"] for row in rows}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("parameters", "expected"), QUERIES, ids=str)
 def test_reads_are_those_of_the_api(
     read_site: Dashboard, reader: TestClient, parameters: dict[str, str | int], expected: dict[str, str | int]
@@ -64,6 +65,7 @@ def test_reads_are_those_of_the_api(
     assert shown == {names[purpose]: count for purpose, count in purposes.items()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("parameters", "expected"), QUERIES[:2] + QUERIES[8:], ids=str)
 def test_pages_and_visits_are_those_of_the_api(
     read_site: Dashboard, reader: TestClient, parameters: dict[str, str | int], expected: dict[str, str | int]
@@ -85,6 +87,7 @@ def test_pages_and_visits_are_those_of_the_api(
             )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("operator", [None, "Anthropic"])
 def test_pages_have_the_visits_by_products(read_site: Dashboard, reader: TestClient, operator: str | None) -> None:
     visits, query = Counter[str](), f"limit=100&dateFrom={before(29)}"
@@ -111,6 +114,7 @@ def test_operator_without_a_product_that_sends_visits_has_no_number_of_visits(re
     assert row[VISITS] == "not known"
 
 
+@pytest.mark.long
 def test_visits_of_an_operator_that_reads_nothing_are_named(read_site: Dashboard, reader: TestClient) -> None:
     page = open_page(reader, "/ai")
     people = read_site.get_report(f"breakdown?by=referrerHost&traffic=human&dateFrom={before(29)}")["rows"]
@@ -125,12 +129,14 @@ def test_visits_of_an_operator_that_reads_nothing_are_named(read_site: Dashboard
     assert "read no page" not in narrow
 
 
+@pytest.mark.long
 def test_compared_period_is_in_the_chart(read_site: Dashboard, reader: TestClient) -> None:
     series = read_site.get_report(f"series?traffic=ai&dateFrom={before(13)}&dateTo={before(6)}")["series"]
     rows = open_page(reader, "/ai", period="7d", compare="previous").rows("Numbers of this chart")
     assert [numbers(row[2:]) for row in rows][:6] == [[row["ai"]] for row in series][:6]
 
 
+@pytest.mark.long
 def test_compared_rows_have_their_change(read_site: Dashboard, reader: TestClient) -> None:
     query = f"traffic=ai&dateFrom={before(20)}&dateTo={before(10)}"
     parameters = {"from": 10, "to": 1, "compare": "previous"}
@@ -157,6 +163,7 @@ def test_chart_and_purposes_are_of_ai_alone(read_site: Dashboard, reader: TestCl
     assert f"Answers a person {purposes['assistant']}" in page.text
 
 
+@pytest.mark.long
 def test_each_operator_has_a_sparkline_of_days_or_months(reader: TestClient) -> None:
     for period, interval in (("today", "day"), ("90d", "day"), ("all", "month")):
         page = open_page(reader, "/ai", period=period)
@@ -187,6 +194,7 @@ def test_csv_has_the_rows_of_the_table(reader: TestClient) -> None:
             assert row["visits_sent"] == shown[VISITS].replace("not known", "")
 
 
+@pytest.mark.long
 def test_wrong_parameter_is_named(reader: TestClient) -> None:
     for query, sentence in WRONG:
         name, _, value = query.partition("=")
@@ -219,6 +227,7 @@ def test_numbers_have_the_names_of_their_columns_for_narrow_windows(reader: Test
     assert labels <= set(page.tables["Operators and their agents"][0][1:])
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("_text")
 def test_agent_that_reads_although_it_is_disallowed_is_marked(reader: TestClient) -> None:
     page = open_page(reader, "/ai")
@@ -228,6 +237,7 @@ def test_agent_that_reads_although_it_is_disallowed_is_marked(reader: TestClient
     assert "also disallows this agent" not in open_page(reader, "/ai", operator="OpenAI").text
 
 
+@pytest.mark.long
 def test_project_without_views_leads_to_the_set_up_and_the_script_alone_sees_no_ai(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:

@@ -109,6 +109,7 @@ def states_of(page: Html) -> dict[str, int]:
     return counts
 
 
+@pytest.mark.long
 def test_states_are_those_of_the_api_with_spoofed_requests_beside_them(checked: Dashboard, viewer: TestClient) -> None:
     rows = checked.get_report(f"breakdown?by=verification&traffic=ai&{API}")["rows"]
     expected = {NAMES[row["value"]]: row["ai"] for row in rows}
@@ -116,6 +117,7 @@ def test_states_are_those_of_the_api_with_spoofed_requests_beside_them(checked: 
     assert states_of(open_page(viewer, "/ai", **PERIOD)) == {**expected, "Spoofed": 3}
 
 
+@pytest.mark.long
 def test_states_of_an_agent_are_those_of_the_api(checked: Dashboard, viewer: TestClient) -> None:
     for agent in ("GPTBot", "ClaudeBot", "Bytespider"):
         rows = checked.get_report(f"breakdown?by=verification&agent={agent}&{API}")["rows"]
@@ -168,6 +170,7 @@ def test_filter_by_spoofed_shows_what_the_requests_in_a_false_name_read(checked:
     assert "Verification: Spoofed" in page.text
 
 
+@pytest.mark.long
 def test_filter_by_verified_leaves_out_the_other_reads(viewer: TestClient) -> None:
     page = open_page(viewer, AGENT, **PERIOD, verification="verified")
     assert page.rows("Pages that GPTBot read") == [["/a", "5"]]
@@ -176,6 +179,7 @@ def test_filter_by_verified_leaves_out_the_other_reads(viewer: TestClient) -> No
     assert [(first_word(row[0]), row[1]) for row in table] == [("OpenAI", "5"), ("GPTBot", "5")]
 
 
+@pytest.mark.long
 def test_false_names_are_those_of_ai_agents(viewer: TestClient) -> None:
     heading = "Impostors"
     expected = [["GPTBotOpenAI", "3", "33%"]]
@@ -187,6 +191,7 @@ def test_false_names_are_those_of_ai_agents(viewer: TestClient) -> None:
     assert "No reads by AI in this period" not in spoofed.text
 
 
+@pytest.mark.long
 def test_filter_by_an_agent_shows_the_spoofed_requests_as_other_bots(viewer: TestClient) -> None:
     page = open_page(viewer, "", **PERIOD, agent="GPTBot")
     assert "AI 6" in page.text

@@ -35,6 +35,7 @@ def test_change_is_that_of_the_previous_period(dashboard: Dashboard, viewer: Tes
     assert f"Views by people {later} {sign}{abs(later - earlier) / earlier:.0%}" in page.text
 
 
+@pytest.mark.long
 def test_previous_period_that_was_not_counted_in_full_has_no_change(viewer: TestClient) -> None:
     assert "compared with" not in page_of(viewer).text
     assert "compared with" in page_of(viewer, period="7d").text
@@ -47,6 +48,7 @@ def test_comparison_adds_the_totals_of_the_previous_period(dashboard: Dashboard,
     assert before_of == [[each["human"], each["ai"]] for each in series]
 
 
+@pytest.mark.long
 def test_comparison_has_the_change_of_each_row(dashboard: Dashboard, viewer: TestClient) -> None:
     page = page_of(viewer, from_=10, to=1, compare="previous")
     for heading, report, key in (

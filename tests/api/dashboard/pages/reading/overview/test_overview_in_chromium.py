@@ -101,6 +101,7 @@ def test_keys_open_other_periods(overview: Page, with_javascript: bool) -> None:
     expect(overview.get_by_label("Search pages")).to_have_value("d")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("with_javascript", [True])
 def test_live_count_is_refreshed_without_a_reload(
     browser: Browser, service: Running, engine: Pool, key: str, with_javascript: bool

@@ -39,6 +39,7 @@ def ago(days: int) -> datetime:
     return datetime.now(UTC) - timedelta(days)
 
 
+@pytest.mark.long
 def test_source_that_is_not_set_up_is_never_zero(viewer: TestClient) -> None:
     sources = {row[0]: row[1:] for row in page_of(viewer).rows("Sources")}
     assert sources["Website script"] == sources["Access logs"] == ["Not set upSet up"]
@@ -56,6 +57,7 @@ def test_project_without_a_view_leads_to_its_set_up(dashboard: Dashboard, viewer
     assert not re.search(r"\b0\b", page.text)
 
 
+@pytest.mark.long
 def test_ai_is_unknown_if_only_the_website_script_counts(dashboard: Dashboard, viewer: TestClient) -> None:
     new_key(dashboard.data, "script")
     body, headers = {"url": "https://script.example/a"}, {"Origin": "https://script.example", "User-Agent": FIREFOX}
@@ -79,6 +81,7 @@ def test_source_of_a_page_has_no_number_of_readers_that_it_does_not_see(dashboar
     assert sorted(page.rows("Sources")) == [["Website script", "1", UNKNOWN, UNKNOWN], ["Your server", "0", "1", "0"]]
 
 
+@pytest.mark.long
 def test_ai_is_unknown_in_a_period_before_a_source_that_sees_ai(dashboard: Dashboard, viewer: TestClient) -> None:
     key = new_key(dashboard.data, "later")
     post_old_beacon(dashboard, "later", ago(20))
@@ -91,6 +94,7 @@ def test_ai_is_unknown_in_a_period_before_a_source_that_sees_ai(dashboard: Dashb
     assert totals(page_of(viewer, "later"))["AI"] == "1"
 
 
+@pytest.mark.long
 def test_ai_is_unknown_in_the_intervals_before_a_source_that_sees_ai(partly: TestClient) -> None:
     for path, people in (("", "1"), ("/ai", None), ("/page?path=/b", "0")):
         response = partly.get(f"/projects/partly{path}")
@@ -100,12 +104,14 @@ def test_ai_is_unknown_in_the_intervals_before_a_source_that_sees_ai(partly: Tes
         assert 'class="unmeasured"' in response.text
 
 
+@pytest.mark.long
 def test_total_of_ai_is_that_since_ai_was_counted(partly: TestClient) -> None:
     page = page_of(partly, "partly")
     assert totals(page) == {"People": "2", "AI": "1", "Other bots": "1", "Visits from AI": "0"}
     assert "AI readers and other bots have been counted since" in page.text
 
 
+@pytest.mark.long
 def test_source_that_began_in_the_previous_period_or_is_silent_has_no_change(partly: TestClient) -> None:
     rows = page_of(partly, "partly", period="7d", compare="previous").rows("Sources")
     assert [row[3] for row in rows[:2]] == [UNKNOWN, UNKNOWN]
@@ -113,6 +119,7 @@ def test_source_that_began_in_the_previous_period_or_is_silent_has_no_change(par
     assert [row[3] for row in rows[:2]] == [UNKNOWN, f"{UNKNOWN} from 0"]
 
 
+@pytest.mark.long
 def test_people_are_counted_since_the_script_began(dashboard: Dashboard, viewer: TestClient) -> None:
     key = new_key(dashboard.data, "later-people")
     since = today() - timedelta(days=60)
@@ -170,6 +177,7 @@ def post_until_silent(dashboard: Dashboard, project: str) -> None:
     post_old_beacon(dashboard, project, ago(0))
 
 
+@pytest.mark.long
 def test_source_that_fell_silent_is_never_zero(silent: TestClient) -> None:
     page = page_of(silent, "silent", period="7d", compare="previous")
     assert totals(page) == {"People": "7", "AI": UNKNOWN, "Other bots": UNKNOWN, "Visits from AI": "0"}
@@ -186,6 +194,7 @@ def test_source_that_fell_silent_is_never_zero(silent: TestClient) -> None:
     assert " by AI" not in Html(silent.get("/projects/silent/live").text).text
 
 
+@pytest.mark.long
 def test_page_of_a_period_with_a_silent_source_names_it(silent: TestClient) -> None:
     not_sent = "were not counted in this period. “Your server” sent no view after"
     for address, sentences in {
@@ -201,6 +210,7 @@ def test_page_of_a_period_with_a_silent_source_names_it(silent: TestClient) -> N
             assert nothing not in text
 
 
+@pytest.mark.long
 def test_share_over_days_on_which_one_kind_of_readers_was_not_counted_is_a_dash(silent: TestClient) -> None:
     for days, reason in ((7, NOT_COUNTED), (30, APART)):
         text = silent.get(f"/projects/silent/pages?period={days}d").text
@@ -210,6 +220,7 @@ def test_share_over_days_on_which_one_kind_of_readers_was_not_counted_is_a_dash(
     assert UNKNOWN not in {row[4] for row in Html(both).rows("All pages")}
 
 
+@pytest.mark.long
 def test_reads_per_visit_need_days_on_which_both_were_counted(dashboard: Dashboard, viewer: TestClient) -> None:
     post_until_silent(dashboard, "visited")
     at = f"{before(14)}T13:00:00Z"
@@ -232,6 +243,7 @@ def test_pages_to_which_ai_sent_visits_have_no_reads_while_ai_was_not_counted(
         assert page.rows("Pages that AI sends visits to") == [["/a", reads, "1", UNKNOWN]]
 
 
+@pytest.mark.long
 def test_ai_is_counted_until_its_source_fell_silent(silent: TestClient) -> None:
     page = page_of(silent, "silent")
     assert totals(page) == {"People": "26", "AI": "14", "Other bots": "14", "Visits from AI": "0"}

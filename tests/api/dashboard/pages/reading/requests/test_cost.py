@@ -62,6 +62,7 @@ def test_agents_have_requests_data_times_and_refusals(viewer: TestClient) -> Non
     assert people[:9] == [name, "1", "25%", "7.5\N{NO-BREAK SPACE}MB", "75%", "€1.50", DASH, "0", DASH]
 
 
+@pytest.mark.long
 def test_rows_are_those_that_were_chosen(viewer: TestClient) -> None:
     for query, by, names in (
         ("by=operator", "operator", ["OpenAI", "People and other bots"]),
@@ -86,6 +87,7 @@ def test_project_without_a_log_is_told_where_cost_is_known_from(dashboard: Dashb
     assert "Import access logs" in page(viewer, "agent=none").text
 
 
+@pytest.mark.long
 def test_share_with_a_size_is_shown_by_source_if_there_are_two(dashboard: Dashboard, viewer: TestClient) -> None:
     at = (AT - timedelta(days=20)).isoformat()
     hit = {"path": "/posted", "timestamp": at, "status": 200, "userAgent": "GPTBot/1.3"}

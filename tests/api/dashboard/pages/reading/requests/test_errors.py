@@ -57,6 +57,7 @@ def rows_of(page: Html, by: str = "page") -> list[tuple[str, ...]]:
     return [tuple("".join(cell.split("  ")) for cell in row[:4]) for row in page.rows(f"Errors by {by}")]
 
 
+@pytest.mark.long
 def test_filters_and_days_choose_rows(viewer: TestClient) -> None:
     chosen: list[tuple[dict[str, str | int], list[tuple[str, ...]]]] = [
         ({}, [GONE, UNNAMED]),
@@ -105,6 +106,7 @@ def test_file_has_the_rows_of_the_page(viewer: TestClient) -> None:
     assert "x-as-of" in response.headers
 
 
+@pytest.mark.long
 def test_invalid_status_is_named_and_left_out(viewer: TestClient) -> None:
     for status in ("200", "4x4", "٤٠٤", ATTACK):
         page = open_page(viewer, "/errors", 400, status=status)
@@ -124,6 +126,7 @@ def test_period_that_ends_now_has_the_present_utc_day_in_a_zone_where_it_has_not
     assert rows_of(Html(bytes(response.body).decode())) == [("/gone", "2", "1", "404")]
 
 
+@pytest.mark.long
 def test_no_error_is_not_a_zero(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as dashboard:
         viewer = dashboard.visitor("viewer")
@@ -135,6 +138,7 @@ def test_no_error_is_not_a_zero(tmp_path: Path) -> None:
         assert "Errors were not counted in this period" in early
 
 
+@pytest.mark.long
 def test_errors_of_a_log_beside_those_of_a_server_have_a_warning(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as dashboard:
         viewer = dashboard.visitor("viewer")
