@@ -155,6 +155,7 @@ def _arrivals(visit: ProjectVisit, coverage: Coverage) -> dict[str, Any]:
         "missing_days_max": MISSING_DAYS_SHOWN,
         "refused": visit.state.intake.refused_origins.of(visit.project),
         "warnings": readable(coverage.warnings, visit.locale),
+        "counts_twice": coverage.counted_twice,
         "test": test,
         "user_agent": header(visit.request, b"user-agent") or "",
         "waits": is_pending or len(coverage.sources) < len(SOURCES),
