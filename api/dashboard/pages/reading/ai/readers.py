@@ -137,7 +137,7 @@ def _cells(table: AiTable, measurement: measured.Measured) -> Iterator[Cells]:
 
 
 def _summary(view: View, table: AiTable) -> str:
-    """Return a sentence about the operators with most reads."""
+    """Return a sentence about the operators with most reads; empty if they have all reads and visits."""
     top = [row for row in table.operators if row.name][:NAMED]
     names = [str(row.name) for row in top]
     reads, all_reads, visits, all_visits = (
@@ -145,7 +145,11 @@ def _summary(view: View, table: AiTable) -> str:
         for count in (sum(row.views for row in top), table.views, sum(row.visits or 0 for row in top), table.visits)
     )
     sent = f" and sent {visits} of {all_visits} visits from AI" if table.has_visits and table.visits else ""
-    return f"{measured.joined(names)} made {reads} of {all_reads} reads{sent}." if top else ""
+    return (
+        f"{measured.joined(names)} made {reads} of {all_reads} reads{sent}."
+        if 0 < len(top) < len(table.operators)
+        else ""
+    )
 
 
 def _rows(view: View, table: AiTable) -> dict[str, Any]:

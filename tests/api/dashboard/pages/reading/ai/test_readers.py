@@ -24,7 +24,7 @@ from tests.api.dashboard.pages.reading.ai.ai_traffic import (
     open_page,
 )
 from tests.api.dashboard.site import Dashboard, opened
-from tests.processes.running import PROJECT
+from tests.processes.running import PROJECT, new_key
 
 OPERATOR_OF = {"GPTBot": "OpenAI", "ChatGPT-User": "OpenAI", "ClaudeBot": "Anthropic", "CCBot": "Common Crawl"}
 MINUS = "\N{MINUS SIGN}"
@@ -168,6 +168,24 @@ def test_each_operator_has_a_sparkline_of_days_or_months(reader: TestClient) -> 
     for period, interval in (("today", "day"), ("90d", "day"), ("all", "month")):
         page = open_page(reader, "/ai", period=period)
         assert page.text.count(f"Reads by {interval}") == len({*OPERATOR_OF.values()} & rows_of(page).keys())
+
+
+def test_first_operators_are_named_only_if_there_are_others(dashboard: Dashboard) -> None:
+    agents = [
+        "GPTBot/1.3",
+        "GPTBot/1.3",
+        "ClaudeBot/1.0",
+        "ClaudeBot/1.0",
+        "CCBot/2.0",
+        "CCBot/2.0",
+        "PerplexityBot/1.0",
+    ]
+    hits = [{"path": "/", "userAgent": name} for name in agents]
+    dashboard.post_hits(*hits, project="summed", key=new_key(dashboard.data, "summed"))
+    viewer = dashboard.visitor("viewer")
+    text, of_one = (Html(viewer.get(f"/projects/summed/ai{query}").text).text for query in ("", "?operator=OpenAI"))
+    assert "Anthropic, Common Crawl and OpenAI made 6 of 7 reads. " in text
+    assert (" of 2 reads" in of_one, "OpenAI" in of_one) == (False, True)
 
 
 def test_filter_of_a_click_is_a_chip_and_limits_the_table(reader: TestClient) -> None:
