@@ -47,8 +47,7 @@ Code that exists only for speed, and what it gains in processor time, measured o
 
     columns.combined, columns.separators
                       1.1 µs a line in chunk.parse; the reference, ingest.formats.clf, takes 18.4 µs.
-                      tests/ingest/imports/columns/test_combined.py compares both on generated lines. Addresses are
-                      0.07 µs of it.
+                      tests/ingest/imports/columns/test_combined.py compares both on generated lines.
     columns.json_lines
                       10 µs a line of Caddy's log (1,050 bytes) in chunk.parse; the reference takes 20 µs. Both were
                       measured while other programs used the machine.

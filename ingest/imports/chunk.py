@@ -12,7 +12,8 @@ from ingest.formats.detect import Format, skip_blank
 from ingest.formats.page_filter import Pages, page_view
 from ingest.formats.request import LINE_BYTES_MAX, Request
 from ingest.hits.hit import Hit
-from ingest.imports.columns import combined, json_lines, request_counts
+from ingest.imports.columns import combined, json_lines
+from ingest.imports.columns.asked import asked_table
 from ingest.imports.columns.page_views import ParsedLines
 from ingest.imports.columns.separators import positions
 from ingest.imports.log_stream import BLOCK_BYTES, LogStream
@@ -71,7 +72,7 @@ class ParseResult:
     hits: pa.Table
     lines: int = 0
     requests: list[pa.Table] = field(default_factory=list)
-    """Counts of the requests of all lines (`request_counts.COUNTED`), in parts."""
+    """Requests of all lines (`asked.ASKED`), in parts."""
     skipped: Counter[str] = field(default_factory=Counter)
     malformed: list[tuple[int, str]] = field(default_factory=list)
     bytes: int = 0
@@ -260,5 +261,5 @@ def _hits(
             hits.append(view)
             result.cut += bool(view.cut and view.path[:1] == "/")
     if asked:
-        result.requests.append(request_counts.count(request_counts.asked_table(asked)))
+        result.requests.append(asked_table(asked))
     return hits

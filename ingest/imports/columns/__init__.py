@@ -3,6 +3,6 @@
 - `combined`: Parser of the formats of the combined family.
 - `json_lines`: Parser of the logs with one JSON object per line.
 - `separators`: Positions of the separators of a block.
-- `request_counts`: All requests of a log, counted by day, user agent, kind, status, cache and time of the response.
+- `asked`: All requests of a log, as a table from which they are counted.
 - `page_views`: Requests for pages among the parsed lines of a block, as columns, for both parsers.
 """

@@ -18,6 +18,7 @@ from ingest.formats.json_products import Logged, Time
 from ingest.formats.page_filter import Skip
 from ingest.formats.request import LINE_BYTES_MAX
 from ingest.hits.hit import cache_of
+from ingest.imports.columns.asked import ASKED
 from ingest.imports.columns.page_views import (
     CHARACTERS_MAX,
     EVIDENCE_CHARACTERS_MAX,
@@ -30,7 +31,6 @@ from ingest.imports.columns.page_views import (
     skipped_and_unparsed,
     within_limit,
 )
-from ingest.imports.columns.request_counts import ASKED, count
 from ingest.imports.dictionary import replace, take
 from ingest.imports.request_cache import RequestCache
 from warehouse.requests import ms_below
@@ -55,15 +55,15 @@ def parse(block: bytes, parser: JsonParser, requests: RequestCache) -> ParsedLin
             rows.append(parser.product.logged(fields))
             places.append(place)
     asked = {name: [row[place] for row in rows] for place, name in enumerate(Logged._fields)}
-    views, skipped, unparsed, counts = _hits(asked, requests)
+    views, skipped, unparsed, others = _hits(asked, requests)
     skipped[_NOT_A_REQUEST] = len(lines) - len(rows) - len(refused)
     skipped = {reason: number for reason, number in skipped.items() if number}
-    return ParsedLines(len(lines), views, skipped, sorted([*refused, *(places[row] for row in unparsed)]), counts)
+    return ParsedLines(len(lines), views, skipped, sorted([*refused, *(places[row] for row in unparsed)]), others)
 
 
 def _hits(asked: _Columns, requests: RequestCache) -> tuple[pa.Table, dict[str, int], list[int], pa.Table]:
-    """Return the hits, the number of skipped lines by reason, the rows that are left to the parser, and the counts of
-    the other requests."""
+    """Return the hits, the number of skipped lines by reason, the rows that are left to the parser, and the other
+    requests."""
     ts_us = pa.array(map(_us, asked["time"]), pa.int64())
     status = pa.array([each if 0 <= each < 1_000 else 0 for each in asked["status"]], pa.int16())
     line = pc.binary_join_element_wise(_texts(asked["method"]), _texts(asked["target"]), "HTTP/1.1", " ")
@@ -84,8 +84,8 @@ def _hits(asked: _Columns, requests: RequestCache) -> tuple[pa.Table, dict[str, 
     is_counted[unparsed] = False
     kind = take(parsed["kind"], request.indices)
     known = {"ts_us": ts_us, "status": status, "kind": kind, "user_agent": user_agent}
-    counts = count(_asked(asked, known).filter(pa.array(is_counted)))
-    return hits_of(columns, columns["request"], parsed), skipped, unparsed, counts
+    others = _asked(asked, known).filter(pa.array(is_counted))
+    return hits_of(columns, columns["request"], parsed), skipped, unparsed, others
 
 
 def _asked(asked: _Columns, known: dict[str, pa.Array]) -> pa.Table:

@@ -23,7 +23,7 @@ EVIDENCE_CHARACTERS_MAX = {"address": ADDRESS_CHARACTERS_MAX, "accept": ACCEPT_C
 class ParsedLines:
     """Result of parsing lines by columns: the number of lines, the hits (`rows.PARSED_HITS`), the number of skipped
     lines by reason, and the places, from 0, of the lines that are left to the parser of the format. `requests` are the
-    counts of the others (`request_counts.COUNTED`)."""
+    others (`asked.ASKED`)."""
 
     lines: int
     hits: pa.Table

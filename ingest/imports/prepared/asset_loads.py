@@ -5,30 +5,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingest.formats.page_filter import ASSET, ASSET_STATUSES
-from ingest.imports.dictionary import compact, map_values
+from ingest.imports.dictionary import TEXTS, compact, map_values
 from warehouse.schema import ASSET_LOADS, TIMESTAMP
 
 
 def split(hits: pa.Table) -> tuple[pa.Table, pa.Table, pa.Table]:
-    """Return the hits of pages, the loads of assets, and the downloads of files that are no pages."""
-    path = compact(hits["path"])
+    """Return the hits of pages, the loads of assets without their texts, and the downloads of other files."""
+    path, loads = compact(hits["path"]), hits.select([each.name for each in hits.schema if each.type != TEXTS])
     is_page, is_asset = (map_values(path, each, pa.bool_()) for each in (_is_page, ASSET.__eq__))
     if pc.all(is_page).as_py():
-        return hits, hits.slice(0, 0), hits.slice(0, 0)
+        return hits, loads.slice(0, 0), hits.slice(0, 0)
     is_file = pc.invert(pc.or_(is_page, is_asset))
-    return hits.filter(is_page), hits.filter(is_asset), hits.filter(is_file)
+    return hits.filter(is_page), loads.filter(is_asset), hits.filter(is_file)
 
 
 def _is_page(path: str) -> bool:
     return path.startswith("/")
 
 
-def asset_loads(project: str, assets: pa.Table, visitor: pa.Array) -> pa.Table:
+def asset_loads(project: str, assets: pa.Table) -> pa.Table:
     """Return the numbers of loads by day and visitor. AI and bots have one, too: `reclassify` can make them people.
 
     Unknown addresses have no visitor. If visitors are not counted, no load is.
     """
-    assets = assets.append_column("visitor", visitor)
     assets = assets.filter(pc.is_in(assets["status"], pa.array(ASSET_STATUSES, pa.int16())))
     if assets["visitor"].null_count == assets.num_rows:
         return ASSET_LOADS.empty_table()

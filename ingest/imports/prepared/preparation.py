@@ -17,8 +17,8 @@ from ingest.errors import LedgerIncomplete
 from ingest.hits.hit import accepted_us
 from ingest.hits.row import NO_SITE, Site
 from ingest.imports.chunk import ParseResult
-from ingest.imports.columns import request_counts
-from ingest.imports.dictionary import compact
+from ingest.imports.columns.asked import ASKED
+from ingest.imports.dictionary import one_array
 from ingest.imports.prepared import asset_loads, downloads, requests
 from ingest.imports.prepared.downloads import Rows
 from ingest.imports.rows import ViewCounts, lake_rows
@@ -68,28 +68,24 @@ def prepare(
     Raises:
         LedgerIncomplete: see `importer.Options.ledger_from_us`.
     """
-    pages, assets, files = asset_loads.split(result.hits)
-    accepted = accepted_us(received_us)
-    parsed = _with_accepted_times(pages, accepted)
-    skipped = Counter(not_a_page=assets.num_rows + files.num_rows, time=pages.num_rows - parsed.num_rows)
-    assets, files = _with_accepted_times(assets, accepted), _with_accepted_times(downloads.with_slash(files), accepted)
-    all_hits = pa.concat_tables([parsed, files, assets])
-    address, user_agent = compact(all_hits["address"]), compact(all_hits["user_agent"])
-    visitor = of_columns(target.project, address, user_agent, all_hits["ts_us"].combine_chunks(), salts_of)
-    of_pages, of_others = visitor[: parsed.num_rows], visitor[parsed.num_rows :]
-    of_files, of_assets = of_others[: files.num_rows], of_others[files.num_rows :]
+    parsed, accepted = result.hits.unify_dictionaries().combine_chunks(), accepted_us(received_us)
+    timely = _with_accepted_times(parsed, accepted)
+    address, user_agent, ts_us = (one_array(timely[name]) for name in ("address", "user_agent", "ts_us"))
+    timely = timely.append_column("visitor", of_columns(target.project, address, user_agent, ts_us, salts_of))
+    pages, assets, files = asset_loads.split(timely)
+    late = asset_loads.split(parsed)[0].num_rows - pages.num_rows if timely.num_rows < parsed.num_rows else 0
     hits, fetched = (
-        lake_rows(target.project, each, received_us, user_agents, verifier, target.site, visitors)
-        for each, visitors in ((parsed, of_pages), (files, of_files))
+        lake_rows(target.project, each, received_us, user_agents, verifier, target.site, one_array(each["visitor"]))
+        for each in (pages, downloads.with_slash(files))
     )
-    result.skipped += skipped + Counter(status=hits.skipped)
+    result.skipped += Counter(not_a_page=parsed.num_rows - pages.num_rows - late, time=late, status=hits.skipped)
     for times in (hits.rows["ts"], fetched.rows["ts"], assets["ts_us"]):
         _require_covered(times, target.ledger_from_us)
-    loads = asset_loads.asset_loads(target.project, assets, of_assets)
-    counted = requests.accepted(pa.concat_tables(result.requests or [request_counts.NONE]), accepted)
-    _require_covered(counted["first_us"], target.ledger_from_us)
-    asked = requests.rows(target.project, counted, user_agents)
-    rows = {HITS_TABLE: hits.rows, ASSET_LOADS_TABLE: loads, REQUESTS_TABLE: asked}
+    loads = asset_loads.asset_loads(target.project, assets)
+    asked = _with_accepted_times(pa.concat_tables(result.requests or [ASKED.empty_table()]), accepted)
+    _require_covered(asked["ts_us"], target.ledger_from_us)
+    counted = requests.rows(target.project, asked, user_agents)
+    rows = {HITS_TABLE: hits.rows, ASSET_LOADS_TABLE: loads, REQUESTS_TABLE: counted}
     rows[EVENTS_TABLE] = pa.concat_tables(map(downloads.events, (hits.rows, fetched.rows)))
     size = sum(each.num_rows for each in rows.values()), sum(each.nbytes for each in rows.values())
     is_staged = (size[0] >= STAGED_ROWS_MIN or size[1] >= STAGED_BYTES_MIN) and not target.is_dry_run

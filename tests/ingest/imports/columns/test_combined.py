@@ -14,7 +14,8 @@ from ingest.formats import detect
 from ingest.formats.page_filter import DEFAULT_PAGES, Pages, page_view
 from ingest.formats.request import LINE_BYTES_MAX
 from ingest.hits.hit import Hit
-from ingest.imports.columns import combined, request_counts
+from ingest.imports.columns import combined
+from ingest.imports.columns.asked import ASKED, asked_table
 from ingest.imports.columns.combined import SHAPES
 from ingest.imports.request_cache import RequestCache
 from ingest.imports.rows import PARSED_HITS, hits_table
@@ -46,18 +47,14 @@ def by_the_parser(lines: list[bytes], name: str, pages: Pages) -> tuple[Views, C
             skipped[view] += 1
     counted: Views = Counter()
     for request in asked:  # one by one, so that only the table of one request is used
-        counted += counts(request_counts.count(request_counts.asked_table([request])))
+        counted += counts(asked_table([request]))
     return views, skipped, counted
 
 
 def counts(table: pa.Table) -> Views:
-    """Return the requests, sized requests and bytes of a table of COUNTED, by key."""
-    assert table.schema == request_counts.COUNTED
-    result: Views = Counter()
-    for row in table.to_pylist():
-        key = tuple(row[name] for name in ("date", "user_agent", "kind", "status", "cache", "ms_below"))
-        result += Counter({(*key, name): row[name] for name in ("requests", "sized", "bytes")})
-    return result
+    """Return the number of each of the requests of a table of ASKED."""
+    assert table.schema == ASKED
+    return Counter(rows(table))
 
 
 def by_columns(lines: list[bytes], name: str, pages: Pages) -> tuple[Views, Counter[str], Views]:

@@ -17,11 +17,11 @@ from ingest.errors import LedgerIncomplete
 from ingest.formats.page_filter import kind_of
 from ingest.formats.request import Request
 from ingest.hits.hit import cache_of
-from ingest.imports.columns.request_counts import ms_below
 from ingest.imports.importer import DEFAULTS, Options, import_logs
 from tests.ingest.formats.test_clf import line
 from tests.warehouse.site import DAY, NOON, SECRET, TODAY, Site
 from warehouse.columns.kinds import KINDS
+from warehouse.requests import ms_below
 from warehouse.tables import REQUESTS_TABLE
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
