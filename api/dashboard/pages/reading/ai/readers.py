@@ -145,11 +145,8 @@ def _summary(view: View, table: AiTable) -> str:
         for count in (sum(row.views for row in top), table.views, sum(row.visits or 0 for row in top), table.visits)
     )
     sent = f" and sent {visits} of {all_visits} visits from AI" if table.has_visits and table.visits else ""
-    return (
-        f"{measured.joined(names)} made {reads} of {all_reads} reads{sent}."
-        if 0 < len(top) < len(table.operators)
-        else ""
-    )
+    has_others = (reads, visits) != (all_reads, all_visits)
+    return f"{measured.joined(names)} made {reads} of {all_reads} reads{sent}." if top and has_others else ""
 
 
 def _rows(view: View, table: AiTable) -> dict[str, Any]:
