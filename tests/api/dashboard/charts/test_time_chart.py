@@ -1,6 +1,7 @@
 """Geometry and markup of time charts, with expected values computed by hand."""
 
 import itertools
+import re
 from collections.abc import Sequence
 from datetime import date, timedelta
 from xml.etree import ElementTree as ET
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.dashboard.charts.time_chart import STEPS_MAX, Band, Interval, TimeChart, labels, round_ticks, svg
+from api.dashboard.web.assets import FOLDER
 
 Counts = Sequence[int | None]
 ENGLISH, GERMAN = Locale("en", "GB"), Locale("de")
@@ -89,6 +91,25 @@ def test_unmeasured_intervals_have_an_area_and_no_bar() -> None:
     root = people(None, None, 1, None)
     assert rects(root, "unmeasured") == [("0", "2", "0", "240"), ("3", "1", "0", "240")]
     assert rects(root, "people") == [("2.1", "0.8", "0", "240")]
+
+
+def test_edge_of_an_unmeasured_area_has_a_contrast_of_3_to_1() -> None:
+    """Check light and dark colours by the formula of WCAG 2.2: https://www.w3.org/TR/WCAG22/#dfn-contrast-ratio."""
+
+    def luminance(color: str) -> float:
+        parts = [
+            int(each, 16) / 255
+            for each in re.findall("..", color if len(color) == 6 else "".join(c + c for c in color))
+        ]
+        linear = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    css = (FOLDER / "app.css").read_text(encoding="utf-8")
+    edges, surfaces = (re.findall(f"--{name}: #([0-9a-f]+);", css) for name in ("unmeasured-edge", "surface"))
+    assert len(edges) == len(surfaces) == 2
+    for edge, surface in zip(edges, surfaces, strict=True):
+        low, high = sorted(map(luminance, (edge, surface)))
+        assert (high + 0.05) / (low + 0.05) >= 3
 
 
 def test_band_of_which_nothing_was_measured_has_no_numbers() -> None:
