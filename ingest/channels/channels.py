@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -51,7 +51,7 @@ _MEDIA = MappingProxyType({value: each.name for each in reversed(CHANNELS) for v
 def channel(host: str | None, utm_source: str | None, utm_medium: str | None, click: str | None) -> str:
     """Return the channel of a person's view: the first of NAMES that a parameter has, or else the referrer's host.
 
-    `click` is one of CLICKS, or None. Views within a site have no channel: see `of_referrers`.
+    `click` is one of CLICKS, or None. Views within a site have no channel: see `of_referrer`.
     """
     campaign, medium = (utm_source or "").lower().strip(), (utm_medium or "").lower().strip()
     if click in CLICKS or medium.startswith("paid"):
@@ -76,10 +76,13 @@ def _with_parents(host: str) -> Iterator[str]:
         host = host.partition(".")[2]
 
 
-def of_referrers(hosts: Iterable[str | None], own: Collection[str]) -> list[str | None]:
-    """Return the channel of each referrer's host; None for a view within the site, which has the hosts `own`."""
-    sites = {each.removeprefix("www.") for each in own}
-    return [
-        None if host is not None and host.removeprefix("www.") in sites else channel(host, None, None, None)
-        for host in hosts
-    ]
+def of_referrer(host: str | None, own: frozenset[str]) -> str | None:
+    """Return the channel of a referrer's host; None for a view within the site, which has the hosts `own`."""
+    if host is not None and host.removeprefix("www.") in _without_www(own):
+        return None
+    return channel(host, None, None, None)
+
+
+@lru_cache(_CACHED)
+def _without_www(hosts: frozenset[str]) -> frozenset[str]:
+    return frozenset(each.removeprefix("www.") for each in hosts)

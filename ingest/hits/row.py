@@ -1,12 +1,12 @@
 """Rows of the lake (`warehouse.schema.HOT`): a hit, with the columns derived from its user agent and referrer."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
 import pyarrow as pa
 
-from ingest.channels.channels import channel, of_referrers
+from ingest.channels.channels import channel, of_referrer
 from ingest.classification.user_agent_cache import Columns, UserAgentCache
 from ingest.hits.classes import agent_of, as_signed, as_spoofed, by_accept, rule_of_accept
 from ingest.hits.evidence import Evidence, hints
@@ -41,7 +41,7 @@ TAGS = ("utm_source", "utm_medium", "click")
 class Site(NamedTuple):
     """What decides the channels and countries of a project: the hosts of its site, and a MaxMind DB file or nothing."""
 
-    own_hosts: Collection[str] = ()
+    own_hosts: frozenset[str] = frozenset()
     country_database: str = ""
 
 
@@ -149,11 +149,10 @@ def _country(evidence: Evidence, country_database: str) -> str | None:
     return evidence.country or of_address or country.of_time_zone(evidence.time_zone)
 
 
-def _channel(referrer_host: str | None, parameters: Parameters, own: Collection[str]) -> str | None:
+def _channel(referrer_host: str | None, parameters: Parameters, own: frozenset[str]) -> str | None:
     if any(map(parameters.get, TAGS)):
         return channel(referrer_host, *map(parameters.get, TAGS))
-    [of_referrer] = of_referrers([referrer_host], own)
-    return of_referrer
+    return of_referrer(referrer_host, own)
 
 
 def _verdict(agent: str | None, hit: Hit, verifier: Verifier) -> Verdict | None:

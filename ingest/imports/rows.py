@@ -4,7 +4,7 @@ A hit is a page view, or a request for a page that was answered with an error. E
 (see `warehouse.requests`), and dropped for people.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingest.channels.channels import channel, of_referrers
+from ingest.channels.channels import channel, of_referrer
 from ingest.classification.user_agent_cache import Columns, UserAgentCache
 from ingest.formats.page_filter import ERRORS
 from ingest.hits.claims import check
@@ -127,7 +127,7 @@ def _rows(
     classes: Sequence[Columns],
     verdicts: Sequence[tuple[str | None, str | None]],
     received_us: int,
-    own: Collection[str],
+    own: frozenset[str],
 ) -> pa.Table:
     """Return rows of the lake. `hits` has columns of PARSED_HITS, `visitor`, and indices: `class` and `verdict`."""
     path, user_agent, referrer, count = hits["path"], hits["user_agent"], hits["referrer"], len(hits["class"])
@@ -173,13 +173,13 @@ def _countries(address: pa.DictionaryArray, is_person: pa.Array, country_databas
 
 
 def _channels(
-    hits: Mapping[str, pa.Array], hosts: Sequence[str | None], is_person: pa.Array, own: Collection[str]
+    hits: Mapping[str, pa.Array], hosts: Sequence[str | None], is_person: pa.Array, own: frozenset[str]
 ) -> pa.DictionaryArray:
     """Return the channel of each view by a person, from the referrer's host or parameters, which few views have."""
     referrers = pc.fill_null(hits["referrer"].indices.cast(pa.int32()), len(hosts))
-    of_referrer = pa.array(of_referrers([*hosts, None], own), pa.string()).dictionary_encode()
-    names = [*of_referrer.dictionary.to_pylist()]
-    indices = of_referrer.indices.take(referrers)
+    by_referrer = pa.array([of_referrer(host, own) for host in (*hosts, None)], pa.string()).dictionary_encode()
+    names = [*by_referrer.dictionary.to_pylist()]
+    indices = by_referrer.indices.take(referrers)
     is_tagged = pc.and_(is_person, reduce(pc.or_, (hits[name].is_valid() for name in TAGS)))
     if pc.any(is_tagged).as_py():
         tagged = {name: hits[name].filter(is_tagged).to_pylist() for name in TAGS}

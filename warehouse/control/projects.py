@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -37,13 +38,18 @@ class Project:
     @property
     def hosts(self) -> frozenset[str]:
         """Return the hosts of the site's pages; none for any origin."""
-        return frozenset(host for origin in self.origins if (host := urlsplit(origin).hostname))
+        return _hosts(self.origins)
 
     def allows(self, origin: str) -> bool:
         return ANY_ORIGIN in self.origins or origin in self.origins
 
     def allows_host(self, host: str | None) -> bool:
         return ANY_ORIGIN in self.origins or host in self.hosts
+
+
+@lru_cache(1_000)  # each post asks for them
+def _hosts(origins: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(host for origin in origins if (host := urlsplit(origin).hostname))
 
 
 def create(control: Pool, id: str, origins: tuple[str, ...], now_s: int) -> Project:

@@ -124,7 +124,7 @@ def _store_views(settings: Settings, now: datetime, secret: bytes) -> None:
         TemporaryDirectory() as folder,
     ):
         log = Path(folder) / sample_views.LOG.name
-        site = Site({str(urlsplit(ORIGINS[DEMO]).hostname)})
+        site = Site(frozenset((str(urlsplit(ORIGINS[DEMO]).hostname),)))
         beacons = sample_views.write_log(log, DEMO, moved, now_us, salts.of, site)
         now_s = now_us // 1_000_000
         sample_views.store(hot, [*beacons, *sample_views.posted(moved, now_us, salts.of)], now_s)

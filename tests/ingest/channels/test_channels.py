@@ -2,7 +2,7 @@
 
 import pytest
 
-from ingest.channels.channels import CHANNELS, CLICKS, NAMES, channel, of_referrers
+from ingest.channels.channels import CHANNELS, CLICKS, NAMES, channel, of_referrer
 
 OF_HOSTS = {
     # Referrers of the Apache sample log of sample_data's source, and of the tests of other tools' parsers.
@@ -104,4 +104,4 @@ def test_table_has_each_value_once() -> None:
 def test_referrer_within_the_site_has_no_channel() -> None:
     hosts = ["www.shop.example", "shop.example", "blog.shop.example", "google.com", None]
     for own in ("shop.example", "www.shop.example"):
-        assert of_referrers(hosts, {own}) == [None, None, "Referral", "Search", "Direct"]
+        assert [of_referrer(host, frozenset({own})) for host in hosts] == [None, None, "Referral", "Search", "Direct"]

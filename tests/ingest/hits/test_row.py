@@ -100,7 +100,9 @@ def test_person_has_a_channel_country_and_language(
     def read(user_agent: str) -> list[Any]:
         evidence = Evidence(country="DE", language="de")
         hit = Hit("/a", TS_US, user_agent, referrer, parameters, None, None, None, evidence)
-        stored = dict(zip(HOT.names, row("site", hit, "server", RECEIVED_US, site=Site({"shop.example"})), strict=True))
+        stored = dict(
+            zip(HOT.names, row("site", hit, "server", RECEIVED_US, site=Site(frozenset({"shop.example"}))), strict=True)
+        )
         return [stored[name] for name in ("country", "language", "channel")]
 
     assert read(IPHONE) == ["DE", "de", expected]

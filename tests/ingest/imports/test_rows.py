@@ -48,7 +48,7 @@ def hit(number: int) -> Hit:
 
 
 COUNTRIES = Path(tempfile.mkdtemp(), "countries.mmdb")
-SITE = Site({"own.example"}, mmdb.write(COUNTRIES, {"9.9.9.0/24": {"country": {"iso_code": "DE"}}}))
+SITE = Site(frozenset({"own.example"}), mmdb.write(COUNTRIES, {"9.9.9.0/24": {"country": {"iso_code": "DE"}}}))
 
 
 def by_columns(hits: list[Hit]) -> tuple[list[Row], ViewCounts]:
