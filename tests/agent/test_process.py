@@ -13,7 +13,7 @@ from agent import process
 from agent.errors import ProgramTimedOut, TurnStopped
 from agent.process import Stream
 from tests.processes.state import is_running
-from tests.processes.waiting import until
+from tests.processes.waiting import killed_on_failure, until
 
 pytestmark = pytest.mark.needs("setpriv")
 ENV = {"PATH": os.environ["PATH"]}
@@ -72,7 +72,7 @@ def test_program_dies_when_its_parent_is_killed(tmp_path: Path) -> None:
         "process.run(['sh', '-c', 'echo $$ > pid; exec sleep 100'], cwd=Path(sys.argv[1]), env={'PATH': sys.argv[2]},"
         " limit_s=100, is_stopped=lambda: False)"
     )
-    with subprocess.Popen([sys.executable, "-c", script, tmp_path, ENV["PATH"]]) as parent:
+    with subprocess.Popen([sys.executable, "-c", script, tmp_path, ENV["PATH"]]) as parent, killed_on_failure(parent):
         pid = int(until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip()))
         parent.kill()
     assert until(lambda: not is_running(pid))

@@ -17,7 +17,7 @@ import pytest
 from api.logs import OUTAGE_EVERY_S, Outages
 from ingest.verification.address_lists import age_warning, shipped
 from tests.processes.running import COMMAND, PROJECT, new_key
-from tests.processes.waiting import until
+from tests.processes.waiting import killed_on_failure, until
 
 
 def records(log: Path) -> list[dict[str, Any]]:
@@ -83,6 +83,7 @@ def test_requests_are_not_logged_at_the_level_of_warnings(tmp_path: Path) -> Non
     with (
         log.open("wb") as stderr,
         subprocess.Popen(argv, stderr=stderr, env={"READERSHIP_LOG_LEVEL": "warning"}) as process,
+        killed_on_failure(process),
     ):
         until(lambda: answers(f"http://127.0.0.1:{port}/healthz"))
         process.terminate()

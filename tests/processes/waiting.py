@@ -2,11 +2,12 @@
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import httpx
 
@@ -29,6 +30,16 @@ def until(condition: Callable[[], Result], within_s: float = 90) -> Result:
         waited_s = time.monotonic() - began_s
         assert waited_s < within_s, f"not true within {within_s:g} s; the last result was {result!r}"
         time.sleep(min(max(POLL_S, waited_s / 20), POLL_S_MAX))
+
+
+@contextmanager
+def killed_on_failure(process: subprocess.Popen[Any]) -> Iterator[None]:
+    """Kill a process if the block fails: the end of `with Popen(...)` waits for it, also after a failed assertion."""
+    try:
+        yield
+    except BaseException:
+        process.kill()
+        raise
 
 
 def within_window(attempt: Callable[[str], Result], window_s: float = 60) -> Result:

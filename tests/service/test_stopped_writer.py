@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.processes.running import Running
-from tests.processes.waiting import until
+from tests.processes.waiting import killed_on_failure, until
 
 QUICK_S = 20
 """Timeout of a request, in seconds: well above LOCK_WAIT_S, and below the 30 s of the loader's wait for the lock."""
@@ -34,14 +34,12 @@ time.sleep(300)
 def stopped_writer(service: Running) -> Iterator[None]:
     """Stop a process by SIGSTOP inside a transaction on the hot log, and end it afterwards."""
     command = [sys.executable, "-c", IN_A_COMMIT, str(service.data / "hot.sqlite")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as writer, killed_on_failure(writer):
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"locked\n"
         os.kill(writer.pid, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            writer.kill()
+        yield
+        writer.kill()
 
 
 def post(service: Running, path: str, **fields: str) -> httpx.Response:

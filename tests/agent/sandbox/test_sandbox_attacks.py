@@ -17,7 +17,7 @@ from agent.sandbox import scratch
 from agent.sandbox.bubblewrap import MIB, Limits
 from tests.agent.job_folder import PYTHON, SECRET, Job, processes, sleeper
 from tests.agent.servers.model_server import KEY, ModelServer, Text
-from tests.processes.waiting import until
+from tests.processes.waiting import killed_on_failure, until
 
 TOKEN = "ghp_the_git_token_of_the_project"
 
@@ -429,7 +429,7 @@ tree, home = map(Path, sys.argv[1:])
 command = ["sh", "-c", "setsid sleep {marker} & trap '' TERM; sleep {marker}"]
 run(RunRequest("command", "{marker}", tree, home, 100, lambda: False, command=command))
 """
-    with subprocess.Popen([sys.executable, "-c", script, job.tree, job.home]) as worker:
+    with subprocess.Popen([sys.executable, "-c", script, job.tree, job.home]) as worker, killed_on_failure(worker):
         until(partial(processes, "sleep", marker))
         os.kill(worker.pid, signal.SIGKILL)
     assert until(lambda: not processes("sleep", marker))

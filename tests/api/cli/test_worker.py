@@ -11,7 +11,7 @@ import pytest
 
 from tests.api.cli.console import FIREFOX, in_background
 from tests.processes.running import COMMAND, Running, new_key
-from tests.processes.waiting import until
+from tests.processes.waiting import killed_on_failure, until
 
 IMPORT = re.compile(r"^import time: .*\| +([\w.]+)", re.MULTILINE)
 
@@ -22,7 +22,11 @@ def test_worker_imports_neither_the_app_nor_its_server(tmp_path: Path) -> None:
     log = tmp_path / "log"
     command = [sys.executable, "-X", "importtime", COMMAND, "--data", tmp_path / "data", "worker"]
     environ = {**os.environ, "READERSHIP_JOBS_AT_ONCE": "1"}
-    with log.open("wb") as errors, subprocess.Popen(command, stderr=errors, env=environ) as process:
+    with (
+        log.open("wb") as errors,
+        subprocess.Popen(command, stderr=errors, env=environ) as process,
+        killed_on_failure(process),
+    ):
         until(lambda: "The worker runs" in log.read_text(), within_s=120)
         process.terminate()
         assert process.wait(60) == 0

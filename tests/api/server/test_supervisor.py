@@ -33,7 +33,7 @@ from tests.api.server.supervised import (
 )
 from tests.processes.running import COMMAND, Running, new_key
 from tests.processes.state import children
-from tests.processes.waiting import server_processes, until
+from tests.processes.waiting import killed_on_failure, server_processes, until
 from tests.warehouse.site import ROOT
 
 REPLACED_S = 30
@@ -109,7 +109,11 @@ def test_modules_in_the_working_directory_are_not_imported(tmp_path: Path) -> No
     (tmp_path / "api" / "__init__.py").write_text("raise SystemExit('not the package of the program')")
     data, log = tmp_path / "data", tmp_path / "log"
     argv = [COMMAND, "--data", data, "serve", "--port", "0", "--workers", "2"]
-    with log.open("wb") as output, subprocess.Popen(argv, stderr=output, cwd=tmp_path) as process:
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(argv, stderr=output, cwd=tmp_path) as process,
+        killed_on_failure(process),
+    ):
         until(lambda: len(server_processes(process.pid)) == 2)
         process.terminate()
         assert process.wait(ENDED_S) == 0
@@ -123,7 +127,7 @@ def test_service_that_can_write_to_its_data_folder_only_ends_without_an_error(tm
     (data := tmp_path / "data").mkdir()
     read_only = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--bind", data, data, "--chdir", "/"]
     argv = [*read_only, COMMAND, "--data", data, "serve", "--port", "0", "--workers", "2"]
-    with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as process, killed_on_failure(process):
         until(lambda: (pids := children(process.pid)) and len(server_processes(pids[0])) == 2)
         os.kill(children(process.pid)[0], signal.SIGTERM)
         assert process.wait(ENDED_S) == 0

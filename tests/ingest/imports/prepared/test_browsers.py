@@ -19,7 +19,7 @@ from ingest.imports.importer import Options
 from tests.ingest.imports.prepared.test_asset_loads import run_import
 from tests.processes.chromium import launch
 from tests.processes.ports import held_port
-from tests.processes.waiting import until
+from tests.processes.waiting import killed_on_failure, until
 from tests.programs import find
 from tests.warehouse.site import DAY, ROOT, Site
 from warehouse.columns.filters import Filters
@@ -66,7 +66,7 @@ def url(tmp_path: Path) -> Iterator[str]:
     configuration, user = tmp_path / "nginx.conf", getpass.getuser()  # the folder is readable by this user alone
     with held_port() as port:
         configuration.write_text(CONFIGURATION.format(folder=tmp_path, port=port, user=user))
-        with subprocess.Popen([find("nginx"), "-p", tmp_path, "-c", configuration]) as nginx:
+        with subprocess.Popen([find("nginx"), "-p", tmp_path, "-c", configuration]) as nginx, killed_on_failure(nginx):
             until((tmp_path / "pid").exists)
             yield f"http://127.0.0.1:{port}"
             nginx.terminate()

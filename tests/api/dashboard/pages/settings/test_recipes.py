@@ -28,7 +28,7 @@ from tests.api.dashboard.html import Html
 from tests.api.dashboard.site import FIREFOX, opened
 from tests.ingest.verification.operators.signing import HOST, Signer
 from tests.processes.running import COMMAND, PROJECT, Running, new_key
-from tests.processes.waiting import until
+from tests.processes.waiting import killed_on_failure, until
 from tests.programs import find, require
 from warehouse.columns.kinds import NOT_PAGES
 from warehouse.schema import HOT
@@ -288,7 +288,7 @@ def test_nginx_writes_pages_and_the_script_posts_each_once(
     script = tmp_path / "readership-send"
     script.write_text(shown.text("nginx-send.sh"))
     url = f"http://127.0.0.1:{port}"
-    with subprocess.Popen(nginx) as process:
+    with subprocess.Popen(nginx) as process, killed_on_failure(process):
         until(lambda: answers(url))
         for user_agent in (FIREFOX, STRANGE):
             httpx.get(f"{url}/nginx%20page?q=1", headers={"User-Agent": user_agent.encode("latin-1")})  # type: ignore[dict-item]
@@ -323,7 +323,8 @@ def test_log_of_caddy_is_imported(service: Running, shown: Recipes, closed_port:
     block = shown.text("caddyfile").replace("/var/log/caddy/access.log", str(log))
     (tmp_path / "Caddyfile").write_text(f"{{\n\tadmin off\n}}\nhttp://127.0.0.1:{port} {{\n{block}\n\trespond ok\n}}\n")
     command = [str(find("caddy")), "run", "--config", str(tmp_path / "Caddyfile"), "--adapter", "caddyfile"]
-    with subprocess.Popen(command, env={**os.environ, "HOME": str(tmp_path)}, stderr=subprocess.DEVNULL) as process:
+    environ, quiet = {**os.environ, "HOME": str(tmp_path)}, subprocess.DEVNULL
+    with subprocess.Popen(command, env=environ, stderr=quiet) as process, killed_on_failure(process):
         until(lambda: answers(f"http://127.0.0.1:{port}/started"))
         httpx.get(f"http://127.0.0.1:{port}/caddy-page", headers={"User-Agent": GPTBOT})
         process.terminate()
