@@ -75,6 +75,7 @@ def of_policy(policy: Policy) -> int:
     return mask & ~of_evidence(evidence.NONE) if counted.only_confirmed else mask
 
 
+@cache
 def counts(policy: Policy, source: str, traffic: str) -> bool:
     """Return whether a policy counts the page views of a source and a kind of traffic, without Markdown."""
     return bool(of_policy(policy) & of_traffic(traffic) & _spread(1 << SOURCES.index(source), _ALL))

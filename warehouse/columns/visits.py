@@ -123,9 +123,8 @@ def cells(  # what, where and how
     )
     shown = "".join(f"{name}, " for name in names)
     return (
-        f"WITH {_with(rows, within, [*columns], evident, events)} SELECT {shown}sources,"
-        f" {each_measure('{name}', VISITOR_MEASURES)} FROM ({_both(values, times, condition)})"
-        " LEFT JOIN agents USING (agent_key) LEFT JOIN devices USING (device_key)"
+        f"WITH {_with(rows, within, [*columns], names, evident, events)} SELECT {shown}sources,"
+        f" {each_measure('{name}', VISITOR_MEASURES)} FROM ({_both(values, times, condition)}){_joined(names)}"
     )
 
 
@@ -140,9 +139,8 @@ def each_visitor(
     columns = dict.fromkeys(name for name in ("path", *values) if name not in OF_VISITS) | dict.fromkeys(filtered)
     shown = "".join(f"{name}, " for name in names if name != "day")
     return (
-        f"WITH {_with(rows, within, [*columns], evident)} SELECT day, visitor, {shown}sources"
-        f" FROM ({_visitors(values, (), condition, 'visitor, ')})"
-        " LEFT JOIN agents USING (agent_key) LEFT JOIN devices USING (device_key)"
+        f"WITH {_with(rows, within, [*columns], names, evident)} SELECT day, visitor, {shown}sources"
+        f" FROM ({_visitors(values, (), condition, 'visitor, ')}){_joined(names)}"
     )
 
 
@@ -156,10 +154,10 @@ def of_rollup(rows: str, within: str, evident: str, events: str | None) -> str:
     ]
     shown = ", ".join(VISITORS.columns)
     return (
-        f"WITH {_with(rows, within, [*_OF_VIEWS, 'quarter'], evident, events)}"
+        f"WITH {_with(rows, within, [*_OF_VIEWS, 'quarter'], OF_VISITOR, evident, events)}"
         f" SELECT project_id, day(day)::UTINYINT AS day_of_month, {shown},"
         f" {each_measure('{name}::UINTEGER AS {name}', VISITOR_MEASURES)} FROM ({' UNION ALL '.join(branches)})"
-        " LEFT JOIN agents USING (agent_key) LEFT JOIN devices USING (device_key)"
+        f"{_joined(OF_VISITOR)}"
     )
 
 
@@ -168,12 +166,22 @@ def of_views(rows: str, within: str) -> str:
     return _PAGED.format(rows=rows, within=within)
 
 
-def _with(rows: str, within: str, columns: Sequence[str], evident: str | None, events: str | None = None) -> str:
-    """Return the common table expressions: views, visits without and with events, agents, and devices."""
+def _with(
+    rows: str,
+    within: str,
+    columns: Sequence[str],
+    names: Collection[str],
+    evident: str | None,
+    events: str | None = None,
+) -> str:
+    """Return the common table expressions: views, visits without and with events, agents, and devices.
+
+    Agents and devices, for which the rows are read again, are left out if no column of theirs is in `names`.
+    """
     named = "".join(f", {BY_NAME[name].sql} AS {name}" for name in columns)
     keys = (
-        f"{name}s AS ({_KEYS.format(key=key, name=name, columns=_named(of_key), rows=rows, within=within)})"
-        for name, key, of_key in (("agent", AGENT, AGENT_KEY), ("device", DEVICE, DEVICE_KEY))
+        f", {name}s AS ({_KEYS.format(key=key, name=name, columns=_named(of_key), rows=rows, within=within)})"
+        for name, key, of_key in _keys_of(names)
     )
     relation, unpaged = evident or evidence.unknown(rows), "views"
     if paged := [name for name in columns if name in OF_VISITS]:
@@ -182,8 +190,18 @@ def _with(rows: str, within: str, columns: Sequence[str], evident: str | None, e
     followed = _WITH_EVENTS.format(events=events, within=within) if events else _WITHOUT_EVENTS
     return (
         f"views AS MATERIALIZED ({views}), viewed AS MATERIALIZED ({_VISITS.format(views=unpaged)}),"
-        f" visits AS MATERIALIZED ({followed}), {', '.join(keys)}"
+        f" visits AS MATERIALIZED ({followed}){''.join(keys)}"
     )
+
+
+def _keys_of(names: Collection[str]) -> list[tuple[str, str, Sequence[str]]]:
+    """Return what the keys of visitors name, agents and devices, if some of the columns are theirs."""
+    both = (("agent", AGENT, AGENT_KEY), ("device", DEVICE, DEVICE_KEY))
+    return [each for each in both if not {*each[2]}.isdisjoint(names)]
+
+
+def _joined(names: Collection[str]) -> str:
+    return "".join(f" LEFT JOIN {name}s USING ({name}_key)" for name, *_ in _keys_of(names))
 
 
 def _named(names: Sequence[str]) -> str:

@@ -112,7 +112,8 @@ def evident(
     if of_days is None:
         return None, files
     loads = [f"SELECT {_LOADS} FROM {engine.rows(ASSET_LOADS_TABLE, of_loads)}"] if of_loads else []
-    loads.append(f"SELECT {_LOADS} FROM hot_loads")
+    if not loads or snapshot.beside(ASSET_LOADS_TABLE).hot.num_rows:
+        loads.append(f"SELECT {_LOADS} FROM hot_loads")
     of_visitors = evidence.of_visitors(of_days, f"({' UNION ALL '.join(loads)})", condition)
     return evidence.joined(of_days, f"({of_visitors})"), files
 

@@ -22,6 +22,7 @@ from warehouse.columns.filters import Filters
 from warehouse.query.snapshot import Snapshot
 from warehouse.report.reports import AGENT_PAGES_DAYS, Reports
 from warehouse.report.results import Query
+from warehouse.report.source_coverage import Coverage
 
 TRAFFIC = {"human": "People", "ai": "AI", "bot": "Other bots"}
 SOURCES = {"beacon": "Website script", "server": "Your server", "log": "Access logs"}
@@ -119,6 +120,10 @@ class View:
     @cached_property
     def snapshot(self) -> Snapshot:
         return self.reports.take()
+
+    @cached_property
+    def coverage(self) -> Coverage:
+        return self.reports.source_coverage(self.snapshot, self.project.id)
 
     @cached_property
     def now(self) -> datetime:
@@ -246,8 +251,7 @@ class View:
         """Return the time of the first view; None on the page of errors, which are counted by days."""
         if self.visit.request.url.path.removesuffix(".csv").endswith(ERRORS):
             return None
-        sources = self.reports.source_coverage(self.snapshot, self.project.id).sources
-        return min((source.first_hit for source in sources), default=None)
+        return min((source.first_hit for source in self.coverage.sources), default=None)
 
     def _zone(self) -> ZoneInfo:
         name = self.values.get("zone")

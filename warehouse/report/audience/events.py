@@ -29,6 +29,11 @@ GROUP BY ALL ORDER BY events DESC, name, value NULLS LAST, traffic LIMIT {{limit
 """
 
 
+_TEXT, _COUNT = pa.string(), pa.int64()
+_TYPES = (_TEXT, _TEXT, _TEXT, _COUNT, _COUNT, pa.list_(_TEXT))
+_SCHEMA = pa.schema([*zip(("name", "value", "traffic", "events", "visitors", "agents"), _TYPES, strict=True)])
+
+
 class ChosenEvents(NamedTuple):
     """Which events are counted, and how they are grouped: by one of COLUMNS, by a property, or by name alone.
 
@@ -47,6 +52,9 @@ def counts(statements: Statements, snapshot: Snapshot, scope: Scope, chosen: Cho
 
     Without a filter by traffic, bots are left out. A property is read by its JSON pointer.
     """
+    events = days.events(snapshot, scope.time_range)
+    if events is None:  # most projects have none, and planning the statement takes 5 ms
+        return _SCHEMA.empty_table()
     filters, by, files = scope.filters, chosen.by, snapshot.beside(EVENTS_TABLE).files
     counted, bound = Filters(filters.policy, source=filters["source"]).condition()
     bound |= {"project": scope.project, "start": scope.time_range.start, "end": scope.time_range.end}
@@ -54,7 +62,7 @@ def counts(statements: Statements, snapshot: Snapshot, scope: Scope, chosen: Cho
     conditions = [counted, *filters.conditions(("path", "traffic", "agent"), bound)]
     if by and by not in COLUMNS:
         bound["property"] = "/" + by.removeprefix("props.").replace("~", "~0").replace("/", "~1")
-    rows, read = _evident(snapshot, scope, days.events(snapshot, scope.time_range) or days.NO_EVENTS)
+    rows, read = _evident(snapshot, scope, events)
     sql = _COUNTED.format(
         value=by if by in COLUMNS else "json_extract_string(props, $property)" if by else "NULL",
         limit=chosen.rows,

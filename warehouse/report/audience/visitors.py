@@ -7,9 +7,9 @@ from datetime import date
 import pyarrow as pa
 
 from warehouse.columns import visits
-from warehouse.columns.dimensions import OF_VISITS, PAGES, VISITOR_MEASURES, VISITORS, each_measure
+from warehouse.columns.dimensions import BY_NAME, OF_VISITS, PAGES, VISITOR_MEASURES, VISITORS, each_measure
 from warehouse.columns.filters import OF_SETS, Bound, Filters
-from warehouse.columns.sources import BY_EVIDENCE, BY_SOURCE, NAME, SOURCES, TRAFFIC, of_source
+from warehouse.columns.sources import BITS, BY_EVIDENCE, BY_SOURCE, NAME, SOURCES, TRAFFIC, of_source
 from warehouse.columns.visits import DEVICE_KEY, OF_VISITOR, VALUES
 from warehouse.control.policy import Periods
 from warehouse.errors import TooManyViews
@@ -149,7 +149,7 @@ def select(
     matches = " AND ".join(scope.filters.conditions(keys, bound)) or "true"
     relation = days.rows(snapshot, scope.time_range, read)
     if relation is None and not selects:
-        relation = engine.no_rows(HITS_TABLE)
+        selects.append(_nothing(names))
     events = days.events(snapshot, scope.time_range, covered)
     bound |= {"start": scope.time_range.start, "end": scope.time_range.end}
     parts = 1 + rows // PART_ROWS
@@ -170,6 +170,13 @@ def _dimension(names: Collection[str], *, is_exact: bool) -> str | None:
         return None
     found = [*values, *(["quarter"] if "quarter" in names else [])]
     return None if len(found) > 1 or (found and with_device) else (found or [""])[0]
+
+
+def _nothing(names: Collection[str]) -> str:
+    """Return the SELECT of no cells. That of the visits of no rows takes 20 ms to plan."""
+    shown = "".join(f"{BY_NAME[name].sql} AS {name}, " for name in names)
+    rows = engine.no_rows(HITS_TABLE, "evidence", *OF_VISITS)
+    return f"SELECT {shown}{BITS} AS sources, {each_measure('0::BIGINT AS {name}', VISITOR_MEASURES)} FROM {rows}"
 
 
 def _of_files(files: list[str], dimension: str, names: Collection[str], month: str, condition: str) -> str:

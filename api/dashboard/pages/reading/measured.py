@@ -263,7 +263,7 @@ def measured_in(view: View, *, has_policy: bool = True) -> Measured:
 
     Without a policy every source counts.
     """
-    coverage = view.reports.source_coverage(view.snapshot, view.project.id)
+    coverage = view.coverage
     periods = source_policies.periods(view.visit.state.control, view.project.id) if has_policy else ()
     selected = view.filters.selected_sources
     sources = tuple(source for source in coverage.sources if source.source in selected)

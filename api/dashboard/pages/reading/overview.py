@@ -127,7 +127,8 @@ def _visits(view: View, measurement: Measured, visits: Mapping[str, int] | None)
 
 
 def _totals(view: View, query: Query) -> Counts:
-    return view.reports.breakdown(view.snapshot, query, "source", 0, 1).totals
+    by = "source" if view.previous else "traffic"  # a page that compares also shows the sources of both periods
+    return view.reports.breakdown(view.snapshot, query, by, 0, 1).totals
 
 
 def to_pages(view: View, **parameters: str | None) -> Response:
