@@ -7,7 +7,7 @@ the Delta logs of the tables. If the writer is killed before, a vacuum removes t
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -173,10 +173,9 @@ def require_fresh(written_s: float) -> None:
 
 def table_rows(spec: Spec, rows: pa.Table) -> pa.Table:
     """Return rows of `divide` as rows of a table: in the order of a file, with counts of the same key added up."""
-    if not spec.sums:
-        return _sorted(spec, _encoded(spec, rows))
-    counts = added_up(spec, rows.select(spec.schema.names).cast(spec.schema))
-    return counts.sort_by([(column, "ascending") for column in (spec.partition, *spec.order)])
+    if spec.sums:
+        rows = added_up(spec, rows.select(spec.schema.names).cast(spec.schema))
+    return _sorted(spec, _encoded(spec, rows))
 
 
 def _encoded(spec: Spec, rows: pa.Table) -> pa.Table:
@@ -185,15 +184,24 @@ def _encoded(spec: Spec, rows: pa.Table) -> pa.Table:
     The dictionaries of the sort keys are sorted, so that their indices have the order of the texts.
     """
     columns = {name: encoding.encoded(column) for name, column in zip(rows.column_names, rows.columns, strict=True)}
-    texts = [name for name in spec.order if pa.types.is_dictionary(columns[name].type)]
+    if "date" not in columns:
+        columns["date"] = columns["ts"].cast(pa.date32())
+    texts = [name for name in (*spec.order, spec.partition) if pa.types.is_dictionary(columns[name].type)]
     columns |= {name: encoding.with_sorted_dictionary(columns[name]) for name in texts}
-    return pa.table({**columns, "date": columns["ts"].cast(pa.date32())})
+    return pa.table(columns)
 
 
 def _sorted(spec: Spec, encoded: pa.Table) -> pa.Table:
     keys = encoding.indices(encoded, [*reversed(spec.order), spec.partition])
-    order = pa.array(np.lexsort([_narrow(column.to_numpy()) for column in keys.columns]))
+    order = pa.array(np.lexsort([key for column in keys.columns for key in _sort_keys(column)]))
     return pa.table({name: _take(encoded[name].chunk(0), order) for name in encoded.column_names})
+
+
+def _sort_keys(column: pa.ChunkedArray) -> Iterable[npt.NDArray[Any]]:
+    """Return the keys by which NumPy sorts a column, the last one first: missing values are last."""
+    if not column.null_count:
+        return (_narrow(column.to_numpy()),)
+    return _narrow(column.fill_null(0).to_numpy()), column.is_null().to_numpy()
 
 
 def _narrow(keys: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -265,7 +273,7 @@ def _compact(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     A column whose dictionary has more than half as many texts as the part has rows is decoded, because the file would
     have the whole dictionary, with the texts of other parts.
     """
-    columns = {name: rows[name].combine_chunks() for name in schema.names}
+    columns = {name: rows[name].chunk(0) for name in schema.names}
     for name, column in columns.items():
         if pa.types.is_dictionary(column.type) and len(column.dictionary) > rows.num_rows // 2:
             columns[name] = column.cast(pa.string())

@@ -1,6 +1,5 @@
 """Loads of assets in a log, as rows of `asset_loads`: evidence that people were there."""
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,15 +11,10 @@ from warehouse.schema import ASSET_LOADS, TIMESTAMP
 def split(hits: pa.Table) -> tuple[pa.Table, pa.Table, pa.Table]:
     """Return the hits of pages, the loads of assets without their texts, and the downloads of other files."""
     path, loads = compact(hits["path"]), hits.select([each.name for each in hits.schema if each.type != TEXTS])
-    is_page, is_asset = (map_values(path, each, pa.bool_()) for each in (_is_page, ASSET.__eq__))
-    if pc.all(is_page).as_py():
-        return hits, loads.slice(0, 0), hits.slice(0, 0)
+    is_page = map_values(path, lambda text: text.startswith("/"), pa.bool_())
+    is_asset = map_values(path, ASSET.__eq__, pa.bool_())
     is_file = pc.invert(pc.or_(is_page, is_asset))
     return hits.filter(is_page), loads.filter(is_asset), hits.filter(is_file)
-
-
-def _is_page(path: str) -> bool:
-    return path.startswith("/")
 
 
 def asset_loads(project: str, assets: pa.Table) -> pa.Table:
@@ -34,6 +28,5 @@ def asset_loads(project: str, assets: pa.Table) -> pa.Table:
     days = assets["ts_us"].cast(TIMESTAMP).cast(pa.date32())
     keys = pa.table({"date": days, "visitor": assets["visitor"]})
     loads = keys.group_by(keys.column_names).aggregate([([], "count_all")])
-    projects = pa.array(np.full(loads.num_rows, project), pa.string())
-    columns = [projects, loads["date"], loads["visitor"], loads["count_all"]]
+    columns = [pa.repeat(project, loads.num_rows), loads["date"], loads["visitor"], loads["count_all"]]
     return pa.Table.from_arrays(columns, schema=ASSET_LOADS)
