@@ -29,13 +29,9 @@ def replace(column: pa.DictionaryArray, texts: Sequence[str], by: str | None) ->
 
 def compact(column: pa.ChunkedArray) -> pa.DictionaryArray:
     """Return one array whose dictionary has only the texts that occur in its rows."""
-    pieces = [_compact(piece) for piece in column.chunks]
-    return pa.chunked_array(pieces, TEXTS).combine_chunks()
-
-
-def _compact(column: pa.DictionaryArray) -> pa.DictionaryArray:
-    used = column.indices.dictionary_encode()
-    return pa.DictionaryArray.from_arrays(used.indices, column.dictionary.take(used.dictionary))
+    whole = one_array(column)
+    used = whole.indices.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(used.indices, whole.dictionary.take(used.dictionary))
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ingest.errors import InvalidAddressList
 from ingest.verification.address_lists import AddressList
-from ingest.verification.addresses import interval, is_truncated, packed, special_intervals
+from ingest.verification.addresses import PACKED_MAPPED, interval, is_truncated, packed, packed_all, special_intervals
 from ingest.verification.verdict import CLAIMED, NOT_CHECKED, Verdict
 
 Indices = npt.NDArray[np.int64]
@@ -102,14 +102,14 @@ class AddressCheck:
         is_exempt = [rule.is_exempt(text) for rule, text in zip(rules, requests.user_agents, strict=True)]
         of_agents = [(each.row, each.outside, each.fresh_us.start, each.fresh_us.stop) for each in rules]
         row, outside, begin, end = np.array(of_agents, np.int64).reshape(-1, 4).T[:, requests.user_agent]
-        numbers = [packed(address) for address in requests.addresses]
-        interval = np.searchsorted(self._starts, np.array(numbers, self._starts.dtype), "right") - 1
+        numbers = np.array(packed_all(requests.addresses), self._starts.dtype)
+        interval = np.searchsorted(self._starts, numbers, "right") - 1
         place = self._table[row, interval[requests.address]].astype(np.int64)
         is_evidence = (
             (begin <= requests.at_us) & (requests.at_us < end) & ~np.array(is_exempt, bool)[requests.user_agent]
         )
         unlisted = np.where(is_evidence, outside, _CLAIMED)
-        unlisted[np.array([*map(is_truncated, numbers)], bool)[requests.address]] = _NOT_CHECKED
+        unlisted[_are_truncated(numbers)[requests.address]] = _NOT_CHECKED
         return np.where(place == _UNLISTED, unlisted, place)
 
     def _rule(self, row: int, agent: str) -> _Rule:
@@ -134,6 +134,13 @@ class AddressCheck:
         np.add.at(changes, np.searchsorted(self._starts, firsts), 1)
         np.add.at(changes, np.searchsorted(self._starts, lasts, "right"), -1)
         return np.cumsum(changes[:-1]) > 0
+
+
+def _are_truncated(numbers: _Packed) -> npt.NDArray[np.bool_]:
+    """Return what `is_truncated` returns for each packed address."""
+    first, second = numbers.view(">u8").reshape(-1, 2).T
+    is_ipv4 = (first == 0) & (second >> 32 == int.from_bytes(PACKED_MAPPED))
+    return np.where(is_ipv4, second & 0xFF, second) == 0  # type: ignore[no-any-return]
 
 
 def _intervals(address_list: AddressList) -> _Intervals:

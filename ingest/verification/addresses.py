@@ -57,10 +57,14 @@ def packed(address: str | None) -> bytes:
 
     A text with a zone id is no address: only addresses of a local network have one.
     """
-    return _packed(address) if address and len(address) <= CHARACTERS_MAX else NO_ADDRESS
+    return _cached(address) if address and len(address) <= CHARACTERS_MAX else NO_ADDRESS
 
 
-@lru_cache(CACHED)
+def packed_all(addresses: Iterable[str | None]) -> list[bytes]:
+    """Return what `packed` returns for each address of a chunk of a log, which are too many for its cache."""
+    return [_packed(text) if text and len(text) <= CHARACTERS_MAX else NO_ADDRESS for text in addresses]
+
+
 def _packed(address: str) -> bytes:
     try:
         if ":" in address:
@@ -68,6 +72,9 @@ def _packed(address: str) -> bytes:
         return PACKED_MAPPED + socket.inet_pton(socket.AF_INET, address)
     except (OSError, ValueError):  # ValueError: a null character or a lone surrogate
         return NO_ADDRESS
+
+
+_cached = lru_cache(CACHED)(_packed)
 
 
 def text_of(number: bytes) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ingest.verification.addresses import PACKED_MAPPED, packed
+from ingest.verification.addresses import PACKED_MAPPED, packed, packed_all
 
 DAY_US = 86_400_000_000
 NO_NETWORK = bytes(8)
@@ -100,7 +100,7 @@ def of_columns(
 ) -> pa.Array:
     """Return the visitor of each row of a log as `of_views` does. Each distinct text is parsed once."""
     addresses = [*address.dictionary.to_pylist(), None]
-    first, second = np.frombuffer(b"".join(map(packed, addresses)), "<u8").reshape(-1, 2).T
+    first, second = np.frombuffer(b"".join(packed_all(addresses)), "<u8").reshape(-1, 2).T
     networks = np.where((first == 0) & (second & 0xFFFF_FFFF == _MAPPED), second, first)
     digests = np.frombuffer(b"".join(map(digest, user_agent.dictionary.to_pylist())), np.uint64)
     networks = networks[address.indices.fill_null(len(addresses) - 1).to_numpy()]

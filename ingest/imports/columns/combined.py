@@ -110,8 +110,7 @@ def parse(block: bytes, shape: Shape, requests: RequestCache) -> ParsedLines:
 def _split(block: bytes, shape: Shape) -> tuple[dict[str, pa.Array], Array]:
     """Return the fields of the lines that can be split, and for each line whether it can be split.
 
-    A line cannot be split if it has another number of quotes, is too long, or has an unusual size or text around the
-    user agent. Fields of texts are dictionary-encoded.
+    Another number of quotes, too many bytes, an unusual size, or a text around the user agent prevents it.
     """
     pieces = [_split_piece(piece, shape) for piece in _pieces(block)]
     columns = {name: pa.chunked_array([fields[name] for fields, _ in pieces]) for name in pieces[0][0]}
@@ -148,10 +147,7 @@ def _split_piece(block: memoryview, shape: Shape) -> tuple[dict[str, pa.Array], 
 
 
 def _sizes(characters: Array, places: Array, shape: Shape) -> tuple[pa.Array, Array]:
-    """Return the size of the response in each line, null if it is not logged, and whether it is plain.
-
-    `places` are those of the line's quotes and of its end.
-    """
+    """Return the size of each line's response, null if it is not logged, and whether it is plain."""
     start = np.minimum(places[1] + 1 + _STATUS_BYTES, places[2])
     size, end = np.zeros(len(start), np.int64), start.copy()
     for _ in range(SIZE_DIGITS_MAX):
@@ -243,10 +239,7 @@ def _status(text: bytes) -> int | None:
 
 
 def _plain(fields: Mapping[str, pa.Array], is_front: pa.Array) -> Iterator[pa.Array]:
-    """Yield a column for each field except the request: whether the field is plain in each line.
-
-    `is_front` has whether each text before the time is plain.
-    """
+    """Yield for each field except the request whether it is plain in each line. `is_front`: of each distinct front."""
     yield fields["ts_us"].is_valid()
     yield fields["status"].is_valid()
     yield is_front.take(fields["front"].indices)
@@ -257,8 +250,7 @@ def _plain(fields: Mapping[str, pa.Array], is_front: pa.Array) -> Iterator[pa.Ar
 def _addresses(fronts: pa.DictionaryArray, is_plain: pa.Array, shape: Shape) -> pa.DictionaryArray:
     """Return the client's address of each line, which ends at the first space, or at the second one after a host.
 
-    `is_plain` has whether each distinct text before the time is plain; the address of any other is null. An address is
-    repeated in the dictionary if it was logged with several users or hosts.
+    The address of an odd text is null. One that has several users or hosts is repeated in the dictionary.
     """
     words = pc.split_pattern(pc.if_else(is_plain, fronts.dictionary, "  "), " ", max_splits=shape.address + 1)
     addresses = pa.DictionaryArray.from_arrays(fronts.indices, pc.list_element(words, shape.address))
