@@ -68,7 +68,7 @@ def _url(log: Path) -> str:
 def new_bucket(url: str) -> str:
     """Create a bucket, and return its URI."""
     name = f"lake-{uuid.uuid4().hex[:12]}"
-    assert httpx.put(f"{url}/{name}").status_code == 200
+    assert httpx.put(f"{url}/{name}", timeout=60).status_code == 200
     return f"s3://{name}"
 
 

@@ -109,14 +109,14 @@ def test_lost_response_does_not_lead_to_a_second_pull_request(github: ForgeDoubl
 def test_pull_request_created_after_the_deadline_is_the_only_one(
     github: ForgeDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pull_request, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(pull_request, "TIMEOUT_S", 1)
     monkeypatch.setattr(retry, "PAUSES_S", (0.05, 0.05))
     slow: list[threading.Thread] = []
 
     def take_long() -> None:
         if not slow:
             slow.append(threading.current_thread())
-            threading.Event().wait(0.6)
+            threading.Event().wait(1.5)
 
     github.before_create = take_long
     url = open_pull_request(github)

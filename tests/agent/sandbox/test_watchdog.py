@@ -11,13 +11,13 @@ from agent.sandbox.bubblewrap import MIB, Limits
 from agent.sandbox.watchdog import Watchdog, memory_bytes
 from tests.processes.waiting import until
 
-ALLOCATE = "import sys; memory = b'x' * (64 << 20); print('ready', flush=True); sys.stdin.read()"
+ALLOCATE = "import sys; memory = b'x' * (128 << 20); print('ready', flush=True); sys.stdin.read()"
 CHILD_OF_CHILD = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {ALLOCATE!r}])"
 RENAMED = "import ctypes; ctypes.CDLL(None).prctl(15, b'\\xff', 0, 0, 0);" + ALLOCATE
 
 
 def start(script: str) -> subprocess.Popen[bytes]:
-    """Start a Python process that has allocated 64 MiB when this returns. It ends with its standard input."""
+    """Start a Python process that has allocated 128 MiB when this returns. It ends with its standard input."""
     process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
@@ -28,7 +28,7 @@ def start(script: str) -> subprocess.Popen[bytes]:
 def test_memory_of_grandchildren_and_of_processes_with_any_name_is_measured(script: str) -> None:
     before = memory_bytes(threading.get_native_id())
     with start(script) as process:
-        # Half of what the grandchild allocates, because another child of this process may use less memory meanwhile.
+        # A quarter of what the grandchild allocates, because another child of this process may use less memory meanwhile.
         assert memory_bytes(threading.get_native_id()) - before >= 32 * MIB
         process.communicate()
 
