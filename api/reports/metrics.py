@@ -83,14 +83,12 @@ def unknown(views: pa.Table, counts: pa.Table, identified: Callable[[], pa.Table
     A row of known visitors may have 0 visitors: they count at the first view of a day. `identified` returns the views
     of known visitors.
     """
-    without = {
-        name: pc.and_(pc.greater(pc.fill_null(views[name], 0), 0), pc.equal(counts[name], 0)) for name in VISITORS
-    }
-    if not any(pc.any(flags).as_py() for flags in without.values()):
+    none = {name: pc.and_(pc.greater(pc.fill_null(views[name], 0), 0), pc.equal(counts[name], 0)) for name in VISITORS}
+    if not any(pc.any(flags).as_py() for flags in none.values()):
         return {}
-    people, ai = (identified()[name] for name in ("human", "ai"))
-    known = {"human": people, "ai": ai, "total": pc.add(people, ai)}
-    return {name: pc.and_(flags, pc.equal(known[name], 0)).to_pylist() for name, flags in without.items()}
+    known = identified()
+    known = {"human": known["human"], "ai": known["ai"], "total": pc.add(known["human"], known["ai"])}
+    return {name: pc.and_(flags, pc.equal(known[name], 0)).to_pylist() for name, flags in none.items()}
 
 
 def columns_of_values(

@@ -50,10 +50,6 @@ def _views(run: Run) -> documents.Report:
     return documents.Report(totals, rows, page.has_more, measured.of(run.measured, run.query))
 
 
-def _all_views(run: Run) -> Batches:
-    return lambda: run.reports.all_views(run.snapshot, run.query, run.selection.order)[1]
-
-
 VIEWS = Report(
     "views",
     "exportViews",
@@ -61,7 +57,7 @@ VIEWS = Report(
     documents.Report,
     pa.schema({"path": _TEXT, "human": _COUNT, "ai": _COUNT, "total": _COUNT}),
     _views,
-    _all_views,
+    lambda run: lambda: run.reports.all_views(run.snapshot, run.query, run.selection.order)[1],
 )
 
 

@@ -66,9 +66,11 @@ class Reports:
         self._reader, self._root, self._policy_of, self._warnings_of = reader, root, policy_of, warnings_of
         self._cached = ResultCache(cache_bytes)
         self._rollups = lru_cache(1)(lambda written_key: catalog.read_all(root))
-        self._newest_ranking = lru_cache(1)(lambda written_key: ranked.find(root))
+        newest_ranking = lru_cache(1)(lambda written_key: ranked.find(root))
         reader.cache_in(ResultCache(int(cache_bytes * PAST_SHARE)))
-        self._statements = Statements(spill, self._cached, self._chosen_rollups, self._ranking)
+        self._statements = Statements(
+            spill, self._cached, self._chosen_rollups, lambda: newest_ranking(catalog.written_key(root))
+        )
 
     def take(self, as_of: Moment | None = None) -> Snapshot:
         """Return the newest snapshot, or that of `as_of`: see `SnapshotReader.take`."""
@@ -294,7 +296,3 @@ class Reports:
         written = catalog.written_key(self._root)
         rollups = "rollups", snapshot.files_key, written
         return self._cached(rollups, lambda: catalog.match(self._rollups(written), snapshot.files))
-
-    def _ranking(self) -> ranked.Ranking | None:
-        """Return the newest ranking of paths, read again after each change of the rollups."""
-        return self._newest_ranking(catalog.written_key(self._root))

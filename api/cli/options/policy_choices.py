@@ -55,7 +55,7 @@ def show(choices: Choices, chosen: Iterable[tuple[Policy, date]]) -> None:
         rows: list[tuple[object, ...]] = [("now", "", *_left_out(count, choices.periods, None))]
         for name, first in chosen:
             periods = policy.changed(choices.periods, name, first)
-            rows.append((name, _day(first), *_left_out(count, periods, first)))
+            rows.append((name, "all days" if first == date.min else str(first), *_left_out(count, periods, first)))
             if first != date.min:
                 everything = policy.changed((), name, date.min)
                 rows.append((name, "all days", *_left_out(count, everything, first)))
@@ -90,7 +90,3 @@ def _reports(settings: Settings, policy_of: Callable[[str], Periods]) -> Iterato
     reader, spill = SnapshotReader(settings.hot_log, settings.lake), settings.run / "spill"
     with closing(Reports(reader, settings.lake, spill, settings.cache_bytes, policy_of)) as reports:
         yield reports
-
-
-def _day(day: date) -> str:
-    return "all days" if day == date.min else day.isoformat()

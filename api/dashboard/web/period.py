@@ -1,6 +1,7 @@
 """The period of a page: its days in the viewer's time zone, and the interval of its chart."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal
@@ -182,14 +183,16 @@ def _calendar(name: str, day: date) -> tuple[date, date]:
 
 def _day(values: Mapping[str, str], name: str, default: date, faults: list[str]) -> date | None:
     text = values.get(name) or default.isoformat()
-    try:
-        day = date.fromisoformat(text)
-    except ValueError:
-        day = None
-    if day is None or not FIRST_DAY <= day <= LAST_DAY:
+    if (day := day_of(text)) is None:
         faults.append(f"“{text[:40]}” is not a day such as 2026-09-01; these are the last 30 days.")
-        return None
     return day
+
+
+def day_of(text: str) -> date | None:
+    """Return the day of a text, from FIRST_DAY to LAST_DAY; None for another text."""
+    with suppress(ValueError):
+        return day if FIRST_DAY <= (day := date.fromisoformat(text)) <= LAST_DAY else None
+    return None
 
 
 def _interval(values: Mapping[str, str], period: Period, faults: list[str]) -> str:

@@ -56,10 +56,9 @@ class Measured:
     """The sources of a project, and which readers they count.
 
     The page's filters can select the readers `traffic` and the sources `selected`. `sources` are the selected
-    sources that have sent views, with `warnings` about the coverage. `has_views` is whether the project has a
-    view of any source. `known` has the times in which the selected sources counted. `policies` are the source policies
-    of the period, and `policies_before` the policies of the previous period. The days in sentences are in the time zone
-    of the period and the format of `viewer`.
+    sources that have sent views, with `warnings` about the coverage. `known` has the times in which the selected
+    sources counted. `policies` are the source policies of the period, and `policies_before` the policies of the
+    previous period. The days in sentences are in the time zone of the period and the format of `viewer`.
     """
 
     period: Period
@@ -69,7 +68,6 @@ class Measured:
     selected: tuple[str, ...]
     sources: tuple[SourceCoverage, ...]
     warnings: tuple[str, ...]
-    has_views: bool
     known: measured.Measured
     policies: frozenset[Policy]
     policies_before: frozenset[Policy] = frozenset()
@@ -279,7 +277,6 @@ def measured_in(view: View, *, has_policy: bool = True) -> Measured:
         selected,
         sources,
         readable(coverage.warnings, view.visit.locale),
-        has_views=bool(coverage.sources),
         known=measured.Measured(spans, since, view.now, of_sources),
         policies=_policies(view, view.period, periods),
         policies_before=_policies(view, previous, periods) if previous else frozenset(),

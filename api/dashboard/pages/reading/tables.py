@@ -15,11 +15,9 @@ from api.dashboard.charts import bar
 from api.dashboard.pages.reading import measured
 from api.dashboard.pages.reading.measured import FILTERED, Measured, Shown
 from api.dashboard.web import links
-from api.dashboard.web.period import Period
 from api.dashboard.web.view import SOURCES, View, value_name
 from warehouse.columns.dimensions import FILTERS, OF_VISITS, dimension
 from warehouse.errors import TooManyViews
-from warehouse.report.measured import Extent
 from warehouse.report.results import Counts, Order, Query, ReportPage
 from warehouse.report.source_coverage import SourceCoverage
 
@@ -234,17 +232,16 @@ def sources(view: View, measurement: Measured) -> list[SourceRow]:
     result = []
     for name in measurement.selected:
         source = by_name.get(name)
-        now, then = ((source and _extent(source, each, measurement)) for each in (view.period, view.previous))
+        now, then = (
+            source and each and measurement.known.extent_of(source.spans, each.start, each.end)
+            for each in (view.period, view.previous)
+        )
         has_counted = now in ("all", "part")
         counted = [kind for kind in BOTH if has_counted and measurement.is_shown(name, kind)]
         numbers = measured.shown(counts.get(name, Counts()), counted)
         total = before.get(name, Counts()).total if now == then == "all" else None
         result.append(SourceRow(SOURCES[name], numbers, total, source, view.link(source=name)))
     return result
-
-
-def _extent(source: SourceCoverage, period: Period | None, measurement: Measured) -> Extent | None:
-    return None if period is None else measurement.known.extent_of(source.spans, period.start, period.end)
 
 
 def query(view: View, dimension: Dimension) -> Query:

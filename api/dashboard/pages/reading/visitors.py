@@ -89,11 +89,9 @@ def _limits(view: View, run: Run, measurement: Measured, counts: Counts) -> str:
     """Return which people the numbers leave out, and who counts twice."""
     start, end = view.period.start, view.period.end
     limit = run.visitors_known.limit("human", start, end)
-    if "human" not in measurement.traffic or run.visitors_known.extent("human", start, end) == "none":
+    if "human" not in measurement.traffic or run.visitors["visitorsHuman"] is None:
         return ""
     row = metrics.whole(run.reports.visitor_counts(view.snapshot, run.query)).to_pylist()[0]
-    if counts.human and not row["visit_views"]:
-        return ""
     texts = list[str]()
     if limit and limit.reason == "began" and limit != measurement.known.limit("human", start, end):
         texts.append(f"Visitors are known since {view.day(limit.at)}.")
@@ -151,14 +149,11 @@ def live(view: View) -> dict[str, Any]:
 def _live_visitors(view: View) -> dict[str, int] | None:
     known = view.run().visitors_known
     kinds = [kind for kind in NUMBERS if kind in view.filters.selected_traffic and known.counts(kind, view.now, None)]
-    if not kinds:
-        return None
-    try:
-        counts = view.reports.visitor_counts(view.snapshot, _last(view, VISITORS_MINUTES))
-    except TooManyViews:
-        return None
-    counted = metrics.whole(counts).to_pylist()[0]
-    return {kind: counted[kind] for kind in kinds}
+    with suppress(TooManyViews):
+        counted = view.run(_last(view, VISITORS_MINUTES)).visitors
+        visitors = {kind: counted[metrics.VISITORS[kind]] for kind in kinds}
+        return visitors if visitors and None not in visitors.values() else None
+    return None
 
 
 def _last(view: View, minutes: int) -> Query:

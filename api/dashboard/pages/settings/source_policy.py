@@ -6,7 +6,7 @@ from datetime import date
 from typing import cast
 
 from api.dashboard.web.forms import Form
-from api.dashboard.web.period import FIRST_DAY, LAST_DAY
+from api.dashboard.web.period import FIRST_DAY, LAST_DAY, day_of
 from api.dashboard.web.visit import ProjectVisit
 from warehouse.control import policy, source_policies
 from warehouse.control.policy import COUNTED, POLICIES, Period, Policy
@@ -84,16 +84,9 @@ def save(visit: ProjectVisit) -> bool:
 def _from_date(form: Form) -> date | None:
     """Return the first UTC day of the form; None if the field is empty."""
     text = form.text(FROM, 10, required=False)
-    if not text:
-        return None
-    try:
-        day = date.fromisoformat(text)
-    except ValueError:
-        day = None
-    if day is None or not FIRST_DAY <= day <= LAST_DAY:
+    if text and not day_of(text):
         form.fault(FROM, f"Use a day from {FIRST_DAY} to {LAST_DAY}, or leave the field empty.")
-        return None
-    return day
+    return day_of(text)
 
 
 def _shown(from_date: date) -> date | None:

@@ -13,7 +13,6 @@ from api.dashboard.pages.reading.ai import operators, verdicts
 from api.dashboard.pages.reading.ai.obedience import robots_of
 from api.dashboard.pages.reading.ai.operators import ROBOTS_NAMES, AiTable, OperatorRow, Reads
 from api.dashboard.pages.reading.export import table_file
-from api.dashboard.pages.reading.tables import Row
 from api.dashboard.pages.reading.timeline import timeline
 from api.dashboard.robots.rules import EVERY_AGENT, RobotsRules, names
 from api.dashboard.web import locale, render
@@ -73,6 +72,7 @@ def ai_readers(visit: ProjectVisit) -> Response:
     robots = robots_of(view)
     verification = verdicts.verification_of(view)
     table = operators.table_of(view, measurement, robots, verification)
+    most_read = view.reports.views(view.snapshot, view.query(), 0, tables.ROWS, "ai")
     values: dict[str, Any] = {}
     if table.operators:
         chart = timeline(view, measurement)
@@ -85,7 +85,7 @@ def ai_readers(visit: ProjectVisit) -> Response:
         measured=measurement,
         table=table,
         sent=operators.pages_sent(view),
-        most_read={"rows": _most_read(view), "has_more": False},
+        most_read={"rows": tables.rows_of(view, most_read, "path"), "has_more": False},
         downloads=events.downloads(view),
         verification=verification,
         purposes=PURPOSES,
@@ -109,11 +109,6 @@ def export(visit: ProjectVisit) -> Response:
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
     batches = pa.table(arrays, schema=SCHEMA).to_batches()
     return table_file(view, CSV, "ai", Table(SCHEMA, lambda: batches))
-
-
-def _most_read(view: View) -> list[Row]:
-    """Return the pages with most reads."""
-    return tables.rows_of(view, view.reports.views(view.snapshot, view.query(), 0, tables.ROWS, "ai"), "path")
 
 
 def _view(visit: ProjectVisit) -> View:

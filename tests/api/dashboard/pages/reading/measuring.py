@@ -58,7 +58,6 @@ def measured(
         selected,
         sources,
         (),
-        has_views=bool(sources),
         known=Known(spans, min(firsts.values(), default=None), day(NOW), of_sources),
         policies=frozenset({policies[1]}),
         policies_before=frozenset({policies[0]}) if previous else frozenset(),

@@ -126,6 +126,14 @@ def test_live_count_is_of_the_distinct_visitors_of_five_minutes(dashboard: Dashb
     assert Html(viewer.get("/projects/live/live?traffic=ai").text).text == "Last 5 minutes: 1 AI source"
 
 
+def test_live_count_is_of_views_if_the_visitors_of_five_minutes_are_unknown(dashboard: Dashboard) -> None:
+    ages, now = [(20, "203.0.113.1"), (1, None)], datetime.now(UTC)
+    hits = [(timedelta(minutes=age), address, FIREFOX, "/") for age, address in ages]
+    post(dashboard, *hits, project="live-unknown", now=now)
+    text = Html(dashboard.visitor("viewer").get("/projects/live-unknown/live").text).text
+    assert text == "Last 30 minutes: 2 by people, 0 by AI"
+
+
 @pytest.mark.long
 def test_page_with_too_many_views_names_them_as_the_cause(
     dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
