@@ -119,7 +119,7 @@ def test_evidence_of_browsers_and_scripts_is_as_documented(tmp_path: Path, url: 
     subprocess.run([find("curl"), "-s", "-A", CHROME, "-H", *curl, campaign(cached, "curl")], check=True)
     httpx.get(campaign(cached, "httpx"), headers={"User-Agent": CHROME, **headers("httpx")})
     site = Site(tmp_path / "data")
-    own = Options(site=ProjectSite(["127.0.0.1"]))
+    own = Options(site=ProjectSite(frozenset(["127.0.0.1"])))
     run_import(site, tuple((tmp_path / "access.log").read_bytes().splitlines()), now=time.time, options=own)
     reports, today = site.reports(), datetime.now(UTC)
     found = {}
