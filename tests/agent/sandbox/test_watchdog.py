@@ -28,7 +28,7 @@ def start(script: str) -> subprocess.Popen[bytes]:
 def test_memory_of_grandchildren_and_of_processes_with_any_name_is_measured(script: str) -> None:
     before = memory_bytes(threading.get_native_id())
     with start(script) as process:
-        # A quarter of what the grandchild allocates, because another child of this process may use less memory meanwhile.
+        # A quarter of what the grandchild allocates, because another child of this process may use less meanwhile.
         assert memory_bytes(threading.get_native_id()) - before >= 32 * MIB
         process.communicate()
 
