@@ -4,8 +4,8 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextvars import ContextVar, copy_context
 from typing import TypeVar, TypeVarTuple
 from weakref import WeakSet
 
@@ -35,11 +35,14 @@ times with 5, and 1.7 times with 10. With 10, other programs on the machine dela
 the posts that wait for the GIL."""
 
 _shared_open = WeakSet[Chunks]()
+_IS_SHARED = ContextVar("IS_SHARED", default=False)
+"""Whether this thread computes a report of a share link."""
 
 
 def _lower_priority() -> None:
     if sys.platform == "linux":  # elsewhere, all threads of a process have one priority
-        os.nice(NICE)
+        of_process = os.getpriority(os.PRIO_PROCESS, os.getpid())  # `nice` would add to that of the thread's creator
+        os.setpriority(os.PRIO_PROCESS, 0, min(19, of_process + NICE))
 
 
 THREADS = ThreadPoolExecutor(8, "report", _lower_priority)
@@ -47,6 +50,7 @@ THREADS = ThreadPoolExecutor(8, "report", _lower_priority)
 threads."""
 
 Result = TypeVar("Result")
+Other = TypeVar("Other")
 Arguments = TypeVarTuple("Arguments")
 
 
@@ -65,6 +69,23 @@ async def run(
         return await _run(limit, receive, function, *arguments)
     except SlowReport:
         return await _run(SLOW[limit], receive, function, *arguments)
+
+
+def together(first: Callable[[], Result], second: Callable[[], Other]) -> tuple[Result, Other]:
+    """Return the results of two parts of a report, of which another thread computes the second if one is free.
+
+    On two cores, one reader of the overview of 10M hits waits 0.56 s instead of 0.67, and four at once wait as long.
+    Share links use one thread.
+    """
+    if _IS_SHARED.get():
+        return first(), second()
+    other = THREADS.submit(copy_context().run, second)
+    try:
+        computed = first()
+        return computed, second() if other.cancel() else other.result()
+    finally:
+        if not other.cancel():
+            wait((other,))
 
 
 def streamed(limit: CapacityLimiter, chunks: Chunks) -> AsyncIterator[bytes]:
@@ -121,6 +142,7 @@ async def _in_thread(
 
     def call() -> Result:
         CALLER.set(caller)  # in the context of this call alone
+        _IS_SHARED.set(limit in (SHARED, SLOW[SHARED]))
         return function(*arguments)
 
     async with limit:

@@ -243,3 +243,84 @@ def test_reports_and_the_queries_of_their_databases_have_a_lower_priority_than_p
     assert len(of_reports) > 1
     assert set(of_reports) == {min(19, of_posts + threads.NICE)}
     assert os.getpriority(os.PRIO_PROCESS, 0) == of_posts
+
+
+def test_two_parts_of_a_report_are_computed_at_once_for_one_caller() -> None:
+    both = threading.Barrier(2)
+
+    def part() -> engine.Caller:
+        both.wait(60)
+        return engine.CALLER.get()
+
+    async def caller_of_parts() -> tuple[engine.Caller, engine.Caller, engine.Caller]:
+        return await threads.run(threads.REPORTS, stay, lambda: (engine.CALLER.get(), *threads.together(part, part)))
+
+    caller, first, second = asyncio.run(asyncio.wait_for(caller_of_parts(), 60))
+    assert first is second is caller
+
+
+@pytest.mark.parametrize("limit", [threads.SHARED, threads.SLOW[threads.SHARED]])
+def test_report_of_a_share_link_uses_one_thread(limit: CapacityLimiter) -> None:
+    second_began = threading.Event()
+
+    def began_meanwhile() -> bool:
+        began, _ = threads.together(lambda: second_began.wait(0.2), second_began.set)
+        return began
+
+    assert not asyncio.run(asyncio.wait_for(threads.run(limit, stay, began_meanwhile), 60))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, all threads of a process have one priority")
+def test_thread_of_a_part_of_a_report_has_the_priority_of_all_reports() -> None:
+    parts = threading.Barrier(4)
+
+    def priority() -> list[int]:
+        parts.wait(60)
+        return [os.getpriority(os.PRIO_PROCESS, 0)]
+
+    def two() -> list[int]:
+        first, second = threads.together(priority, priority)
+        return first + second
+
+    def four() -> list[int]:
+        first, second = threads.together(two, two)
+        return first + second
+
+    of_parts = asyncio.run(asyncio.wait_for(threads.run(threads.REPORTS, stay, four), 60))
+    assert of_parts == 4 * [min(19, os.getpriority(os.PRIO_PROCESS, 0) + threads.NICE)]
+
+
+def test_second_part_of_a_report_has_ended_when_the_first_one_fails() -> None:
+    began, ended = threading.Event(), threading.Event()
+
+    def fail() -> None:
+        began.wait(60)
+        raise SlowReport
+
+    def second() -> None:
+        began.set()
+        ended.wait(0.2)
+        ended.set()
+
+    with pytest.raises(SlowReport):
+        threads.together(fail, second)
+    assert ended.is_set()
+
+
+def test_error_of_the_second_part_of_a_report_is_raised() -> None:
+    def fail() -> None:
+        raise SlowReport
+
+    with pytest.raises(SlowReport):
+        threads.together(lambda: "first", fail)
+
+
+def test_both_parts_of_a_report_are_computed_by_its_thread_while_no_other_one_is_free() -> None:
+    may_end = threading.Event()
+    busy = [threads.THREADS.submit(may_end.wait, 60) for _ in range(32)]
+    try:
+        here = threading.get_ident()
+        assert threads.together(threading.get_ident, threading.get_ident) == (here, here)
+    finally:
+        may_end.set()
+        assert all(each.result() for each in busy)

@@ -1,6 +1,7 @@
 """The overview of a project: who reads it, what, and from where."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from starlette.responses import RedirectResponse, Response
@@ -14,6 +15,7 @@ from api.dashboard.web import locale, render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import TRAFFIC, View
 from api.dashboard.web.visit import ProjectVisit
+from api.reports import threads
 from warehouse.report.results import Counts, Query
 
 VIEWS = {"human": "Views by people", "ai": "Reads by AI", "bot": "Other bots"}
@@ -68,26 +70,38 @@ def live(visit: ProjectVisit) -> Response:
 
 def _numbers(view: View, measurement: Measured) -> dict[str, Any]:
     """Return the values of the template that are counts. All of them are of one moment."""
+    readers, panels = threads.together(partial(_readers, view, measurement), partial(_panels, view, measurement))
+    return readers | panels
+
+
+def _readers(view: View, measurement: Measured) -> dict[str, Any]:
+    """Return the chart and the totals."""
     chart = timeline(view, measurement)
     counts = chart.totals if chart else _totals(view, view.query())
     shown = measurement.shown(counts, view.period.start, view.period.end)
     visits = operators.visits_sent(view)
-    opened = {card: name if (name := view.values.get(card)) in names else names[0] for card, names in CARDS.items()}
     of_visitors, about = visitors.totals(view, measurement, counts)
     return {
         "chart": chart,
         "totals": _groups(view, measurement, shown, visits, of_visitors),
         "about_visitors": about,
         "people": visitors.people(view, counts),
-        "goals": visitors.GoalTable(None, []) if view.visit.is_shared else visitors.goals(view),
-        "events": events.events(view),
         "shown": shown,
         "visits": visits or {},
+    }
+
+
+def _panels(view: View, measurement: Measured) -> dict[str, Any]:
+    """Return the tables, and the visitors of the last minutes."""
+    opened = {card: name if (name := view.values.get(card)) in names else names[0] for card, names in CARDS.items()}
+    return {
         "sent": operators.pages_sent(view),
         "paths": tables.paths(view, measurement) if opened["pages"] == "pages" else None,
         "opened": opened,
         "tables": {name: tables.by_dimension(view, name, measurement) for name in opened.values() if name != "pages"},
         "sources": tables.sources(view, measurement),
+        "goals": visitors.GoalTable(None, []) if view.visit.is_shared else visitors.goals(view),
+        "events": events.events(view),
         **visitors.live(view),
     }
 
@@ -127,8 +141,7 @@ def _visits(view: View, measurement: Measured, visits: Mapping[str, int] | None)
 
 
 def _totals(view: View, query: Query) -> Counts:
-    by = "source" if view.previous else "traffic"  # a page that compares also shows the sources of both periods
-    return view.reports.breakdown(view.snapshot, query, by, 0, 1).totals
+    return view.reports.breakdown(view.snapshot, query, "source", 0, 1).totals
 
 
 def to_pages(view: View, **parameters: str | None) -> Response:

@@ -1,6 +1,7 @@
 """The AI readers of a project: operators with their purposes, verification and visits, and their agents."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from api.dashboard.pages.reading.ai import operators, verdicts
 from api.dashboard.pages.reading.ai.obedience import robots_of
 from api.dashboard.pages.reading.ai.operators import ROBOTS_NAMES, AiTable, OperatorRow, Reads
 from api.dashboard.pages.reading.export import table_file
+from api.dashboard.pages.reading.measured import Measured
 from api.dashboard.pages.reading.timeline import timeline
 from api.dashboard.robots.rules import EVERY_AGENT, RobotsRules, names
 from api.dashboard.web import locale, render
@@ -20,6 +22,7 @@ from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import PURPOSES, STATES, View
 from api.dashboard.web.visit import ProjectVisit
 from api.http.operation import CSV
+from api.reports import threads
 from api.reports.report import Table
 from ingest.classification.agents import BY_NAME
 from ingest.verification.address_lists import age_warning
@@ -69,33 +72,42 @@ def ai_readers(visit: ProjectVisit) -> Response:
     """Respond to GET /projects/{project}/ai."""
     view = _view(visit)
     measurement = measured.measured_in(view)
-    robots = robots_of(view)
-    verification = verdicts.verification_of(view)
-    table = operators.table_of(view, measurement, robots, verification)
-    most_read = view.reports.views(view.snapshot, view.query(), 0, tables.ROWS, "ai")
-    values: dict[str, Any] = {}
-    if table.operators:
-        chart = timeline(view, measurement)
-        values = {"chart": chart, "summary": _summary(view, table), **_rows(view, table)}
+    table, pages = threads.together(partial(_table, view, measurement), partial(_pages, view))
     return render.counts_page(
         view,
         "reading/ai_readers.html",
         title=f"AI readers of {view.project.id}",
         tab="AI readers",
         measured=measurement,
-        table=table,
-        sent=operators.pages_sent(view),
-        most_read={"rows": tables.rows_of(view, most_read, "path"), "has_more": False},
-        downloads=events.downloads(view),
-        verification=verification,
         purposes=PURPOSES,
         states=STATES,
-        robots=robots,
         purpose_texts=PURPOSE_TEXTS,
-        obeying=_obeying(robots.current, table) if robots and view.filters.fields.keys() == {"traffic"} else [],
         old_lists=age_warning(visit.state.intake.verifier.lists(), view.now),
-        **values,
+        **table,
+        **pages,
     )
+
+
+def _table(view: View, measurement: Measured) -> dict[str, Any]:
+    """Return the table of operators, and the chart."""
+    robots, verification = robots_of(view), verdicts.verification_of(view)
+    table = operators.table_of(view, measurement, robots, verification)
+    obeying = _obeying(robots.current, table) if robots and view.filters.fields.keys() == {"traffic"} else []
+    values = {"table": table, "verification": verification, "robots": robots, "obeying": obeying}
+    if not table.operators:
+        return values
+    chart = timeline(view, measurement)
+    return {**values, "chart": chart, "summary": _summary(view, table), **_rows(view, table)}
+
+
+def _pages(view: View) -> dict[str, Any]:
+    """Return the lists of pages and files."""
+    most_read = view.reports.views(view.snapshot, view.query(), 0, tables.ROWS, "ai")
+    return {
+        "sent": operators.pages_sent(view),
+        "most_read": {"rows": tables.rows_of(view, most_read, "path"), "has_more": False},
+        "downloads": events.downloads(view),
+    }
 
 
 def export(visit: ProjectVisit) -> Response:
