@@ -58,7 +58,7 @@ def main(commands: int) -> None:
     logging.getLogger("readership").setLevel(logging.INFO)
     config = _read_config(reports)
     threads = WorkerThreads(config)
-    if _obey(commands, threads, 0):  # a command that was sent while this process started
+    if _obey(commands, threads, 0) and not signals:  # neither a command nor a signal arrived during the start
         threads.start()
     while not signals and _obey(commands, threads, POLL_S):
         pass

@@ -30,7 +30,7 @@ from warehouse.report.source_warnings import SourceWarning
 LIFE_S = 48 * 3600
 """Time from the end of a day, and from the last use of its salt, to the deletion of the salt, in seconds."""
 CACHED_S, CACHED_MAX = 3600, 10_240
-"""Time for which a process has a salt in memory, in seconds, and the maximum number of these salts: more than the days
+"""Time for which a process uses a salt in memory, in seconds, and the maximum number of these salts: more than the days
 of a post."""
 RETRY_S, WAIT_S = 60, 2.0
 """Time without visitors after the file did not answer, and the timeout for its lock, in seconds."""
@@ -47,7 +47,7 @@ class Salts:
     def __init__(self, pool: Pool | None, now: Callable[[], float] = time.time) -> None:
         self._pool, self._now, self._lock = pool, now, Lock()
         self._cache: dict[tuple[str, int], tuple[Salt, float]] = {}
-        """Salts in memory, with the time until which they are; TTLCache takes 4 µs of a post."""
+        """Salts in memory, each with the time of its last use; TTLCache takes 4 µs of a post."""
         self._votes: dict[tuple[str, int, str], Majority] = {}
         self._majorities = set[tuple[str, int, str]]()
         """Projects, days and sources that the next `read` or `close` stores. Both may wait for the database."""

@@ -30,7 +30,6 @@ def test_field_after_a_body_does_not_choose_the_address_of_the_client(start: Cal
     assert heads.beacons(service, 2 * LIMIT) == LIMIT
 
 
-@pytest.mark.long
 def test_beacons_with_guessed_event_ids_make_no_hit_of_a_server_a_duplicate(start: Callable[..., Running]) -> None:
     assert event_ids.guessed(start()) == {"/beacon": event_ids.COUNT, "/server": event_ids.COUNT}
 

@@ -17,7 +17,6 @@ def _closed() -> Iterator[None]:
         yield
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", TARGETS)
 def test_seeds_and_corpus_show_no_fault(name: str) -> None:
     for content in [*SEEDS[name], *(each.read_bytes() for each in sorted((CORPUS / name).glob("*")))]:

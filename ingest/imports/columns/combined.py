@@ -201,7 +201,7 @@ def _fixed(block: memoryview, starts: Array, size: int) -> pa.Array:
 
 
 def _encoded(texts: pa.ChunkedArray) -> pa.DictionaryArray:
-    """Return the texts, those of any size with U+FFFD in place of bytes that are not UTF-8."""
+    """Return the texts. In binary columns of variable size, U+FFFD replaces bytes that are not UTF-8."""
     encoded = one_array(texts.dictionary_encode())
     if texts.type != pa.binary():
         return encoded
@@ -239,7 +239,7 @@ def _status(text: bytes) -> int | None:
 
 
 def _plain(fields: Mapping[str, pa.Array], is_front: pa.Array) -> Iterator[pa.Array]:
-    """Yield for each field except the request whether it is plain in each line. `is_front`: of each distinct front."""
+    """Yield for each field except the request whether it is plain in each line. `is_front` has a value for each front."""
     yield fields["ts_us"].is_valid()
     yield fields["status"].is_valid()
     yield is_front.take(fields["front"].indices)

@@ -101,7 +101,7 @@ def parse_and_prepare(task: Task, salts_of: SaltsOf | None = None) -> tuple[Pars
         prepared = prepare(task.target, result, task.received_us, *context)
     except SaltUnread as unread:
         return unread.day
-    result.hits, result.requests = PARSED_HITS.empty_table(), []
+    result.hits = PARSED_HITS.empty_table()
     if isinstance(prepared.rows, Staged):
         sync(task.target.root, prepared.rows)
     elif task.target.is_dry_run:

@@ -83,6 +83,7 @@ def prepare(
         _require_covered(times, target.ledger_from_us)
     loads = asset_loads.asset_loads(target.project, assets)
     asked = _with_accepted_times(pa.concat_tables(result.requests or [ASKED.empty_table()]), accepted)
+    result.requests = []  # a row for each line
     _require_covered(asked["ts_us"], target.ledger_from_us)
     counted = requests.rows(target.project, asked, user_agents)
     rows = {HITS_TABLE: hits.rows, ASSET_LOADS_TABLE: loads, REQUESTS_TABLE: counted}

@@ -70,7 +70,6 @@ def folder() -> Iterator[Path]:
         yield path
 
 
-@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 @pytest.mark.skipif(not SYSTEM_PYTHON.exists(), reason="other users may not be able to run our interpreter")
 @pytest.mark.needs("bwrap", "prlimit", "setpriv")

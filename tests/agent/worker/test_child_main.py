@@ -1,7 +1,9 @@
 """The worker in a child process, without a service: its reports, and the commands that it gets."""
 
 import json
+import logging
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -12,7 +14,7 @@ import pytest
 
 from agent.jobs import configuration, store
 from agent.jobs.configuration import Configuration
-from agent.worker import threads
+from agent.worker import child_main, threads
 from agent.worker.child_process import STOP_CLAIMING, ChildProcess
 from agent.worker.threads import WorkerConfig
 from tests.processes.waiting import until
@@ -75,6 +77,35 @@ def test_child_reports_its_turns_and_claims_none_after_the_command(engine: Pool,
     child.stop_claiming()
     until(stays_queued)
     child.close()
+
+
+class NoReports(logging.NullHandler):
+    def send(self, name: str, *arguments: object) -> None:
+        """Send nothing: the child is this process."""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_child_that_gets_a_signal_while_it_starts_claims_no_turn(
+    engine: Pool, tmp_path: Path, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = store.create(engine, PROJECT, "Write a page", None, 1).job.id
+
+    def interrupted(reports: object) -> WorkerConfig:
+        signal.raise_signal(number)
+        return WorkerConfig(database.connect(engine.url), tmp_path / "jobs", {}, 1, 15)
+
+    monkeypatch.setattr(child_main, "_read_config", interrupted)
+    monkeypatch.setattr(child_main, "Reports", NoReports)
+    handlers = [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)]
+    received, sent = os.pipe()
+    try:
+        child_main.main(received)
+    finally:
+        for each, handler in zip((signal.SIGTERM, signal.SIGINT), handlers, strict=True):
+            signal.signal(each, handler)
+        os.close(received)
+        os.close(sent)
+    assert sql.rows(engine, "SELECT state, started_us FROM turns WHERE job_id = :id", id=job) == [("queued", None)]
 
 
 @pytest.mark.parametrize("command", [STOP_CLAIMING, b""])

@@ -49,7 +49,6 @@ def test_this_process_classifies_once_a_child_process_was_killed(killed: list[in
     assert classifier_pids() == []
 
 
-@pytest.mark.long
 def test_children_end_by_sigterm_although_this_process_handles_the_signal() -> None:
     handled = signal.signal(signal.SIGTERM, lambda number, frame: None)
     try:

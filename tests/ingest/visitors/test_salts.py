@@ -114,7 +114,7 @@ def test_source_most_of_whose_views_have_one_network_has_a_warning_for_a_week(
     salt, other = salts.of("site", [DAY])[DAY], salts.of("other", [DAY])[DAY]
     for number in range(VIEWS_MIN // 2):
         block, reader = proxy + b"agent%03d" % (number % 7), b"net%05d" % number
-        salt.visitors(block, "beacon")
+        salt.of_blocks([block], "beacon")
         salt.visitors(reader + b"agent...", "beacon")
         salt.visitors(block, "log")
         other.visitors(block * 2 + reader + b"agent...", "log")

@@ -71,7 +71,6 @@ def test_rows_are_counted_once_after_a_loader_was_killed_at_any_step(site: Site,
             assert copied.faults() == []
 
 
-@pytest.mark.long
 def test_rows_are_erased_with_their_project_days_retention_and_path(site: Site) -> None:
     site.post(*some_rows(0, 3))
     site.post_loads(*POSTED)

@@ -20,7 +20,7 @@ from warehouse.lake import delta_table, staging
 from warehouse.maintenance import catch_up, compact
 from warehouse.maintenance.catch_up import Loaded
 from warehouse.schema import HITS, HOT, REQUESTS
-from warehouse.tables import HITS_TABLE, REQUESTS_TABLE, TABLES
+from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE, REQUESTS_TABLE, TABLES
 
 
 def human_and_ai_views(site: Site) -> tuple[int, int]:
@@ -154,6 +154,13 @@ def test_files_are_sorted_for_times_in_a_range_of_about_16_bits(site: Site, rang
     staged = staging.stage(site.root, {HITS_TABLE: pa.Table.from_pylist([view(ts=ts) for ts in times], HOT)})
     (hits,) = (pq.read_table(site.root / "hits" / file.path) for file in staged.tables["hits"])
     assert hits["ts"].to_pylist() == times[::-1]
+
+
+def test_visitors_of_all_of_64_bits_are_sorted() -> None:
+    visitors = [(1 << 63) - 1, -5, -(1 << 63), 70_000, 3]
+    key = {"project_id": "site", "date": NOON.date(), "loads": 1}
+    rows = pa.Table.from_pylist([key | {"visitor": each} for each in visitors], ASSET_LOADS_TABLE.schema)
+    assert staging.table_rows(ASSET_LOADS_TABLE, rows)["visitor"].to_pylist() == sorted(visitors)
 
 
 @pytest.mark.long

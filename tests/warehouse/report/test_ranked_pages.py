@@ -134,7 +134,6 @@ def test_page_from_the_ranking_is_that_of_all_paths(
         each.close()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("ranked_views", "waiting", "expected"),
     [

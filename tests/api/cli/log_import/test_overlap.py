@@ -16,7 +16,6 @@ from tests.processes.running import PROJECT
 from tests.warehouse.site import Site, view
 
 
-@pytest.mark.long
 def test_followed_log_is_checked_at_new_views_by_people_and_at_most_once_a_day(data: Path) -> None:
     chosen = settings.read({}, data)
     with closing(Site(data)) as site:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 
 from api import data_folder, settings
 from tests.api.cli.console import call, result
@@ -17,7 +16,6 @@ from warehouse.hotlog import batches
 from warehouse.schema import HOT
 
 
-@pytest.mark.long
 def test_policy_begins_with_the_first_day_of_the_source_that_it_prefers(data: Path) -> None:
     """The log has views from day 1 on, and pages from day 3 on: only from then on a person is in both."""
     at = [datetime(2026, 9, day, 12, tzinfo=UTC) for day in (1, 2, 3, 4)]
