@@ -239,7 +239,7 @@ def _status(text: bytes) -> int | None:
 
 
 def _plain(fields: Mapping[str, pa.Array], is_front: pa.Array) -> Iterator[pa.Array]:
-    """Yield for each field except the request whether it is plain in each line. `is_front` has a value for each front."""
+    """Yield for each field except the request whether it is plain in each line. `is_front` has one value a front."""
     yield fields["ts_us"].is_valid()
     yield fields["status"].is_valid()
     yield is_front.take(fields["front"].indices)
