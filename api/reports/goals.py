@@ -29,8 +29,9 @@ def _conversions(run: Run) -> Callable[[], Iterable[pa.RecordBatch]]:
     def row(each: Conversion) -> dict[str, Any]:
         conversions = each.times or (None if any(views.get(each.traffic, ())) else 0)
         none = None if run.visitors[metrics.VISITORS[each.traffic]] is None else 0
-        rate = round(100 * each.converted / each.visitors, 2) if each.visitors else None
-        counts = (conversions, each.converted or none, each.visitors or none, rate)
+        converted = each.converted or (None if each.times else none)
+        rate = round(100 * converted / each.visitors, 2) if each.visitors and converted is not None else None
+        counts = (conversions, converted, each.visitors or none, rate)
         return dict(zip(GOAL_COLUMNS, (each.goal, each.value, each.traffic, *counts), strict=True))
 
     def batches() -> Iterator[pa.RecordBatch]:

@@ -27,7 +27,7 @@ from warehouse.query.moment import Moment
 from warehouse.query.snapshot import Snapshot
 from warehouse.report.measured import Measured
 from warehouse.report.reports import Reports
-from warehouse.report.results import Query
+from warehouse.report.results import Counts, Query
 
 HEADERS = ("ETag", "Cache-Control", AS_OF)
 NOT_MODIFIED = Success(304, "The response with this `ETag` is still current.", headers=HEADERS)
@@ -66,11 +66,15 @@ class Run:
     def visitors(self) -> dict[str, Any]:
         """Return the columns of visitors and visits of the whole range."""
         counts = metrics.whole(self.reports.visitor_counts(self.snapshot, self.query))
-        views = self.reports.breakdown(self.snapshot, self.query, "source", 0, 1).totals
-        unknown = {name: [getattr(views, name) > 0] for name in metrics.VISITORS}
+        unknown = metrics.unknown(self._sums("views"), counts, lambda: self._sums("identified"))
         hidden = measured.hidden(self.visitors_known, self.query)
         row: dict[str, Any] = metrics.columns(counts, hidden, unknown).to_pylist()[0]
         return row
+
+    def _sums(self, measure: str) -> pa.Table:
+        """Return a measure of the views of the whole range, as one row."""
+        sums = Counts.of(self.reports.sums(self.snapshot, self.query, measure, "source"))
+        return pa.table({name: [getattr(sums, name)] for name in metrics.VISITORS})
 
     @property
     def totals(self) -> dict[str, Any]:

@@ -186,8 +186,20 @@ def test_visitors_of_views_without_an_address_are_unknown_beside_known_ones(site
     goals = str(site.base_url).replace("analytics", "projects") + "goals"
     assert httpx.post(goals, json=goal, headers=key).status_code == 201
     numbers = ("conversions", "goalVisitors", "visitors", "conversionRate")
-    reached = [site.get(f"goals?path={path}").json()["goals"] for path in ("/a", "/known")]
+    range_of_a = f"dateFrom={(TODAY - timedelta(days=2)).date()}&dateTo={TODAY.date()}"
+    reached = [site.get(f"goals?{asked}").json()["goals"] for asked in ("path=/a", "path=/known", range_of_a)]
     assert [[tuple(row[name] for name in numbers) for row in rows] for rows in reached] == [
         [(0, None, None, None), (1, 1, 1, 100)],
         [(0, 0, 1, 0), (0, 0, 0, None)],
+        [(2, None, 1, None), (1, 1, 1, 100)],
     ]
+
+
+def test_visitor_who_counts_with_another_verification_is_known_and_not_null(site: httpx.Client) -> None:
+    bot = "Mozilla/5.0 (compatible; PerplexityBot/1.0; +https://perplexity.ai/perplexitybot)"
+    at = [{"timestamp": (TODAY - timedelta(hours=each)).isoformat()} for each in (12, 11)]
+    post(site, *(("/v", bot, f"2a00:1:2:1::{end}", each) for end, each in zip(("", "5"), at, strict=True)))
+    report = site.get("series?metrics=visitors&agent=PerplexityBot&verification=not_checked").json()
+    nobody = {"human": 0, "ai": 0, "total": 0}
+    assert report["totals"] == {"human": 0, "ai": 1, "bot": 0, "total": 1, "visitors": nobody}
+    assert [row["visitors"] for row in report["series"]] == [nobody] * len(report["series"])
