@@ -93,12 +93,17 @@ class View:
         self.dropped: list[str] = []
 
     def drop(self, *names: str) -> None:
-        """Remove filters that the page does not have. `dropped` are the titles of those that were on."""
+        """Remove filters that the page does not have. `dropped` has the titles of active ones, which the page names."""
         self.dropped = [dimension(name).title for name in self.filters.fields if name in names]
         self.fix(**dict.fromkeys(names))
 
     def fix(self, **filters: Any) -> None:
-        """Replace filters by those that the page itself sets. Links, forms and chips of the page omit them."""
+        """Replace filters by those that the page itself sets. Links, forms and chips of the page omit them.
+
+        A filter by another value than that of the page is `dropped`.
+        """
+        other = [name for name, value in self.filters.fields.items() if filters.get(name) not in (None, value)]
+        self.dropped += [dimension(name).title for name in other]
         self.values = {name: value for name, value in self.values.items() if name not in filters}
         self.filters = self.filters.but(**filters)
         self._fixed = self._fixed.union(filters)
@@ -167,7 +172,8 @@ class View:
 
     def tab(self, path: str, **more: str | None) -> str:
         """Return the address of another page: see `Visit.tab`. The path of the page of one path is no filter of it."""
-        return self.visit.tab(path, **dict.fromkeys({"path"} & self._fixed), **more)
+        own = {"path": None} if self.filters.path and "path" in self._fixed else {}
+        return self.visit.tab(path, **own, **more)
 
     def table_link(self, **changes: str | None) -> str:
         """Return the address of this page with another sort or page of its table."""
@@ -249,7 +255,7 @@ class View:
 
     def _first_view(self) -> datetime | None:
         """Return the time of the first view; None on the page of errors, which are counted by days."""
-        if self.visit.request.url.path.removesuffix(".csv").endswith(ERRORS):
+        if self.visit.request.url.path.removesuffix(".csv").endswith(self.visit.base + ERRORS):
             return None
         return min((source.first_hit for source in self.coverage.sources), default=None)
 

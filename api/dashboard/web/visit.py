@@ -108,13 +108,13 @@ class Visit:
 
     @property
     def kept(self) -> dict[str, str]:
-        """Return the period, comparison and filters of the address."""
+        """Return the parameters of the address that are KEPT: period, comparison, zone, tabs of cards and filters."""
         return {name: value for name, value in self.parameters.items() if name in KEPT}
 
     def tab(self, path: str, /, **more: str | None) -> str:
         """Return the address of another page of the project, with what is `kept`, and `more` parameters."""
         own, without = self.request.url.path, dict[str, str | None]()
-        if any(path.endswith(each) != own.endswith(each) for each in OTHER_STATUS):
+        if any(path.endswith(self.base + each) != own.endswith(self.base + each) for each in OTHER_STATUS):
             without["status"] = None
         return self.href(path, **(self.kept | without | more))
 

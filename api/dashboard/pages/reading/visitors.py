@@ -147,12 +147,15 @@ def live(view: View) -> dict[str, Any]:
 
 
 def _live_visitors(view: View) -> dict[str, int] | None:
+    """Return the known visitors of the last minutes; None if none are known, or if others than these were here."""
     known = view.run().visitors_known
     kinds = [kind for kind in NUMBERS if kind in view.filters.selected_traffic and known.counts(kind, view.now, None)]
+    if not kinds:
+        return None
     with suppress(TooManyViews):
         counted = view.run(_last(view, VISITORS_MINUTES)).visitors
-        visitors = {kind: counted[metrics.VISITORS[kind]] for kind in kinds}
-        return visitors if visitors and None not in visitors.values() else None
+        visitors = {kind: count for kind in kinds if (count := counted[metrics.VISITORS[kind]]) is not None}
+        return visitors if len(visitors) == len(kinds) or any(visitors.values()) else None
     return None
 
 

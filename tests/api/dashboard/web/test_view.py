@@ -1,16 +1,18 @@
 """The view of a page of counts, from its address: period, filters, chips, links and faults."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import pytest
 from starlette.requests import Request
 
+from api.dashboard.robots import texts
 from api.dashboard.web.view import View
 from api.dashboard.web.visit import ProjectVisit
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.site import Dashboard
-from tests.processes.running import PROJECT
+from tests.processes.running import PROJECT, new_key
 from warehouse.columns.dimensions import FILTERS
 from warehouse.columns.filters import Filters
 from warehouse.control import projects
@@ -18,13 +20,14 @@ from warehouse.control import projects
 PATH = f"/projects/{PROJECT}"
 
 
-def view(dashboard: Dashboard, query: str, cookie: str = "") -> View:
-    """Return the view of the overview's address with this query."""
+def view(dashboard: Dashboard, query: str, cookie: str = "", id: str = PROJECT) -> View:
+    """Return the view of the overview's address with this query. The project gets another `id`."""
     headers = [(b"host", b"testserver"), (b"cookie", cookie.encode())]
-    scope = {"type": "http", "method": "GET", "path": PATH, "query_string": query.encode(), "headers": headers}
+    path, project = f"/projects/{id}", replace(projects.find(dashboard.engine, PROJECT), id=id)
+    scope = {"type": "http", "method": "GET", "path": path, "query_string": query.encode(), "headers": headers}
     request = Request({**scope, "server": ("testserver", 80), "scheme": "http"})
     state = dashboard.client.app_state["running"]
-    return View(ProjectVisit(request, state, datetime.now(UTC), project=projects.find(dashboard.engine, PROJECT)))
+    return View(ProjectVisit(request, state, datetime.now(UTC), project=project))
 
 
 def parameters(link: str) -> dict[str, list[str]]:
@@ -80,6 +83,44 @@ def test_tab_of_errors_does_not_take_the_status_of_page_views(dashboard: Dashboa
     assert parameters(shown.tab(f"{PATH}/pages")) == {"browser": ["Firefox"], "status": ["200"]}
 
 
+@pytest.mark.parametrize("id", ["errors", "jobs"])
+def test_project_with_the_name_of_a_page_keeps_the_status_and_its_first_view(dashboard: Dashboard, id: str) -> None:
+    key = new_key(dashboard.data, id)
+    dashboard.post_hits({"path": "/", "userAgent": "GPTBot/1.3"}, project=id, key=key)
+    shown = view(dashboard, "status=200", id=id)
+    statuses = [
+        parameters(shown.tab(f"/projects/{id}{page}")).get("status") for page in ("", "/ai", "/errors", "/jobs")
+    ]
+    assert statuses == [["200"], ["200"], None, None]
+    assert shown.period.name == "new"
+
+
+def test_path_goes_through_a_page_that_has_no_filter_by_path(dashboard: Dashboard) -> None:
+    viewer, query = dashboard.visitor("viewer"), "path=%2Fdocs&period=7d"
+    assert f"{PATH}/pages?{query}" in Html(viewer.get(f"{PATH}/cost?{query}").text).links()
+    assert f"{PATH}/pages?period=7d" in Html(viewer.get(f"{PATH}/page?{query}").text).links()
+
+
+@pytest.mark.parametrize(
+    ("page", "links"),
+    [
+        ("/why?userAgent=GPTBot/1.3", ["/ai/agents/GPTBot?period=7d"]),
+        ("/ai/robots?since=0", ["/ai?period=7d", "/ai/agents/GPTBot?period=7d"]),
+        ("/setup?test={now}", ["/keys?period=7d", "/setup?period=7d&test={now}"]),
+        ("/keys?", ["/setup?period=7d"]),
+        ("/ai/agents/GPTBot?", ["/ai/robots?period=7d"]),
+    ],
+)
+def test_links_of_why_and_settings_keep_the_period(dashboard: Dashboard, page: str, links: list[str]) -> None:
+    now = int(datetime.now(UTC).timestamp())
+    texts.save(dashboard.engine, PROJECT, "User-agent: GPTBot\nDisallow: /", now)
+    html = dashboard.visitor("owner").get(f"{PATH}{page}&period=7d".format(now=now * 1_000)).text
+    found = [each.split("#")[0] for each in Html(html).links()]
+    for link in (each.format(now=now * 1_000) for each in links):
+        assert f"{PATH}{link}" in found
+        assert f"{PATH}{link}".split("?")[0] not in found
+
+
 def test_links_have_the_period_and_filters_and_not_the_place_in_a_table(dashboard: Dashboard) -> None:
     shown = view(dashboard, "period=7d&agent=GPTBot&page=3&sort=ai&utm_source=mail")
     assert parameters(shown.link(f"{PATH}/pages")) == {"period": ["7d"], "agent": ["GPTBot"]}
@@ -127,15 +168,25 @@ def test_search_of_the_page_why_keeps_the_period(dashboard: Dashboard) -> None:
     ("page", "sentence"),
     [
         ("/pages", "The filter Readers does not apply to this page."),
-        ("/cost", "The filter Browser does not apply to this page."),
-        ("/errors", "The filters Source and Browser do not apply to this page."),
+        ("/cost", "The filters Browser and System do not apply to this page."),
+        ("/errors", "The filters Source, Browser and System do not apply to this page."),
         ("", ""),
+        ("/ai", ""),
+        ("/ai/agents/GPTBot", ""),
     ],
 )
 def test_page_without_a_filter_says_so(dashboard: Dashboard, page: str, sentence: str) -> None:
-    text = Html(dashboard.visitor("viewer").get(f"{PATH}{page}?traffic=ai&source=log&browser=Firefox").text).text
+    text = Html(dashboard.visitor("viewer").get(f"{PATH}{page}?traffic=ai&source=log&browser=Firefox&os=x").text).text
     assert ("apply to this page" in text, sentence in text) == (bool(sentence), True)
     assert "apply to this page" not in Html(dashboard.visitor("viewer").get(f"{PATH}{page}?agent=GPTBot").text).text
+
+
+@pytest.mark.parametrize(
+    ("page", "title"), [("/ai?traffic=human", "Readers"), ("/ai/agents/GPTBot?agent=ClaudeBot&traffic=ai", "Agent")]
+)
+def test_page_of_other_readers_than_the_filter_says_so(dashboard: Dashboard, page: str, title: str) -> None:
+    text = Html(dashboard.visitor("viewer").get(f"{PATH}{page}").text).text
+    assert f"The filter {title} does not apply to this page." in text
 
 
 def test_hidden_fields_of_a_form_leave_out_the_fields_that_it_sets(dashboard: Dashboard) -> None:

@@ -75,6 +75,7 @@ def test_comparison_of_a_period_until_now_ends_at_this_time_of_day(dashboard: Da
         locale.day(each.date(), locale.DEFAULT) for each in (NOW - timedelta(days=13), NOW - timedelta(days=7))
     )
     assert f"Previous period: {days}, until " in page.text
+    assert f"/projects/{PROJECT}/setup?period=7d&compare=previous#not-measured" in page.links()
     start = (NOW - timedelta(days=13)).date()
     api = dashboard.get_report(f"series?dateFrom={start}&dateTo={end.isoformat().replace('+00:00', 'Z')}")["totals"]
     assert f"compared with the previous period: {api['human']} Visitors" in page.text
@@ -132,6 +133,15 @@ def test_live_count_is_of_views_if_the_visitors_of_five_minutes_are_unknown(dash
     post(dashboard, *hits, project="live-unknown", now=now)
     text = Html(dashboard.visitor("viewer").get("/projects/live-unknown/live").text).text
     assert text == "Last 30 minutes: 2 by people, 0 by AI"
+
+
+def test_live_count_leaves_out_ai_sources_alone_if_only_these_are_unknown(dashboard: Dashboard) -> None:
+    hits = (("203.0.113.1", FIREFOX), (None, "GPTBot/1.3"), ("198.51.100.7", "GPTBot/1.3"))
+    ages = (timedelta(minutes=1), timedelta(minutes=1), timedelta(minutes=20))
+    rows = ((age, *hit, "/") for age, hit in zip(ages, hits, strict=True))
+    post(dashboard, *rows, project="live-one-unknown", now=datetime.now(UTC))
+    text = Html(dashboard.visitor("viewer").get("/projects/live-one-unknown/live").text).text
+    assert text == "Last 5 minutes: 1 person"
 
 
 @pytest.mark.long
