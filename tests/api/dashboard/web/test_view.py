@@ -164,6 +164,11 @@ def test_search_of_the_page_why_keeps_the_period(dashboard: Dashboard) -> None:
     assert f"{PATH}/why?period=7d&agent=GPTBot&userAgent=Claude-User" in Html(html).links()
 
 
+def test_check_of_a_site_keeps_the_period(dashboard: Dashboard) -> None:
+    html = dashboard.visitor("viewer").get(f"{PATH}/setup?period=7d&site=https://example.com").text
+    assert html.count('<input type="hidden" name="period" value="7d">') == 1
+
+
 @pytest.mark.parametrize(
     ("page", "sentence"),
     [
