@@ -136,13 +136,19 @@ def _descendants(children: Path) -> Iterator[int]:
 
 
 def _resident_bytes(pid: int) -> int:
-    """Return the resident memory without pages of program files, which the kernel can drop."""
+    """Return the resident memory without pages of program files, which the kernel can drop.
+
+    A child of this process that has not executed its program yet is a copy of this process, and has none of its own.
+    """
     try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
         status = Path(f"/proc/{pid}/status").read_text(errors="replace")  # the name of a process can be any bytes
     except OSError:
         return 0
-    lines = (line.split() for line in status.splitlines())
-    return sum(int(words[1]) * 1024 for words in lines if words and words[0] in ("RssAnon:", "RssShmem:"))
+    values = {words[0]: words[1] for line in status.splitlines() if len(words := line.split()) > 1}
+    if values.get("PPid:") == str(os.getpid()) and command == Path("/proc/self/cmdline").read_bytes():
+        return 0
+    return sum(int(values.get(name, "0")) * 1024 for name in ("RssAnon:", "RssShmem:"))
 
 
 def _available_bytes() -> int:

@@ -1,5 +1,6 @@
 """Limits on the memory and disk space that all processes of a turn use together."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -31,6 +32,24 @@ def test_memory_of_grandchildren_and_of_processes_with_any_name_is_measured(scri
         # A quarter of what the grandchild allocates, because another child of this process may use less meanwhile.
         assert memory_bytes(threading.get_native_id()) - before >= 32 * MIB
         process.communicate()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_child_that_has_not_executed_its_program_has_not_the_memory_of_its_parent() -> None:
+    (reader, writer), ended = os.pipe(), os.pipe()
+
+    def wait_for_the_end() -> None:
+        os.write(writer, b".")
+        os.read(ended[0], 1)
+
+    thread = threading.Thread(target=lambda: subprocess.run(["true"], check=True, preexec_fn=wait_for_the_end))
+    thread.start()
+    assert os.read(reader, 1) == b"."
+    assert memory_bytes(thread.native_id or 0) == 0
+    os.write(ended[1], b".")
+    thread.join()
+    for each in (*ended, reader, writer):
+        os.close(each)
 
 
 def test_too_much_memory_is_a_reason(tmp_path: Path) -> None:
