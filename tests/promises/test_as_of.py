@@ -163,7 +163,7 @@ def _error_pages(running: Running, as_of: str) -> list[dict[str, Any]]:
 
 
 def _sums(rows: list[dict[str, Any]]) -> dict[str, int]:
-    return {name: sum(row[name] for row in rows) for name in ("human", "ai", "total")}
+    return {name: sum(row[name] or 0 for row in rows) for name in ("human", "ai", "total")}  # null: not measured
 
 
 @pytest.mark.long
