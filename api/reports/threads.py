@@ -41,7 +41,8 @@ _IS_SHARED = ContextVar("IS_SHARED", default=False)
 
 def _lower_priority() -> None:
     if sys.platform == "linux":  # elsewhere, all threads of a process have one priority
-        of_process = os.getpriority(os.PRIO_PROCESS, os.getpid())  # `nice` would add to that of the thread's creator
+        # Not `os.nice`: a thread begins with the niceness of the thread that created it, which may be raised already.
+        of_process = os.getpriority(os.PRIO_PROCESS, os.getpid())
         os.setpriority(os.PRIO_PROCESS, 0, min(19, of_process + NICE))
 
 

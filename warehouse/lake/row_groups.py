@@ -134,8 +134,7 @@ def rows_of(row_bytes: int) -> int:
 
 def has_large_dictionary(texts: pa.Array) -> bool:
     """Return whether a column is dictionary-encoded, with more than DICTIONARY_BYTES_MAX of texts."""
-    is_large = pa.types.is_dictionary(texts.type) and texts.dictionary.get_total_buffer_size() > DICTIONARY_BYTES_MAX
-    return is_large and bool(texts.dictionary.nbytes > DICTIONARY_BYTES_MAX)  # 3 µs for each column of each file
+    return bool(pa.types.is_dictionary(texts.type) and texts.dictionary.nbytes > DICTIONARY_BYTES_MAX)
 
 
 def _row_bytes(table: pa.Table) -> npt.NDArray[np.int64]:

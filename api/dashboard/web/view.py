@@ -100,7 +100,7 @@ class View:
     def fix(self, **filters: Any) -> None:
         """Replace filters by those that the page itself sets. Links, forms and chips of the page omit them.
 
-        A filter by another value than that of the page is `dropped`.
+        The page names the filters whose value in the address differs from its own: see `dropped`.
         """
         other = [name for name, value in self.filters.fields.items() if filters.get(name) not in (None, value)]
         self.dropped += [dimension(name).title for name in other]

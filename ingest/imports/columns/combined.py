@@ -173,7 +173,7 @@ def _is_end(characters: Array, place: Array, line_end: Array) -> Array:
 
 
 def _fields(block: memoryview, starts: Array, places: Array, shape: Shape) -> dict[str, pa.Array]:
-    """Return fields of lines as columns. `starts` and `places` are those of each line, and of its quotes and end."""
+    """Return the fields of lines as columns. `starts` has the start of each line, `places` its quotes and end."""
     times = places[0] - _TIME_BYTES
     texts = {"front": (starts, times), "request": (places[0] + 1, places[1])}
     if shape.has_user_agent:
