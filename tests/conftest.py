@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import core, settings
 
-from tests import programs, shared_tls
+from tests import programs, rounds, shared_tls
 from tests.processes import ending
 from tests.processes.ports import held_port
 from tests.processes.running import Running, services
 from tests.programs import require, skip
-from tests.rounds import SEED
 from tests.stores import object_store as object_store_server
 from tests.stores import postgresql as postgresql_server
 from tests.stores import shared
@@ -51,10 +50,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if shared.create():
         config.add_cleanup(shared.end)
     config.pluginmanager.register(programs)
+    config.pluginmanager.register(rounds)
     # By default, 0.2 s of an example fail its test, and each run has other random numbers.
-    settings.register_profile("any machine", deadline=None, derandomize=not SEED)
+    settings.register_profile("any machine", deadline=None, derandomize=not rounds.SEED)
     settings.load_profile("any machine")
-    core.global_force_seed = SEED or None
+    core.global_force_seed = rounds.SEED or None
     shared_tls.enable()
     if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))

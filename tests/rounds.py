@@ -1,7 +1,10 @@
-"""Rounds of the tests with random kills or random data, and the seeds of their random numbers.
+"""How much of the tests a run has: the rounds of random kills or data, their seeds, and the part of the long tests.
 
 $READERSHIP_TEST_ROUNDS is the share of the rounds that a run has: 1 at night, a twelfth elsewhere.
 $READERSHIP_TEST_SEED changes all random numbers, also of Hypothesis; without it each run has the same ones.
+$READERSHIP_TEST_PART is `NUMBER/PARTS`, for example `2/5`, with a number below PARTS; `.ci/run` sets it to end soon.
+A long test belongs to the part of the hash of its name, and is left out of the other ones; those of EVERY_RUN are in
+each. Without the variable no test is left out.
 """
 
 import math
@@ -10,9 +13,19 @@ from collections.abc import Iterable
 from fractions import Fraction
 from random import Random
 from typing import TypeVar
+from zlib import crc32
+
+import pytest
 
 Case = TypeVar("Case")
 SEED = int(os.environ.get("READERSHIP_TEST_SEED", "0"))
+EVERY_RUN = (
+    "tests/promises/", "tests/nodes/", "tests/service/", "tests/simulation/", "tests/agent/service/",
+    "tests/warehouse/consistency/",
+)  # fmt: skip
+"""Folders of the tests of promises, of several nodes and of the running service."""
+DIVIDED = "tests/service/test_schemathesis.py"
+"""A file of EVERY_RUN that is divided all the same: an example for each operation takes four minutes."""
 _SHARE = Fraction(os.environ.get("READERSHIP_TEST_ROUNDS", "1/12"))
 
 
@@ -30,3 +43,22 @@ def some(chance: Random, cases: Iterable[Case], least: int = 1) -> list[Case]:
     """Return as many random cases as this run has rounds of all of them, or `least`."""
     every = list(cases)
     return chance.sample(every, min(len(every), max(least, rounds(len(every)))))
+
+
+def is_in(part: str, test: str) -> bool:
+    """Return whether a long test is in a part. The name is pytest's: `tests/test_wheel.py::test_the_demo_runs`."""
+    number, parts = map(int, part.split("/"))
+    if not 0 <= number < parts:
+        raise ValueError(f"READERSHIP_TEST_PART: expected a number from 0 to {parts - 1} before the slash, got {part}")
+    if test.startswith(EVERY_RUN) and not test.startswith(DIVIDED):
+        return True
+    return crc32(test.encode()) % parts == number
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    part = os.environ.get("READERSHIP_TEST_PART")
+    if not part:
+        return
+    left_out = [item for item in items if item.get_closest_marker("long") and not is_in(part, item.nodeid)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in set(left_out)]
