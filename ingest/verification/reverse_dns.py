@@ -148,9 +148,9 @@ class ReverseDns:
         try:
             name = self._name_of(address).rstrip(".").lower()[: NAME_CHARACTERS_MAX + 1]
             is_confirmed = number_of(address) in map(number_of, self._addresses_of(name))
+            answer = name if is_confirmed and len(name) <= NAME_CHARACTERS_MAX else None
         except (OSError, ValueError):  # ValueError: a label longer than 63 characters, or a null character
-            name, is_confirmed = "", False
-        answer = name if is_confirmed and len(name) <= NAME_CHARACTERS_MAX else None
+            answer = None
         with self._lock:
             self._names[address] = answer
             self._lookups.pop(address, None)

@@ -61,6 +61,13 @@ def test_stop_ends_the_program(tmp_path: Path) -> None:
         run("touch begun; sleep 1000", tmp_path, is_stopped=(tmp_path / "begun").exists)
 
 
+def test_stopped_program_has_time_to_end_by_itself(tmp_path: Path) -> None:
+    script = "trap 'sleep 0.2; touch ended; exit' TERM; touch begun; while :; do sleep 0.05; done"
+    with pytest.raises(TurnStopped):
+        run(script, tmp_path, is_stopped=(tmp_path / "begun").exists)
+    assert (tmp_path / "ended").exists()
+
+
 def test_run_does_not_wait_for_a_background_child_and_kills_it(tmp_path: Path) -> None:
     assert run("sh -c 'echo $$ > child; exec sleep 100' & while ! [ -s child ]; do :; done", tmp_path)[0] == 0
     assert until(lambda: not is_running(int((tmp_path / "child").read_text())))

@@ -258,6 +258,10 @@ def test_line_of_no_visitor_records_no_request(product: str, changed: dict[str, 
     assert read(product, **changed) is None
 
 
+def test_cloudflare_line_without_the_field_of_subrequests_is_of_a_visitor() -> None:
+    assert read("cloudflare", WorkerSubrequest=...) == ASKED
+
+
 def test_vercel_request_in_several_lines_counts_once() -> None:
     parse = JsonParser(json_products.VERCEL)
     lines = [line("vercel", source="edge"), line("vercel", source="lambda"), line("vercel", requestId="other")]
