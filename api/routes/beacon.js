@@ -20,27 +20,27 @@
   // Return a function for calls, in place of a page's stub with a queue. Plausible's script may read the queue later.
   const caller = stub => {
     if (stub && stub.q) stub.q.forEach(call => event(...call));
-    const both = (...call) => {
+    return Object.assign((...call) => {
       event(...call);
       if (stub) stub(...call);
-    };
-    return Object.assign(both, stub);
+    }, stub);
   };
   window.readership = Object.assign(caller(queued), { view: page => view(page) });
   if (!plausible || /\.q\b/.test(plausible)) window.plausible = caller(plausible);
 
   let firstUrl, firstPage, url, counted;
   const warn = reason => console.warn('Readership:', reason);
-  const explain = async response => response.ok || warn(response.status + ' ' + (await response.text()));
+  const explain = response =>
+    response.ok || response.text().then(text => warn(response.status + ' ' + text));
   const withoutHash = href => href.split('#')[0];
 
-  // The canonical link, with missing utm_ parameters.
+  // The canonical link or else the address, with the parameters of campaigns and, without value, of advertisements.
   const canonical = () => {
     const link = document.querySelector('link[rel=canonical]');
-    if (!link || !link.href.startsWith(location.origin + '/')) return url;
-    const page = new URL(link.href);
-    new URLSearchParams(location.search).forEach((value, name) => {
-      if (name.startsWith('utm_')) page.searchParams.set(name, value);
+    const page = new URL(link && link.href.startsWith(location.origin + '/') ? link.href : url);
+    new URL(url).searchParams.forEach((value, name) => {
+      if (/^(utm_|ref$|source$)/.test(name)) page.searchParams.set(name, value);
+      if (/(cl?k?id|braid|fat_id)$/.test(name)) page.searchParams.set(name, 1);
     });
     return page.href;
   };
@@ -54,7 +54,7 @@
       const eventId = crypto.getRandomValues(new Uint32Array(3)).join('-'); // randomUUID is not on plain http
       const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
       const body = JSON.stringify({ url: counted, eventId, timeZone, ...fields });
-      const to = new URL(`v1/analytics/${encodeURIComponent(project)}/${kind}`, script.src).href;
+      const to = new URL(`v1/analytics/${encodeURIComponent(project)}/${kind}`, script.src);
       fetch(to, { method: 'POST', body, keepalive: true, credentials: 'omit' }).then(explain).catch(warn);
     } catch (error) {
       warn(error); // not to the page
@@ -76,16 +76,16 @@
     watchTime();
   };
 
-  const moved = (end = '#') => {
-    const before = url;
+  const moved = end => {
+    const before = url.split(end)[0];
     url = withoutHash(location.href);
-    if (before.split(end)[0] !== url.split(end)[0]) count(current(), counted);
+    if (before !== url.split(end)[0]) count(current(), counted);
   };
 
   const watch = (method, end) => {
     const original = history[method];
-    history[method] = function () {
-      original.apply(this, arguments);
+    history[method] = (...call) => {
+      original.apply(history, call);
       moved(end);
     };
   };

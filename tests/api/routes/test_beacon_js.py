@@ -17,6 +17,8 @@ import pytest
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
 from api.routes.script import SCRIPTS
+from ingest.channels.channels import CLICKS as CLICK_IDS
+from ingest.hits.parameters import parameters
 from tests.processes.chromium import NOT_AUTOMATED, launch
 from tests.processes.running import Running
 from tests.processes.waiting import until
@@ -240,9 +242,33 @@ def test_canonical_link_of_the_site_is_sent_with_utm_parameters(page: Page, site
     site.head = f'{head}<link rel="canonical" href="/guide/#top">'
     page.goto(f"{site.origin}/old-guide?session=7&utm_source=news")
     assert receiver.next_hit().url == f"{site.origin}/guide/?utm_source=news"
+    page.goto(f"{site.origin}/old-guide?session=7&gclid=Cj0KCQ&ref=news")
+    assert receiver.next_hit().url == f"{site.origin}/guide/?gclid=1&ref=news"
     site.head = f'{head}<link rel="canonical" href="https://original.example/guide">'
     page.goto(f"{site.origin}/copy")
     assert receiver.next_hit().url == f"{site.origin}/copy"
+
+
+@pytest.mark.parametrize("head", ["", '<link rel="canonical" href="/guide?id=7">', '<link rel="canonical">'])
+def test_campaign_and_names_of_clicks_are_sent_with_and_without_a_canonical_link(
+    page: Page, site: Site, receiver: Service, head: str
+) -> None:
+    site.head += head
+    click = "Cj0KCQ-secret"
+    queries = {
+        "ref=producthunt&source=rss": {"utm_source": "producthunt"},
+        "source=rss&referral=x": {"utm_source": "rss"},
+        "utm_medium=a&utm_campaign=b&utm_term=c&utm_content=d%26e": {
+            "utm_medium": "a", "utm_campaign": "b", "utm_term": "c", "utm_content": "d&e",
+        },
+        **{f"{name}={click}&utm_medium=x": {"click": name, "utm_medium": "x"} for name in CLICK_IDS},
+    }  # fmt: skip
+    for query, columns in queries.items():
+        page.goto(f"{site.origin}/guide?id=7&{query}")
+        url = receiver.next_hit().url
+        assert parameters(url) == columns
+        assert "id=7" in url
+        assert click not in url
 
 
 def test_canonical_link_is_used_for_the_first_page_only(
