@@ -24,7 +24,7 @@ SEARCH = "search"
 CARDS = {
     "pages": ("pages", "entry", "exit"),
     "operators": ("operators",),
-    "origins": ("referrers", "channels", "campaigns"),
+    "origins": ("referrers", "channels", *tables.CAMPAIGNS),
     "places": ("countries", "languages"),
     "devices": ("browsers", "systems", "devices"),
 }
@@ -49,6 +49,7 @@ def overview(visit: ProjectVisit) -> Response:
         measured=measurement,
         traffic_names=TRAFFIC,
         cards=CARDS,
+        campaigns=tables.CAMPAIGNS,
         titles={"pages": "Top pages"} | TITLES,
         views_of=VIEWS,
         formats={

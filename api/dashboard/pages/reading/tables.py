@@ -54,13 +54,24 @@ class Dimension:
         return dimension(self.by).title
 
 
+CAMPAIGNS = {
+    "campaigns": ("source", "Campaigns by source"),
+    "media": ("medium", "Campaigns by medium"),
+    "names": ("campaign", "Campaigns by name"),
+    "terms": ("term", "Campaigns by term"),
+    "contents": ("content", "Campaigns by content"),
+}
+"""UTM field and title of each table of campaigns, by its name in addresses."""
 DIMENSIONS = {
     "operators": Dimension("AI operators", "operator", "ai"),
     "agents": Dimension("AI agents", "agent", "ai"),
     "purposes": Dimension("AI purposes", "purpose", "ai"),
     "referrers": Dimension("Referrers", "referrerHost", "human", unknown="Direct or unknown"),
     "channels": Dimension("Channels", "channel", "human", empty="The channels of these views are not known."),
-    "campaigns": Dimension("Campaigns", "utmSource", "human", empty="No visit came from a link with utm_source."),
+    **{
+        name: Dimension(title, f"utm{field.capitalize()}", "human", empty=f"No visit came from a link with utm_{field}.")
+        for name, (field, title) in CAMPAIGNS.items()
+    },
     "countries": Dimension("Countries", "country", "human", empty="The countries of these views are not known."),
     "languages": Dimension("Languages", "language", "human", empty="The languages of these views are not known."),
     "devices": Dimension("Devices", "device", "human"),
@@ -207,7 +218,7 @@ def _before(view: View, by: str, values: Sequence[str | None], **filters: str | 
 
 def _hidden(view: View, dimension: Dimension) -> frozenset[str | None]:
     """Return the values that the table leaves out, but that the file of the table contains."""
-    if dimension.by in ("utmSource", "channel"):
+    if dimension.by == "channel" or dimension.by.startswith("utm"):
         return frozenset({None})
     return frozenset(own_hosts(view)) if dimension.by == "referrerHost" else frozenset()
 

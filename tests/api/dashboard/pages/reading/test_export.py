@@ -22,7 +22,7 @@ from tests.api.dashboard.site import FIREFOX, Dashboard
 from tests.processes.running import PROJECT, new_key
 
 HITS = (
-    {"path": "/=1+1", "userAgent": FIREFOX, "referrer": "https://news.example/"},
+    {"path": "/=1+1?utm_medium=a&utm_campaign=b&utm_term=c&utm_content=d", "userAgent": FIREFOX, "referrer": "https://news.example/"},
     {"path": "/b", "userAgent": FIREFOX},
     {"path": "/b", "userAgent": "GPTBot/1.3"},
     {"path": "/b", "userAgent": "Googlebot/2.1"},
@@ -36,6 +36,10 @@ REPORTS = {
     "purposes": "breakdown?by=purpose&traffic=ai",
     "referrers": "breakdown?by=referrerHost&traffic=human",
     "campaigns": "breakdown?by=utmSource&traffic=human",
+    "media": "breakdown?by=utmMedium&traffic=human",
+    "names": "breakdown?by=utmCampaign&traffic=human",
+    "terms": "breakdown?by=utmTerm&traffic=human",
+    "contents": "breakdown?by=utmContent&traffic=human",
     "devices": "breakdown?by=device&traffic=human",
     "browsers": "breakdown?by=browser&traffic=human",
     "systems": "breakdown?by=os&traffic=human",

@@ -136,8 +136,30 @@ def test_campaigns_are_those_of_the_api_without_views_that_have_none(dashboard: 
     rows = dashboard.get_report(f"breakdown?dateFrom={before(29)}&traffic=human&by=utmSource")["rows"]
     named = [[each["value"], str(each["human"])] for each in rows if each["value"]]
     assert 1 < len(named) == len(rows) - 1
-    assert page_of(viewer, origins="campaigns").rows("Campaigns") == named
+    assert page_of(viewer, origins="campaigns").rows("Campaigns by source") == named
     assert "from a link with utm_source" in page_of(viewer, path="/nowhere", origins="campaigns").text
+
+
+def test_campaigns_are_listed_by_each_utm_parameter(dashboard: Dashboard, viewer: TestClient) -> None:
+    key = new_key(dashboard.data, "mailings")
+    queries = ("utm_source=a&utm_medium=b&utm_campaign=c&utm_term=d&utm_content=e", "utm_medium=b&utm_content=f", "")
+    views = [{"path": f"/?{query}", "userAgent": FIREFOX} for query in queries]
+    dashboard.post_hits(*views, project="mailings", key=key)
+    for name, title, rows in (
+        ("campaigns", "source", [["a", "1"]]),
+        ("media", "medium", [["b", "2"]]),
+        ("names", "name", [["c", "1"]]),
+        ("terms", "term", [["d", "1"]]),
+        ("contents", "content", [["e", "1"], ["f", "1"]]),
+    ):
+        page = page_of(viewer, "mailings", origins=name)
+        assert page.rows(f"Campaigns by {title}") == rows
+        choices = " ".join(field.capitalize() for field in ("source", "medium", "campaign", "term", "content"))
+        assert f"Channels Campaigns {choices} UTM" in page.text
+        current = [link.get("href") for tag, link in page.tags if tag == "a" and "aria-current" in link]
+        assert f"/projects/mailings?origins={name}" in current
+        assert "/projects/mailings?origins=campaigns" in current
+        assert any("export.csv" in link and f"report={name}" in link for link in page.links())
 
 
 @pytest.mark.long
