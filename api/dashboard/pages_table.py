@@ -38,7 +38,7 @@ PAGES: tuple[Page, ...] = (
     *keys.PAGES,
     *_reports(*_shared(*overview.PAGES, *export.PAGES, access=Access.SHARED)),
     *_reports(*_shared(*readers.PAGES, *agent.PAGES, *path_list.PAGES, *path_page.PAGES)),
-    *_reports(*_shared(*errors.PAGES, *cost.PAGES), *why.PAGES),
+    *_reports(*_shared(*errors.PAGES), *cost.PAGES, *why.PAGES),
     *robots.PAGES,
     *job_list.PAGES,
     *job_page.PAGES,

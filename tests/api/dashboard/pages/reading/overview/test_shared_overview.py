@@ -8,6 +8,7 @@ from starlette.testclient import TestClient
 
 from api.accounts import share_links
 from api.accounts.share_links import Pages
+from api.dashboard.pages.settings.share import PAGE_NAMES
 from api.dashboard.pages_table import PAGES
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.overview.overview_page import page_of
@@ -61,7 +62,9 @@ def test_link_to_all_pages_has_their_numbers_and_no_way_out(
         ways = [link for link in page.links() if not link.startswith((f"/shared/{token}", "#", "https://"))]
         assert set(ways) <= {"/docs"}
         assert not set(re.findall(r'action="([^"]*)"', shared.text)) - {f"/shared/{token}{path.partition('?')[0]}"}
-        assert not re.search("Settings|Set up|API keys|Sign out|Why", page.text)
+        assert not re.search("Settings|Set up|API keys|Sign out|Why|Cost", page.text)
+        tabs = re.findall(r">([^<]+)</a>", shared.text.partition('aria-label="Project"')[2].partition("</nav>")[0])
+        assert path.endswith(".csv") or ", ".join(tabs[:-1]) + " and " + tabs[-1] == PAGE_NAMES["all"]
 
 
 @pytest.mark.long
@@ -82,7 +85,6 @@ def test_link_opens_no_page_without_counts_and_changes_nothing(read_site: Dashbo
     parts = {"", "/live", "/export.csv", "/export.parquet"}
     assert opened[overview] == parts
     pages = {"/ai", "/ai.csv", "/ai/agents/{agent:path}", "/pages", "/pages.csv", "/page", "/errors", "/errors.csv"}
-    pages |= {"/cost", "/cost.csv"}
     assert opened[everything] == parts | pages
 
 
