@@ -22,7 +22,11 @@ from tests.api.dashboard.site import FIREFOX, Dashboard
 from tests.processes.running import PROJECT, new_key
 
 HITS = (
-    {"path": "/=1+1?utm_medium=a&utm_campaign=b&utm_term=c&utm_content=d", "userAgent": FIREFOX, "referrer": "https://news.example/"},
+    {
+        "path": "/=1+1?utm_medium=a&utm_campaign=b&utm_term=c&utm_content=d",
+        "userAgent": FIREFOX,
+        "referrer": "https://news.example/",
+    },
     {"path": "/b", "userAgent": FIREFOX},
     {"path": "/b", "userAgent": "GPTBot/1.3"},
     {"path": "/b", "userAgent": "Googlebot/2.1"},
