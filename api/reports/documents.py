@@ -184,9 +184,9 @@ class Requests(msgspec.Struct, frozen=True, rename="camel"):
     refused: Annotated[int, Meta(description="Number of requests answered with 401, 402, 403, 429, 451 or 503.")]
     after_refusal: Annotated[
         int | None,
-        Meta(description="Requests of an agent or operator on UTC days after its first refusal; otherwise null."),
+        Meta(description="At least so many requests of an agent or operator after its first refusal; else null."),
     ]
-    robots_read: Annotated[datetime | None, Meta(description="Time of the last request for `/robots.txt`.")]
+    robots_read: Annotated[datetime | None, Meta(description="Time of the last request that got `/robots.txt`.")]
     last_seen: Annotated[datetime, Meta(description="Time of the last request.")]
 
 

@@ -31,8 +31,13 @@ WITH stored AS (
     WHERE project_id = $project AND date >= $first AND date < $end
 )
 """
-_ROWS = """, asked AS (FROM stored WHERE requests > 0), chosen AS (
-    SELECT *, min(date) FILTER (status IN {refused}) OVER (PARTITION BY {by}) AS first_refusal
+_GOT_ROBOTS = "kind = 'robots' AND (status < 300 OR status = 304)"
+_ROWS = """, asked AS (
+    SELECT * EXCLUDE (requests, sized, bytes, errors, first_seen, last_seen), sum(requests) AS requests,
+        sum(sized) AS sized, sum(bytes) AS bytes, min(first_seen) AS first_seen, max(last_seen) AS last_seen
+    FROM stored WHERE requests > 0 GROUP BY ALL
+), chosen AS (
+    SELECT *, min(first_seen) FILTER (status IN {refused}) OVER (PARTITION BY {by}) AS refusal
     FROM asked WHERE {sources} {filters}
 ), times AS (
     SELECT {by} AS value, ms_below, sum(sum(requests)) OVER (PARTITION BY {by} ORDER BY ms_below) AS until,
@@ -48,9 +53,9 @@ _ROWS = """, asked AS (FROM stored WHERE requests > 0), chosen AS (
         coalesce(sum(requests) FILTER (cache IS NOT NULL), 0)::BIGINT AS cached,
         coalesce(sum(requests) FILTER (cache = 'hit'), 0)::BIGINT AS cache_hits,
         coalesce(sum(requests) FILTER (status IN {refused}), 0)::BIGINT AS refused,
-        if({returns} AND count(first_refusal) > 0, coalesce(sum(requests) FILTER (date > first_refusal), 0),
-            NULL)::BIGINT AS after_refusal,
-        max(last_seen) FILTER (kind = 'robots') AS robots_read, max(last_seen) AS last_seen
+        if({returns} AND count(refusal) > 0, sum(CASE WHEN last_seen <= refusal THEN 0 WHEN first_seen > refusal
+            THEN requests WHEN first_seen = refusal THEN requests - 1 ELSE 1 END), NULL)::BIGINT AS after_refusal,
+        max(last_seen) FILTER ({got_robots}) AS robots_read, max(last_seen) AS last_seen
     FROM chosen GROUP BY {by}
 )
 SELECT counted.value::VARCHAR AS value, requests, bytes, sized, coalesce(timed, 0) AS timed, p50_ms, p95_ms, cached,
@@ -60,10 +65,10 @@ ORDER BY {order} counted.value NULLS LAST
 """
 _ONE_SOURCE = "(source = 'log' OR date NOT IN (SELECT date FROM asked WHERE source = 'log'))"
 
-_ROBOTS_READS = """
+_ROBOTS_READS = f"""
 SELECT agent, since, min(if(first_seen >= since, first_seen, last_seen)) AS read
 FROM stored, unnest($since::TIMESTAMPTZ[]) AS texts (since)
-WHERE kind = 'robots' AND (status < 300 OR status = 304) AND traffic = 'ai' AND last_seen >= since
+WHERE {_GOT_ROBOTS} AND traffic = 'ai' AND last_seen >= since
 GROUP BY ALL
 """
 _LOGGED = "SELECT min(first_seen) AS first, max(last_seen) AS last FROM stored WHERE source = 'log'"
@@ -86,13 +91,14 @@ def rows(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, query: Request
     """Return the requests by one of BY: most first, unknown values after their equals.
 
     Columns: value, requests, bytes of the `sized` ones, p50_ms and p95_ms of the `timed` ones as upper bounds,
-    `cache_hits` among the `cached` ones, `refused`, `after_refusal` (requests of one of READERS on later days than the
-    first refusal), robots_read and last_seen. `snapshot` is of the table `requests`.
+    `cache_hits` among the `cached` ones, `refused`, `after_refusal` (lower bound of the requests of one of READERS
+    after its first refusal), robots_read and last_seen. `snapshot` is of the table `requests`.
     """
     filters = "".join(f" AND {name} = ${name}" for name in query.filters)
     sources = "true" if "source" in query.filters else _ONE_SOURCE
     order = "counted.value DESC," if by == "date" else "requests DESC,"
-    sql = _ROWS.format(by=by, returns=by in READERS, refused=REFUSED, sources=sources, filters=filters, order=order)
+    rules = {"returns": by in READERS, "refused": REFUSED, "got_robots": _GOT_ROBOTS}
+    sql = _ROWS.format(by=by, sources=sources, filters=filters, order=order, **rules)
     return counted(database, snapshot, query, sql, query.filters)
 
 

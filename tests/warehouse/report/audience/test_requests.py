@@ -1,6 +1,7 @@
 """Reports of cost: on each day one source counts each request once, and unknown numbers are null."""
 
 from contextlib import closing
+from datetime import timedelta
 from typing import Any
 
 from tests.warehouse.site import DAY, NOON, Site, asked, view
@@ -40,6 +41,34 @@ def test_requests_on_days_after_the_first_refusal_are_counted(site: Site) -> Non
     back = {row["value"]: (row["requests"], row["refused"], row["after_refusal"]) for row in cost(site)}
     assert back == {"GPTBot": (14, 1, 4), "Gone": (1, 1, 0), "Welcome": (1, 0, None)}
     assert all(row["after_refusal"] is None for by in BY[2:] for row in cost(site, by))
+
+
+def test_requests_after_the_first_refusal_of_the_same_day_are_counted(site: Site) -> None:
+    times = [NOON + timedelta(minutes=minute) for minute in range(-2, 5)]
+    before, refusal, after = times[:2], times[2], times[3:]
+    refused = asked(agent="Retries", status=429, at=refusal)
+    rows = [
+        refused,
+        *(asked(agent="Retries", at=at) for at in (*before, *after)),
+        {**refused, "last_seen": after[-1], "requests": 3},
+    ]
+    rows += [
+        asked(agent="Polite", status=403, at=refusal),
+        *(asked(agent="Polite", at=at, kind="asset") for at in before),
+    ]
+    rows += [asked(agent="Turns", status=503, at=refusal), *(asked(agent="Turns", at=at, kind="feed") for at in after)]
+    for row in rows:  # each of a log of its own: compaction adds rows with equal keys
+        site.post_requests(row)
+    for _ in range(2):
+        # 1 is known of the 200s before and after, and 3 of the four 429s
+        assert {row["value"]: row["after_refusal"] for row in cost(site)} == {"Retries": 4, "Polite": 0, "Turns": 4}
+        site.load()
+
+
+def test_robots_txt_that_was_not_sent_is_not_read(site: Site) -> None:
+    for minute, status in enumerate((200, 304, 503, 404, 301)):
+        site.post_requests(asked(kind="robots", status=status, at=NOON + timedelta(minutes=minute)))
+    assert [row["robots_read"] for row in cost(site)] == [NOON + timedelta(minutes=1)]
 
 
 def test_what_no_request_has_is_null(site: Site) -> None:
