@@ -80,7 +80,7 @@ def _readers(view: View, measurement: Measured) -> dict[str, Any]:
     chart = timeline(view, measurement)
     counts = chart.totals if chart else _totals(view, view.query())
     shown = measurement.shown(counts, view.period.start, view.period.end)
-    visits = operators.visits_sent(view)
+    visits = operators.visits_sent(view) if _has_people(view) else None
     of_visitors, about = visitors.totals(view, measurement, counts)
     return {
         "chart": chart,
@@ -88,7 +88,7 @@ def _readers(view: View, measurement: Measured) -> dict[str, Any]:
         "about_visitors": about,
         "people": visitors.people(view, counts),
         "shown": shown,
-        "visits": visits or {},
+        "visits": visits,
     }
 
 
@@ -96,7 +96,7 @@ def _panels(view: View, measurement: Measured) -> dict[str, Any]:
     """Return the tables, and the visitors of the last minutes."""
     opened = {card: name if (name := view.values.get(card)) in names else names[0] for card, names in CARDS.items()}
     return {
-        "sent": operators.pages_sent(view),
+        "sent": operators.pages_sent(view) if _has_people(view) else None,
         "paths": tables.paths(view, measurement) if opened["pages"] == "pages" else None,
         "opened": opened,
         "tables": {name: tables.by_dimension(view, name, measurement) for name in opened.values() if name != "pages"},
@@ -105,6 +105,11 @@ def _panels(view: View, measurement: Measured) -> dict[str, Any]:
         "events": events.events(view),
         **visitors.live(view),
     }
+
+
+def _has_people(view: View) -> bool:
+    """Return whether the filter of readers has people, who visit from AI products."""
+    return view.filters["traffic"] in (None, "human")
 
 
 def _groups(

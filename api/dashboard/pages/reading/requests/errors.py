@@ -60,7 +60,8 @@ def export(visit: ProjectVisit) -> Response:
     """Respond to GET /projects/{project}/errors.csv."""
     view = _view(visit)
     view.require_valid()
-    return table_file(view, CSV, "errors", ERRORS.table(run_of_days(view), CSV))
+    by = "path" if _by(view) == "path" else ""
+    return table_file(view, CSV, "errors", ERRORS.table(run_of_days(view, by=by), CSV))
 
 
 def _view(visit: ProjectVisit) -> View:

@@ -93,12 +93,14 @@ def test_readers_that_a_filter_leaves_out_have_no_number(viewer: TestClient) -> 
         "purpose=training": ["People", "Other bots"],
         "traffic=human": ["AI", "Other bots"],
         "traffic=bot": ["People", "AI"],
+        "traffic=ai": ["People", "Other bots"],
         "path=/docs*": [],
     }.items():
         name, _, value = filter.partition("=")
         page = page_of(viewer, **{name: value})
         page_totals = totals(page)
-        visits = ["Visits from AI"] if name in {"agent", "purpose"} else []
+        visits = ["Visits from AI"] if name in {"agent", "purpose"} or filter in {"traffic=ai", "traffic=bot"} else []
+        assert ("Pages that AI sends visits to" in page.text) is not bool(visits)
         assert {name for name, number in page_totals.items() if number == UNKNOWN} == {*unknown, *visits}, filter
         assert page.text.count(f" {UNKNOWN} not part of this filter") == len(unknown + visits)
         for column, kind in enumerate(("People", "AI"), start=1):
@@ -115,6 +117,12 @@ def test_tables_of_readers_that_a_filter_leaves_out_are_not_shown(viewer: TestCl
     assert page.rows("AI operators")
     assert "Referrers" not in page.text.partition("Top pages")[2]
     assert "AI operators" not in page_of(viewer, traffic="human").text.partition("Top pages")[2]
+    assert page.tables["AI operators"][0] == ["Operator", "Reads", "Visits", "Reads per visit"]
+    assert page_of(viewer, traffic="ai").tables["AI operators"][0] == ["Operator", "Reads"]
+    bots = page_of(viewer, traffic="bot")
+    assert int(totals(bots)["Other bots"]) > 0
+    assert "No page was read" not in bots.text
+    assert {*bots.tables} == {"Numbers of this chart", "Sources", "Download"}
 
 
 def test_tables_of_people_are_those_of_the_api(dashboard: Dashboard, viewer: TestClient) -> None:

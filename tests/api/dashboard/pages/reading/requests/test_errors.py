@@ -98,12 +98,17 @@ def test_each_chosen_value_is_a_chip_that_removes_it(viewer: TestClient) -> None
 
 
 def test_file_has_the_rows_of_the_page(viewer: TestClient) -> None:
-    response = viewer.get(f"/projects/{PROJECT}/errors.csv", params={"agent": "Googlebot"})
-    time = f"{before(2)}T00:00:01+00:00"
-    assert response.text == (
-        f"path,agent,traffic,status,requests,firstSeen,lastSeen\r\n/gone,Googlebot,bot,404,1,{time},{time}\r\n"
-    )
-    assert "x-as-of" in response.headers
+    address = f"/projects/{PROJECT}/errors"
+    files = []
+    for query in ("", "?by=agent", "?agent=Googlebot"):
+        links = Html(viewer.get(address + query).text).links()
+        files.append(viewer.get(next(link for link in links if ".csv" in link)))
+    first, last, only = (f"{before(days)}T00:00:01+00:00" for days in (3, 1, 2))
+    head = "path,requests,agents,statuses,firstSeen,lastSeen\r\n"
+    assert files[0].text == f"{head}/gone,4,2,404,{first},{last}\r\n,1,0,404,{last},{last}\r\n"
+    assert files[1].text.startswith("path,agent,traffic,status,requests,firstSeen,lastSeen\r\n/gone,GPTBot,ai,404,3,")
+    assert files[2].text == f"{head}/gone,1,1,404,{only},{only}\r\n"
+    assert all("x-as-of" in each.headers for each in files)
 
 
 @pytest.mark.long
