@@ -145,24 +145,51 @@ def test_page_from_the_ranking_is_that_of_all_paths(
 def test_unread_path_is_on_the_page_that_it_belongs_to(
     tmp_path: Path, ranked_views: dict[str, int], waiting: dict[str, int], expected: list[str]
 ) -> None:
-    root, noon = LocalPath(tmp_path), datetime(2026, 6, 15, 12, tzinfo=UTC)
+    noon = datetime(2026, 6, 15, 12, tzinfo=UTC)
     of_june, hot = (
         [view(path, noon, project_id="site") for path, count in counts.items() for _ in range(count)]
         for counts in (ranked_views, waiting)
     )
-    files = reference.write_hits(tmp_path / "hits", of_june, "ranked")
-    with closing(engine.connect(tmp_path / "spill")) as database:
-        write_rollup(root, database, "2026-06", files)
+    [page] = ranked_pages_of(tmp_path, of_june, hot, [TimeRange(FIRST, LAST)], 2)
+    assert [path for path, _ in page] == expected
+
+
+def test_views_before_the_range_are_subtracted_from_those_of_its_month_and_of_earlier_months(tmp_path: Path) -> None:
+    june, july_9, july_10 = (datetime(2026, month, day, 12, tzinfo=UTC) for month, day in ((6, 30), (7, 9), (7, 10)))
+    views = {"/a": (9, 1, 1), "/b": (1, 8, 2), "/c": (1, 1, 7)}  # in June, until 9 July, from 10 July on
+    rows = [
+        view(path, at)
+        for path, counts in views.items()
+        for at, count in zip((june, july_9, july_10), counts, strict=True)
+        for _ in range(count)
+    ]
+    ranges = [TimeRange(datetime(2026, 7, day, tzinfo=UTC), datetime(2026, 8, 1, tzinfo=UTC)) for day in (1, 10)]
+    from_july_1, from_july_10 = ranked_pages_of(tmp_path, rows, [], ranges, 3)
+    assert from_july_1 == [("/b", 10), ("/c", 8), ("/a", 2)]
+    assert from_july_10 == [("/c", 7), ("/b", 2), ("/a", 1)]
+
+
+def ranked_pages_of(
+    folder: Path, ranked_rows: list[Row], hot: list[Row], ranges: Sequence[TimeRange], limit: int
+) -> list[list[tuple[str, int]]]:
+    """Return the first page of each range, as paths with their views, from a ranking of rows and from waiting rows."""
+    root = LocalPath(folder)
+    files = reference.write_hits(folder / "hits", ranked_rows, "ranked")
+    with closing(engine.connect(folder / "spill")) as database:
+        for month in sorted({file.partition[:7] for file in files}):
+            write_rollup(root, database, month, [file for file in files if file.partition[:7] == month])
         ranked.write(root, database, catalog.choose(root, files).parts, steps=(4,))
     cache, ranking = ResultCache(0), ranked.find(root)
     snapshot = Snapshot(Moment(1, 1, 0, 0), tuple(files), reference.hot(hot).select(HOT_COLUMNS))
     of_files = Statements(
-        tmp_path / "spill", cache, lambda snapshot: catalog.choose(root, snapshot.files), lambda: ranking
+        folder / "spill", cache, lambda snapshot: catalog.choose(root, snapshot.files), lambda: ranking
     )
     with closing(of_files) as statements:
-        scope = Scope("site", TimeRange(FIRST, LAST), Filters())
-        page = pages.page(statements, snapshot, scope, 0, 2, Listing())
-    assert page.rows["path"].to_pylist() == expected
+        listed = (
+            pages.page(statements, snapshot, Scope("site", time_range, Filters()), 0, limit, Listing()).rows
+            for time_range in ranges
+        )
+        return [list(zip(*rows.select(["path", "total"]).to_pydict().values(), strict=True)) for rows in listed]
 
 
 @pytest.mark.long
