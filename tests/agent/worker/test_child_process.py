@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from warehouse.control import database
 from warehouse.folder import sqlite_url
 
 Start = Callable[..., Running]
+KILL_S = 30
+"""Seconds within which a worker that does not end must be killed; its own deadline is much earlier."""
 
 
 @pytest.fixture
@@ -105,7 +108,11 @@ def test_worker_that_does_not_end_in_time_is_killed(tmp_path: Path, caplog: pyte
     process.start()
     [worker] = until(lambda: [pid for pid in children(os.getpid()) if b"child_main" in command_line(pid)])
     os.kill(worker, signal.SIGSTOP)
+    killed_by_test = threading.Timer(KILL_S, os.kill, (worker, signal.SIGKILL))
+    killed_by_test.start()
     process.close()
+    assert killed_by_test.is_alive(), f"the worker was not killed within {KILL_S} s"
+    killed_by_test.cancel()
     engine.close()
     assert not is_running(worker)
     assert "the worker of agent jobs did not end within 0.1 s and is killed" in caplog.messages

@@ -369,6 +369,17 @@ def test_month_that_has_ended_gets_a_rollup(site: Site, maintenance: Scheduler) 
     assert site.faults() == []
 
 
+def test_unused_rollup_is_removed_an_hour_later(site: Site, maintenance: Scheduler) -> None:
+    unused = site.root / "rollups" / "month=2025-09" / "unused"
+    unused.mkdir(parents=True)
+    (unused / "totals.parquet").touch()
+    maintenance.run(ROLLUPS, NOW)
+    assert unused.exists()
+    site.age()
+    maintenance.run(ROLLUPS, NOW + timedelta(seconds=ROLLUPS_EVERY_S))
+    assert not unused.exists()
+
+
 @pytest.mark.long
 def test_due_hits_are_loaded_between_the_queries_of_a_rollup(chosen: Settings, site: Site) -> None:
     site.post(view(ts=NOW - 400 * DAY))
