@@ -41,6 +41,7 @@ TESTED_BY = {
     "warehouse/rollups/ranked.py": "warehouse/report/test_ranked_pages.py",
 }
 """Large modules without a test of the same name, each with the test module of its caller, below tests/."""
+CLOCKS = {"datetime.now", "datetime.utcnow", "date.today", "time.time", "time.time_ns", "time.monotonic"}
 PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TEST_FOLDERS = sorted({file.parent.relative_to(ROOT).as_posix() for file in (ROOT / "tests").rglob("*.py")})
 FOLDERS = sorted(
@@ -111,6 +112,24 @@ def long_functions(file: Path) -> list[str]:
     code = {each: each.body[1:] if ast.get_docstring(each) and each.body[1:] else each.body for each in functions}
     lines = {each: (each.end_lineno or 0) - body[0].lineno + 1 for each, body in code.items()}
     return [f"{file.name}: {each.name} has {count}" for each, count in lines.items() if count > FUNCTION_LINES_MAX]
+
+
+def test_no_module_of_the_tests_reads_the_clock_while_it_is_imported() -> None:
+    """A test runs up to 20 minutes after the import of its module, perhaps on another day."""
+    found = {str(file.relative_to(ROOT)): times_read(parsed(file)) for file in (ROOT / "tests").rglob("*.py")}
+    assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+def times_read(node: ast.AST) -> list[int]:
+    """Return the lines of calls of a clock outside the bodies of functions and of the main program."""
+    if isinstance(node, ast.If) and ast.unparse(node.test) == "__name__ == '__main__'":
+        return []
+    own = [node.lineno] if isinstance(node, ast.Call) and ast.unparse(node.func) in CLOCKS else []
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        inside: list[ast.AST] = [node.args, *getattr(node, "decorator_list", [])]
+    else:
+        inside = [*ast.iter_child_nodes(node)]
+    return own + [line for each in inside for line in times_read(each)]
 
 
 def statements(file: Path) -> int:

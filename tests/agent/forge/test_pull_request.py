@@ -13,6 +13,7 @@ from agent.forge.forges import Proposal
 from tests.agent.forge_doubles.double import ForgeDouble, ForgeKind
 from tests.agent.forge_doubles.server import forge_double
 from tests.agent.servers.dripping import dripping
+from tests.processes.waiting import until
 
 BRANCH = "readership/j1"
 TOKEN = "forge-token"
@@ -116,7 +117,7 @@ def test_pull_request_created_after_the_deadline_is_the_only_one(
     def take_long() -> None:
         if not slow:
             slow.append(threading.current_thread())
-            threading.Event().wait(1.5)
+            until(lambda: github.pulls)  # a later request has created it
 
     github.before_create = take_long
     url = open_pull_request(github)

@@ -54,9 +54,10 @@ def test_key_is_printed_alone_listed_without_its_secret_and_revoked(data: Path) 
     assert key["start"] == created.out[: len("rdr_read_") + 4]
     assert created.out[:14] not in listed.out
     assert key["id"] in complaint(call(data, "key", "revoke", "ci"))
+    before_s = int(time.time())
     assert result(call(data, "key", "revoke", "ci", "--project", PROJECT))["id"] == key["id"]
     again = next(each for each in result(call(data, "key", "list")) if each["name"] == "ci")
-    assert abs(again["revoked_s"] - time.time()) < 60
+    assert before_s <= again["revoked_s"] <= time.time()
     assert "no valid key" in complaint(call(data, "key", "revoke", key["id"]))
 
 

@@ -76,9 +76,12 @@ def test_use_above_the_limit_of_an_address_does_not_count_for_the_project(limit:
 
 
 def use_at_last(limit: RateLimit) -> int | None:
-    while True:
+    def waits() -> tuple[int | None] | None:
         with suppress(sqlite3.OperationalError):
-            return limit.use(ADDRESS, NOW_S)
+            return (limit.use(ADDRESS, NOW_S),)
+        return None
+
+    return until(waits)[0]
 
 
 def test_use_does_not_wait_for_another_process(file: Path, limit: RateLimit) -> None:

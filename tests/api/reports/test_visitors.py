@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 import httpx
 import pyarrow as pa
@@ -24,12 +25,16 @@ from tests.api.reports.client import (
 from tests.processes.running import Running
 from warehouse.report.audience.visitors import COLUMNS
 
-TODAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 ONE, TWO = "203.0.113.1", "203.0.113.2"
 
 
+@cache
+def today() -> datetime:
+    return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
 def post(site: httpx.Client, *hits: tuple[str, str, str | None, dict[str, str]]) -> None:
-    at = TODAY.isoformat()
+    at = today().isoformat()
     rows = [
         {"path": path, "userAgent": agent, "timestamp": at, **({"address": address} if address else {}), **more}
         for path, agent, address, more in hits
@@ -43,7 +48,7 @@ def row(path: str, human: int, ai: int, total: int) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def visited(service: Running) -> Iterator[httpx.Client]:
-    markdown, yesterday = {"accept": "text/markdown"}, {"timestamp": (TODAY - timedelta(hours=1)).isoformat()}
+    markdown, yesterday = {"accept": "text/markdown"}, {"timestamp": (today() - timedelta(hours=1)).isoformat()}
     of_ada = [("/a", FIREFOX, ONE, more) for more in ({}, {}, markdown, yesterday)]
     bots = [("/b", GPTBOT, ONE, {}), ("/b", GPTBOT, TWO, {}), ("/bots", GOOGLEBOT, TWO, {})]
     with client_of(service, "reports-visitors") as client:
@@ -59,10 +64,10 @@ def test_visitor_counts_once_a_day_and_once_for_people_and_ai(visited: httpx.Cli
         "hasMore": False,
         "measured": {"human": "all", "ai": "all", "bot": "all"},
     }
-    today = visited.get(f"visitors?dateFrom={TODAY.date()}&limit=1").json()
-    assert (today["totals"], today["visitors"]) == ({"human": 1, "ai": 3, "total": 3}, [row("/b", 1, 2, 3)])
-    assert today["hasMore"]
-    assert visited.get(f"visitors?dateFrom={TODAY.date()}&offset=1").json()["visitors"] == [row("/a", 1, 1, 1)]
+    of_today = visited.get(f"visitors?dateFrom={today().date()}&limit=1").json()
+    assert (of_today["totals"], of_today["visitors"]) == ({"human": 1, "ai": 3, "total": 3}, [row("/b", 1, 2, 3)])
+    assert of_today["hasMore"]
+    assert visited.get(f"visitors?dateFrom={today().date()}&offset=1").json()["visitors"] == [row("/a", 1, 1, 1)]
     assert visited.get("visitors?traffic=human&path=/*").json()["totals"] == {"human": 2, "ai": 0, "total": 2}
 
 
@@ -126,7 +131,7 @@ def test_tables_have_every_path_and_the_columns_of_metrics(visited: httpx.Client
 
 
 def test_series_has_the_metrics_of_each_interval(visited: httpx.Client) -> None:
-    report = visited.get(f"series?{EVERY}&dateTo={(TODAY + timedelta(days=1)).date()}").json()
+    report = visited.get(f"series?{EVERY}&dateTo={(today() + timedelta(days=1)).date()}").json()
     assert [of_metrics(row, "start") for row in report["series"]] == [metrics(1, 0, 1, 1, 1), metrics(1, 3, 3, 1, 3)]
     assert of_metrics(report["totals"]) == metrics(2, 3, 4, 2, 2)
     hours = visited.get("series?interval=hour&metrics=visitors,visits&timezone=Asia/Kathmandu").json()
@@ -160,7 +165,7 @@ def test_visitors_without_an_address_are_not_measured(site: httpx.Client) -> Non
 
 
 def test_visitors_of_views_without_an_address_are_unknown_beside_known_ones(site: httpx.Client) -> None:
-    at = [{"timestamp": (TODAY - timedelta(minutes=each)).isoformat()} for each in (2_355, 2_335, 2_280, 540, 480)]
+    at = [{"timestamp": (today() - timedelta(minutes=each)).isoformat()} for each in (2_355, 2_335, 2_280, 540, 480)]
     known = [("/known", FIREFOX, ONE, at[0]), ("/a", GPTBOT, ONE, at[0]), ("/known", FIREFOX, ONE, at[1])]
     post(site, *known, ("/a", FIREFOX, None, at[2]), ("/b", GPTBOT, None, at[3]), ("/a", FIREFOX, None, at[4]))
     of_a = {**metrics(0, 1, 1, 0, None), "visitors": {"human": None, "ai": 1, "total": 1}, "visits": None}
@@ -172,7 +177,7 @@ def test_visitors_of_views_without_an_address_are_unknown_beside_known_ones(site
     }  # fmt: skip
     of_paths = [site.get(f"breakdown?by=agent&{EVERY}&path={path}").json()["totals"] for path in ("/a", "/b")]
     assert [of_metrics(each) for each in of_paths] == [of_a, of_b]
-    first, last = (f"{(TODAY - timedelta(hours=hour)).isoformat().replace('+00:00', 'Z')}" for hour in (40, 8))
+    first, last = (f"{(today() - timedelta(hours=hour)).isoformat().replace('+00:00', 'Z')}" for hour in (40, 8))
     hours = site.get(f"series?interval=hour&metrics=visitors,visits&dateFrom={first}&dateTo={last}").json()["series"]
     people = [(row["visitors"]["human"], row["visits"]) for row in hours]
     assert people == [(1, 1), (0, 0), (None, None), *[(0, 0)] * 29]
@@ -186,7 +191,7 @@ def test_visitors_of_views_without_an_address_are_unknown_beside_known_ones(site
     goals = str(site.base_url).replace("analytics", "projects") + "goals"
     assert httpx.post(goals, json=goal, headers=key).status_code == 201
     numbers = ("conversions", "goalVisitors", "visitors", "conversionRate")
-    range_of_a = f"dateFrom={(TODAY - timedelta(days=2)).date()}&dateTo={TODAY.date()}"
+    range_of_a = f"dateFrom={(today() - timedelta(days=2)).date()}&dateTo={today().date()}"
     reached = [site.get(f"goals?{asked}").json()["goals"] for asked in ("path=/a", "path=/known", range_of_a)]
     assert [[tuple(row[name] for name in numbers) for row in rows] for rows in reached] == [
         [(0, None, None, None), (1, 1, 1, 100)],
@@ -197,7 +202,7 @@ def test_visitors_of_views_without_an_address_are_unknown_beside_known_ones(site
 
 def test_visitor_who_counts_with_another_verification_is_known_and_not_null(site: httpx.Client) -> None:
     bot = "Mozilla/5.0 (compatible; PerplexityBot/1.0; +https://perplexity.ai/perplexitybot)"
-    at = [{"timestamp": (TODAY - timedelta(hours=each)).isoformat()} for each in (12, 11)]
+    at = [{"timestamp": (today() - timedelta(hours=each)).isoformat()} for each in (12, 11)]
     post(site, *(("/v", bot, f"2a00:1:2:1::{end}", each) for end, each in zip(("", "5"), at, strict=True)))
     report = site.get("series?metrics=visitors&agent=PerplexityBot&verification=not_checked").json()
     nobody = {"human": 0, "ai": 0, "total": 0}

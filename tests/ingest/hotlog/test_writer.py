@@ -328,11 +328,12 @@ def test_row_counts_once_in_the_backlog_until_it_is_loaded_also_in_another_proce
 
 
 async def until_accepted(log: HotLog, sent: Post) -> Receipt:
-    while True:
-        try:
-            return await log.post(sent)
-        except Overloaded:
-            await asyncio.sleep(0)
+    async with asyncio.timeout(WITHIN_S):
+        while True:
+            try:
+                return await log.post(sent)
+            except Overloaded:
+                await asyncio.sleep(0)
 
 
 def test_posts_that_arrive_faster_than_they_are_stored_are_refused(file: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -42,8 +43,11 @@ from warehouse.rollups import catalog
 from warehouse.schema import HOT
 from warehouse.tables import HITS_TABLE, TABLES
 
-NOW = datetime.now(UTC).replace(hour=12)
-"""A time of today, because the file that records the last vacuum has the file system's time."""
+
+@cache
+def noon() -> datetime:
+    """Return noon of today, because the file that records the last vacuum has the file system's time."""
+    return datetime.now(UTC).replace(hour=12)
 
 
 @pytest.fixture
@@ -147,7 +151,7 @@ def test_loaded_batches_are_deleted_when_their_retention_is_over(site: Site, mai
 
 
 def days_old(site: Site) -> list[int]:
-    return sorted((NOW.date() - day).days for _, day, *_ in site.daily_views())
+    return sorted((noon().date() - day).days for _, day, *_ in site.daily_views())
 
 
 def is_vacuumed(site: Site) -> bool:
@@ -155,11 +159,11 @@ def is_vacuumed(site: Site) -> bool:
 
 
 def test_retention_runs_on_a_folder_that_no_service_has_used(site: Site, maintenance: Scheduler) -> None:
-    site.post(view(ts=NOW - 20 * DAY), view(ts=NOW - DAY))
+    site.post(view(ts=noon() - 20 * DAY), view(ts=noon() - DAY))
     for days in (20, 1):  # logs of the ledger
-        read_s = int((NOW - days * DAY).timestamp())
+        read_s = int((noon() - days * DAY).timestamp())
         site.hot.execute("INSERT INTO read_logs VALUES (?, 'site', 0, x'', 0, x'', x'', 0, ?, x'')", (days, read_s))
-    maintenance.run(VACUUM, NOW)
+    maintenance.run(VACUUM, noon())
     assert days_old(site) == [1]
     assert site.hot.execute("SELECT id FROM read_logs").fetchall() == [(1,)]
     assert is_vacuumed(site)
@@ -167,22 +171,22 @@ def test_retention_runs_on_a_folder_that_no_service_has_used(site: Site, mainten
 
 def test_vacuum_is_complete_while_another_process_compacts(site: Site, maintenance: Scheduler) -> None:
     with lake_lock(site.hot, site.root, 0, COMPACTION):
-        maintenance.run_due(NOW)
+        maintenance.run_due(noon())
     assert is_vacuumed(site)
     assert (maintenance.fault, maintenance.warning) == (None, None)
 
 
 @pytest.mark.long
 def test_failed_step_stops_no_other_and_is_retried_a_minute_later(site: Site, maintenance: Scheduler) -> None:
-    site.post(view(ts=NOW - 20 * DAY), view(ts=NOW - DAY))
+    site.post(view(ts=noon() - 20 * DAY), view(ts=noon() - DAY))
     site.hot.execute("ALTER TABLE answers RENAME TO lost")
     with pytest.raises(Exception, match="no such table: answers"):
-        maintenance.run(VACUUM, NOW)
+        maintenance.run(VACUUM, noon())
     assert days_old(site) == [1]
     site.hot.execute("ALTER TABLE lost RENAME TO answers")
-    maintenance.run(VACUUM, NOW + timedelta(seconds=RETRY_S - 1))
+    maintenance.run(VACUUM, noon() + timedelta(seconds=RETRY_S - 1))
     assert not is_vacuumed(site)
-    maintenance.run(VACUUM, NOW + timedelta(seconds=RETRY_S))
+    maintenance.run(VACUUM, noon() + timedelta(seconds=RETRY_S))
     assert is_vacuumed(site)
 
 
@@ -191,24 +195,24 @@ def test_day_with_a_damaged_file_stops_neither_the_vacuum_nor_the_rollups_and_is
     chosen: Settings, site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(compact.CROWDED_FILES + 1):
-        site.post(view(ts=NOW - 400 * DAY), view(ts=NOW - 500 * DAY))
+        site.post(view(ts=noon() - 400 * DAY), view(ts=noon() - 500 * DAY))
         site.load()
-    site.post(view(ts=NOW - 450 * DAY))
+    site.post(view(ts=noon() - 450 * DAY))
     site.load()
-    damaged_day = (NOW - 400 * DAY).date().isoformat()
+    damaged_day = (noon() - 400 * DAY).date().isoformat()
     hits = site.state(HITS_TABLE).files
     damaged = next(Path(file.path) for file in hits if file.partition == damaged_day)
     damaged.write_bytes(b"PAR1 and no more")
     unused = damaged.with_name("part-unused.parquet")
     unused.touch()
     site.age()
-    site.post(view(ts=NOW))  # a load is due, and after it the compaction
+    site.post(view(ts=noon()))  # a load is due, and after it the compaction
     with closing(open_scheduler(replace(chosen, retention_days=0, load_every_s=1))) as maintenance:
         maintenance.start()
         until(lambda: list(site.root.glob("rollups/*/*/coverage.json")))
         warning, *_ = str(maintenance.warning).splitlines()
     assert not unused.exists()
-    assert [path.parent.name for path in site.root.glob("rollups/month=*/*")] == [f"{NOW - 450 * DAY:month=%Y-%m}"]
+    assert [path.parent.name for path in site.root.glob("rollups/month=*/*")] == [f"{noon() - 450 * DAY:month=%Y-%m}"]
     assert len([file for file in site.state(HITS_TABLE).files if file.partition != damaged_day]) == 3
     assert damaged.name not in warning
     assert warning.endswith(f"; in hits of {damaged_day}; in the compaction")
@@ -229,19 +233,19 @@ def damaged_file(site: Site, day: datetime) -> Iterator[Path]:
 @pytest.mark.long
 def test_fault_of_a_closed_day_is_a_warning_until_the_day_is_compacted(site: Site, maintenance: Scheduler) -> None:
     for _ in range(2):
-        site.post(view(ts=NOW - 3 * DAY), view(ts=NOW - 5 * DAY))
+        site.post(view(ts=noon() - 3 * DAY), view(ts=noon() - 5 * DAY))
         site.load()
-    with damaged_file(site, NOW - 3 * DAY) as path:
-        maintenance.run_due(NOW)
+    with damaged_file(site, noon() - 3 * DAY) as path:
+        maintenance.run_due(noon())
         warning = str(maintenance.warning)
         assert path.name not in warning, "anyone can read it"
-        day = (NOW - 3 * DAY).date()
+        day = (noon() - 3 * DAY).date()
         assert f"; in hits of {day}; in the compaction of closed days; in the vacuum" in warning.splitlines()[0]
         for seconds in (1, RETRY_S, RETRY_S + 1):
-            maintenance.run_due(NOW + timedelta(seconds=seconds))
+            maintenance.run_due(noon() + timedelta(seconds=seconds))
             assert maintenance.warning == warning
         assert maintenance.fault is None
-    maintenance.run_due(NOW + timedelta(seconds=2 * RETRY_S))
+    maintenance.run_due(noon() + timedelta(seconds=2 * RETRY_S))
     assert maintenance.warning is None
 
 
@@ -291,16 +295,16 @@ def test_fault_of_today_stays_after_the_last_load_until_the_day_is_compacted_or_
 
 
 def views_of_30_days(site: Site) -> None:
-    site.post(*(view(ts=NOW - day * DAY, path=f"/{day}") for day in range(1, 10)))
+    site.post(*(view(ts=noon() - day * DAY, path=f"/{day}") for day in range(1, 10)))
 
 
 def test_clock_400_days_ahead_deletes_no_hit_and_no_event_id(
     site: Site, maintenance: Scheduler, caplog: pytest.LogCaptureFixture
 ) -> None:
-    maintenance.run(VACUUM, NOW)
+    maintenance.run(VACUUM, noon())
     views_of_30_days(site)
-    site.hot.execute("INSERT INTO event_ids VALUES (x'01', ?)", (int(NOW.timestamp()),))
-    maintenance.run(VACUUM, NOW + 400 * DAY)
+    site.hot.execute("INSERT INTO event_ids VALUES (x'01', ?)", (int(noon().timestamp()),))
+    maintenance.run(VACUUM, noon() + 400 * DAY)
     assert "the clock jumped" in str(clock.warning(site.root))
     assert caplog.messages == [clock.warning(site.root)]
     maintenance.run(VACUUM, datetime.now(UTC) + timedelta(hours=2))
@@ -311,12 +315,12 @@ def test_clock_400_days_ahead_deletes_no_hit_and_no_event_id(
 
 @pytest.mark.long
 def test_service_that_was_off_for_400_days_deletes_after_a_day_of_use(site: Site, maintenance: Scheduler) -> None:
-    maintenance.run(VACUUM, NOW)
+    maintenance.run(VACUUM, noon())
     views_of_30_days(site)
     for hour in range(24):
-        maintenance.run(VACUUM, NOW + 400 * DAY + timedelta(hours=hour))
+        maintenance.run(VACUUM, noon() + 400 * DAY + timedelta(hours=hour))
         assert days_old(site) == list(range(1, 10))
-    maintenance.run(VACUUM, NOW + 400 * DAY + timedelta(hours=24))
+    maintenance.run(VACUUM, noon() + 400 * DAY + timedelta(hours=24))
     assert days_old(site) == []
     assert clock.warning(site.root) is None
 
@@ -324,7 +328,7 @@ def test_service_that_was_off_for_400_days_deletes_after_a_day_of_use(site: Site
 def test_folder_of_an_older_release_trusts_the_time_of_its_last_vacuum(site: Site, maintenance: Scheduler) -> None:
     views_of_30_days(site)
     (site.root / ".tidied").touch()
-    maintenance.run(VACUUM, NOW + 400 * DAY)
+    maintenance.run(VACUUM, noon() + 400 * DAY)
     assert days_old(site) == list(range(1, 10))
 
 
@@ -341,11 +345,11 @@ def test_lake_is_vacuumed_once_an_hour(site: Site, maintenance: Scheduler) -> No
 @pytest.mark.long
 def test_due_hits_are_loaded_between_the_compactions_of_two_partitions(site: Site, maintenance: Scheduler) -> None:
     for _ in range(2):
-        site.post(*(view(ts=NOW - day * DAY) for day in (1, 2, 3)))
+        site.post(*(view(ts=noon() - day * DAY) for day in (1, 2, 3)))
         site.load()
-    site.post(view(ts=NOW))
+    site.post(view(ts=noon()))
     assert site.waiting() == 1
-    maintenance.run(VACUUM, NOW)
+    maintenance.run(VACUUM, noon())
     commits = sorted((site.root / HITS_TABLE.name / "_delta_log").glob("*.json"))[1:]
     replaces = ['"remove"' in commit.read_text() for commit in commits]
     assert replaces == [False, False, True, False, True, True]
@@ -357,14 +361,14 @@ def rollups_written(site: Site) -> list[Path]:
 
 @pytest.mark.long
 def test_month_that_has_ended_gets_a_rollup(site: Site, maintenance: Scheduler) -> None:
-    site.post(view(ts=NOW - 400 * DAY), view(ts=NOW))
+    site.post(view(ts=noon() - 400 * DAY), view(ts=noon()))
     site.load()
-    maintenance.run(ROLLUPS, NOW)
+    maintenance.run(ROLLUPS, noon())
     assert rollups_written(site) == []
     site.age()
-    maintenance.run(ROLLUPS, NOW + timedelta(seconds=ROLLUPS_EVERY_S - 1))
+    maintenance.run(ROLLUPS, noon() + timedelta(seconds=ROLLUPS_EVERY_S - 1))
     assert rollups_written(site) == []
-    maintenance.run(ROLLUPS, NOW + timedelta(seconds=ROLLUPS_EVERY_S))
+    maintenance.run(ROLLUPS, noon() + timedelta(seconds=ROLLUPS_EVERY_S))
     assert len(rollups_written(site)) == 1
     assert site.faults() == []
 
@@ -373,32 +377,32 @@ def test_unused_rollup_is_removed_an_hour_later(site: Site, maintenance: Schedul
     unused = site.root / "rollups" / "month=2025-09" / "unused"
     unused.mkdir(parents=True)
     (unused / "totals.parquet").touch()
-    maintenance.run(ROLLUPS, NOW)
+    maintenance.run(ROLLUPS, noon())
     assert unused.exists()
     site.age()
-    maintenance.run(ROLLUPS, NOW + timedelta(seconds=ROLLUPS_EVERY_S))
+    maintenance.run(ROLLUPS, noon() + timedelta(seconds=ROLLUPS_EVERY_S))
     assert not unused.exists()
 
 
 @pytest.mark.long
 def test_due_hits_are_loaded_between_the_queries_of_a_rollup(chosen: Settings, site: Site) -> None:
-    site.post(view(ts=NOW - 400 * DAY))
+    site.post(view(ts=noon() - 400 * DAY))
     site.load()
     site.age()
     with closing(open_scheduler(replace(chosen, load_every_s=0))) as maintenance:
-        site.post(view(ts=NOW))
-        maintenance.run(ROLLUPS, NOW)
+        site.post(view(ts=noon()))
+        maintenance.run(ROLLUPS, noon())
         assert site.waiting() == 0
     assert len(rollups_written(site)) == 1
 
 
 @pytest.mark.long
 def test_retention_leaves_no_deleted_day_in_the_rollup_in_use(site: Site, maintenance: Scheduler) -> None:
-    days = [NOW - age * DAY for age in range(40)]
+    days = [noon() - age * DAY for age in range(40)]
     site.post(*(view(f"/{day.date()}", day) for day in days))
     site.load()
-    rollups.rebuild(site.hot, site.root, site.share, NOW.date(), 0)
-    maintenance.run(VACUUM, NOW)
+    rollups.rebuild(site.hot, site.root, site.share, noon().date(), 0)
+    maintenance.run(VACUUM, noon())
     chosen_parts = catalog.choose(site.root, site.state(HITS_TABLE).files).parts
     assert all(part.is_whole for part in chosen_parts)
     paths = {
@@ -417,6 +421,6 @@ def test_freed_memory_is_released_at_most_every_ten_seconds(maintenance: Schedul
         return before - freed_memory.resident_mib()
 
     half = freed_memory.FREED_MIB / 2
-    assert returned_mib(NOW) > half
-    assert returned_mib(NOW + timedelta(seconds=RELEASE_EVERY_S - 1)) < half
-    assert returned_mib(NOW + timedelta(seconds=RELEASE_EVERY_S + 1)) > half
+    assert returned_mib(noon()) > half
+    assert returned_mib(noon() + timedelta(seconds=RELEASE_EVERY_S - 1)) < half
+    assert returned_mib(noon() + timedelta(seconds=RELEASE_EVERY_S + 1)) > half

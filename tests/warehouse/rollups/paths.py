@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -29,20 +30,24 @@ from warehouse.report.reports import Reports
 from warehouse.report.results import Query
 
 CACHE_BYTES = 64 * 2**20
-NOW = datetime.now(UTC)
 ZONE = ZoneInfo("Europe/Berlin")
 DAY = timedelta(days=1)
 CALLS = dict[str, Callable[[], object]]
 
 
+@cache
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
 def query(**filters: str) -> Query:
-    return Query(PROJECT, FIRST, None, Filters(**filters), NOW)
+    return Query(PROJECT, FIRST, None, Filters(**filters), now())
 
 
 def calls(reports: Reports) -> CALLS:
     """Return the reports by name."""
     snapshot, whole = reports.take(), query()
-    part = Query(PROJECT, NOW - 2 * DAY, NOW - DAY / 2, Filters(), NOW)
+    part = Query(PROJECT, now() - 2 * DAY, now() - DAY / 2, Filters(), now())
     rows = pq.ParquetFile(snapshot.files[0].path).iter_batches(1, columns=["path"])
     path = next(rows)["path"][0].as_py()
     paths = [path, *(f"{path[:-3]}{number:03}" for number in range(249))]
@@ -78,7 +83,7 @@ def calls(reports: Reports) -> CALLS:
         "verdicts": lambda: reports.verdicts(snapshot, whole),
         "coverage": lambda: reports.source_coverage(snapshot, PROJECT),
         "measured": lambda: reports.measured(snapshot, whole),
-        "sparklines": lambda: reports.sparklines(snapshot, [PROJECT], NOW),
+        "sparklines": lambda: reports.sparklines(snapshot, [PROJECT], now()),
         "last hits": lambda: reports.last_hits(snapshot, [PROJECT]),
     }  # fmt: skip
     return found

@@ -97,8 +97,8 @@ def test_largest_group_has_the_rules_of_all_its_parts() -> None:
 
 def test_state_of_a_long_text_is_computed_once_for_all_agents_of_a_group() -> None:
     rules = parse("User-agent: *\nDisallow: /\n" + "".join(f"Disallow: /a/{number}/*.pdf$\n" for number in range(200)))
-    assert rules.state(["GPTBot"]) == "disallowed"
     began_s = time.process_time()
-    first = [rules.state([f"agent {number}"]) for number in range(1_000)]
-    assert first == ["disallowed"] * 1_000
-    assert time.process_time() - began_s < 1  # 20 s if each agent has a computation of its own
+    assert rules.state(["GPTBot"]) == "disallowed"
+    first_s = time.process_time()
+    assert [rules.state([f"agent {number}"]) for number in range(1_000)] == ["disallowed"] * 1_000
+    assert time.process_time() - first_s < 100 * (first_s - began_s)  # 1,000 times if each agent has its own

@@ -24,9 +24,12 @@ from warehouse.database.pool import Pool
 from warehouse.errors import ProjectNotFound
 from warehouse.folder import sqlite_url
 
-NOW_S = int(time.time())
 PATHS = {Access.PUBLIC: "/public", Access.SIGNED_IN: "/signed-in", Access.PROJECT: "/projects/{project}"}
 PATHS |= {Access.OWNER: "/projects/{project}/owner", Access.SHARED: "/shared/{share}"}
+
+
+def now_s() -> int:
+    return int(time.time())
 
 
 @dataclass
@@ -39,8 +42,8 @@ class Pages:
 
     def session(self, role: Role) -> User:
         """Create a user of this role, and send its session with all later requests."""
-        user = users.create(self.engine, role, role, None, NOW_S)
-        self.client.cookies.set("readership_session", sessions.start(self.engine, user.id, NOW_S))
+        user = users.create(self.engine, role, role, None, now_s())
+        self.client.cookies.set("readership_session", sessions.start(self.engine, user.id, now_s()))
         return user
 
     @property
@@ -53,7 +56,7 @@ class Pages:
 @pytest.fixture
 def pages(tmp_path: Path) -> Iterator[Pages]:
     engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
-    projects.create(engine, "site", (), NOW_S)
+    projects.create(engine, "site", (), now_s())
     visits: list[Visit] = []
 
     def respond(visit: Visit) -> Response:
@@ -136,7 +139,7 @@ def test_missing_project_is_not_found(pages: Pages) -> None:
 
 def test_rights_that_end_while_the_form_is_sent_are_checked_after_it(pages: Pages) -> None:
     user = pages.session("owner")
-    users.create(pages.engine, "another", "owner", None, NOW_S)
+    users.create(pages.engine, "another", "owner", None, now_s())
 
     def body() -> Iterator[bytes]:
         users.set_role(pages.engine, user.id, "viewer")
@@ -149,13 +152,13 @@ def test_rights_that_end_while_the_form_is_sent_are_checked_after_it(pages: Page
 
 def test_share_link_opens_its_project_until_it_is_revoked(pages: Pages) -> None:
     pages.session("viewer")  # a shared page has no user, also if the visitor has a session
-    projects.create(pages.engine, "another", (), NOW_S)
-    share, token = share_links.create(pages.engine, "site", "For the board", NOW_S)
+    projects.create(pages.engine, "another", (), now_s())
+    share, token = share_links.create(pages.engine, "site", "For the board", now_s())
     assert pages.client.get(f"/shared/{token}").status_code == 200
     assert (pages.visit.share, pages.visit.user) == (share, None)
     assert pages.visit.project == projects.find(pages.engine, "site")
     assert pages.client.get("/shared/unknown").text == "not-found"
-    share_links.revoke(pages.engine, share.id, NOW_S)
+    share_links.revoke(pages.engine, share.id, now_s())
     assert pages.client.get(f"/shared/{token}").text == "not-found"
 
 

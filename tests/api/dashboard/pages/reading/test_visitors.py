@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,18 +16,26 @@ from tests.api.dashboard.site import Dashboard, opened
 from tests.processes.running import PROJECT, new_key, readership_process
 from warehouse.report.audience import visitors
 
-NOW = datetime.now(UTC)
 NUMBERS = ("visitors", "visits", "bounceRate", "visitDuration")
 
 
+@cache
+def begin() -> datetime:
+    """Return the time at which the first test began."""
+    return datetime.now(UTC)
+
+
 def post(
-    dashboard: Dashboard, *hits: tuple[timedelta, str | None, str, str], project: str = PROJECT, now: datetime = NOW
+    dashboard: Dashboard,
+    *hits: tuple[timedelta, str | None, str, str],
+    project: str = PROJECT,
+    now: datetime | None = None,
 ) -> None:
     """Store hits: their age, address, user agent and path."""
     key = None if project == PROJECT else new_key(dashboard.data, project)
     dashboard.post_hits(
         *(
-            {"path": path, "userAgent": agent, "timestamp": (now - age).isoformat()}
+            {"path": path, "userAgent": agent, "timestamp": ((now or begin()) - age).isoformat()}
             | ({"address": address} if address else {})
             for age, address, agent, path in hits
         ),
@@ -54,7 +63,7 @@ def test_visitors_and_visits_are_those_of_the_api_with_their_change(dashboard: D
     metrics = f"metrics={','.join(NUMBERS)}"
     now, before = (
         dashboard.get_report(f"series?{metrics}&dateFrom={first.date()}&dateTo={(first + timedelta(days=7)).date()}")
-        for first in (NOW - timedelta(days=7), NOW - timedelta(days=14))
+        for first in (begin() - timedelta(days=7), begin() - timedelta(days=14))
     )
     text = page_of(viewer, from_=7, to=1).text
     for name, key in (("Visitors", "human"), ("AI sources", "ai")):
@@ -70,13 +79,13 @@ def test_visitors_and_visits_are_those_of_the_api_with_their_change(dashboard: D
 @pytest.mark.long
 def test_comparison_of_a_period_until_now_ends_at_this_time_of_day(dashboard: Dashboard, viewer: TestClient) -> None:
     page = page_of(viewer, period="7d", compare="previous")
-    end = NOW - timedelta(days=7)
+    end = begin() - timedelta(days=7)
     days = " \N{EN DASH} ".join(
-        locale.day(each.date(), locale.DEFAULT) for each in (NOW - timedelta(days=13), NOW - timedelta(days=7))
+        locale.day(each.date(), locale.DEFAULT) for each in (begin() - timedelta(days=13), begin() - timedelta(days=7))
     )
     assert f"Previous period: {days}, until " in page.text
     assert f"/projects/{PROJECT}/setup?period=7d&compare=previous#not-measured" in page.links()
-    start = (NOW - timedelta(days=13)).date()
+    start = (begin() - timedelta(days=13)).date()
     api = dashboard.get_report(f"series?dateFrom={start}&dateTo={end.isoformat().replace('+00:00', 'Z')}")["totals"]
     assert f"compared with the previous period: {api['human']} Visitors" in page.text
 
@@ -85,7 +94,7 @@ def test_comparison_of_a_period_until_now_ends_at_this_time_of_day(dashboard: Da
 def test_visitors_that_are_known_in_a_part_of_the_period_have_their_first_day(dashboard: Dashboard) -> None:
     ages = [(timedelta(days=20), None), (timedelta(days=5), "203.0.113.9"), (timedelta(days=4), "203.0.113.9")]
     post(dashboard, *((age, address, FIREFOX, "/") for age, address in ages), project="part")
-    first = locale.day((NOW - timedelta(days=5)).date(), locale.DEFAULT)
+    first = locale.day((begin() - timedelta(days=5)).date(), locale.DEFAULT)
     text = page_of(dashboard.visitor("viewer"), "part").text
     assert f"Visitors are known since {first}. Visitors are known for 67% of the views by people." in text
 
@@ -176,7 +185,7 @@ def test_reason_of_no_bounce_rate_is_that_of_the_sources(dashboard: Dashboard) -
 @pytest.mark.long
 @pytest.mark.parametrize(("tab", "by"), [("entry", "entryPage"), ("exit", "exitPage")])
 def test_entry_and_exit_pages_have_their_visits(dashboard: Dashboard, viewer: TestClient, tab: str, by: str) -> None:
-    days = f"dateFrom={(NOW - timedelta(days=7)).date()}&dateTo={NOW.date()}"
+    days = f"dateFrom={(begin() - timedelta(days=7)).date()}&dateTo={begin().date()}"
     rows = dashboard.get_report(f"breakdown?by={by}&metrics=visits&{days}")["rows"]
     page = page_of(viewer, from_=7, to=1, pages=tab)
     shown = page.rows(f"{tab.capitalize()} pages")
@@ -201,7 +210,7 @@ def test_countries_and_languages_have_names(dashboard: Dashboard) -> None:
 def test_people_without_evidence_are_named_and_lead_to_their_views(dashboard: Dashboard, tmp_path: Path) -> None:
     viewer, log = dashboard.visitor("viewer"), tmp_path / "access.log"
     new_key(dashboard.data, "with-assets")
-    at = f"{NOW - timedelta(hours=2):%d/%b/%Y:%H:%M:%S} +0000"
+    at = f"{begin() - timedelta(hours=2):%d/%b/%Y:%H:%M:%S} +0000"
     asked = [(1, "/a"), (1, "/style.css"), (1, "/b"), (2, "/a"), (3, "/a"), (3, "/b")]
     lines = (f'203.0.113.{host} - - [{at}] "GET {path} HTTP/1.1" 200 10 "-" "{FIREFOX}"\n' for host, path in asked)
     log.write_text("".join(lines))

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,6 @@ from tests.api.dashboard.site import FIREFOX, Dashboard, opened
 from tests.processes.running import PROJECT, new_key, readership_process
 
 DASH = "\N{EN DASH}"
-AT = datetime.now(UTC) - timedelta(hours=2)
 ASKED = [  # path, status, user agent, bytes and seconds
     ("/robots.txt", 200, "GPTBot/1.3", 1_000, 0.001),
     ("/a", 200, "GPTBot/1.3", 2_499_000, 0.09),
@@ -22,11 +22,16 @@ ASKED = [  # path, status, user agent, bytes and seconds
 ]
 
 
+@cache
+def asked_at() -> datetime:
+    return datetime.now(UTC) - timedelta(hours=2)
+
+
 @pytest.fixture(scope="module")
 def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
     folder = tmp_path_factory.mktemp("cost")
     lines = (
-        {"ts": AT.timestamp(), "level": "info", "logger": "http.log.access", "status": status, "size": size,
+        {"ts": asked_at().timestamp(), "level": "info", "logger": "http.log.access", "status": status, "size": size,
          "duration": seconds, "request": {"method": "GET", "uri": path, "headers": {"User-Agent": [agent]}}}
         for path, status, agent, size, seconds in ASKED
     )  # fmt: skip
@@ -89,7 +94,7 @@ def test_project_without_a_log_is_told_where_cost_is_known_from(dashboard: Dashb
 
 @pytest.mark.long
 def test_share_with_a_size_is_shown_by_source_if_there_are_two(dashboard: Dashboard, viewer: TestClient) -> None:
-    at = (AT - timedelta(days=20)).isoformat()
+    at = (asked_at() - timedelta(days=20)).isoformat()
     hit = {"path": "/posted", "timestamp": at, "status": 200, "userAgent": "GPTBot/1.3"}
     dashboard.post_hits(hit)
     text = page(viewer, days=30).text
@@ -101,7 +106,9 @@ def test_share_with_a_size_is_shown_by_source_if_there_are_two(dashboard: Dashbo
 @pytest.mark.long
 def test_log_without_times_is_named(dashboard: Dashboard, viewer: TestClient, tmp_path: Path) -> None:
     new_key(dashboard.data, "combined")
-    (tmp_path / "log").write_text(f'192.0.2.1 - - [{AT:%d/%b/%Y:%H:%M:%S} +0000] "GET /a HTTP/1.1" 200 9 "-" "curl"\n')
+    (tmp_path / "log").write_text(
+        f'192.0.2.1 - - [{asked_at():%d/%b/%Y:%H:%M:%S} +0000] "GET /a HTTP/1.1" 200 9 "-" "curl"\n'
+    )
     command = ("--data", str(dashboard.data), "import", "combined", str(tmp_path / "log"))
     assert readership_process(*command).returncode == 0
     text = page(viewer, project="combined").text
