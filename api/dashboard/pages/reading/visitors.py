@@ -13,6 +13,7 @@ from api.dashboard.web import locale
 from api.dashboard.web.view import View
 from api.reports import metrics
 from api.reports.report import Run
+from warehouse.columns.filters import Filters
 from warehouse.control.goals import of_project
 from warehouse.errors import TooManyViews
 from warehouse.report.audience.goals import Conversion
@@ -32,7 +33,7 @@ NUMBERS = {
 }
 """Totals beside the views of each kind of readers: their column in the API, and their format."""
 GOALS_ROWS_MAX = 500_000
-"""Maximum number of rows of `hits` in a period whose goals the overview counts: a million takes 0.4 s."""
+"""Maximum number of page views of a project in a period whose goals the overview counts: a million takes 0.4 s."""
 NOT_BY_SCRIPT, NO_VISIT = "only the website script knows it", "the website script saw no visit"
 NOT_KNOWN = "not known for these views"
 KNOWN_SHARE = 0.995
@@ -122,19 +123,22 @@ class GoalTable(NamedTuple):
 
 
 def goals(view: View) -> GoalTable | None:
-    """Return how many people reached each goal, or AI agents with a filter; None if there are too many rows.
+    """Return how many people reached each goal, or AI agents with a filter; None if there are too many views.
 
     With the parameter `goal`, the rows are the channels of this goal: only people have channels.
     """
     query, kind = view.query(), view.filters["traffic"] or "human"
     name = view.values.get("goal") if kind == "human" else None
-    first, last = str(query.start.date()), str((query.end or query.now).date())
-    if sum(file.rows for file in view.snapshot.files if first <= file.partition <= last) <= GOALS_ROWS_MAX:
+    if not of_project(view.visit.state.control, view.project.id):
+        return GoalTable(name, [])
+    all_views = replace(query, filters=Filters())  # those that the goals read
+    counts = view.reports.breakdown(view.snapshot, all_views, "source", 0, 1).totals
+    if counts.total + counts.bot <= GOALS_ROWS_MAX:
         with suppress(TooManyViews):
             every = chain.from_iterable(view.reports.goals(view.snapshot, query, "channel" if name else ""))
             rows = [each for each in every if each.traffic == kind and (not name or (each.goal == name and each.value))]
             return GoalTable(name, rows)
-    return None if of_project(view.visit.state.control, view.project.id) else GoalTable(None, [])
+    return None
 
 
 def live(view: View) -> dict[str, Any]:

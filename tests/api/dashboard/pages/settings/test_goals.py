@@ -10,7 +10,7 @@ from api.dashboard.pages.reading import visitors
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.overview.overview_page import FIREFOX
 from tests.api.dashboard.site import Dashboard, opened, post
-from tests.processes.running import PROJECT
+from tests.processes.running import PROJECT, new_key, readership_process
 from warehouse.control import goals
 
 PATH = f"/projects/{PROJECT}/goals"
@@ -65,10 +65,30 @@ def test_goal_is_counted_on_the_overview_until_it_is_removed(tmp_path: Path, mon
         assert "There is no such goal" in viewer.get(f"{overview}&goal=None").text
         assert "There is no such goal" not in viewer.get(f"{overview}&goal=None&traffic=ai").text
         with monkeypatch.context() as patched:
-            patched.setattr(visitors, "GOALS_ROWS_MAX", -1)  # the hits wait, and no file has them
+            patched.setattr(visitors, "GOALS_ROWS_MAX", 4)  # of five
             assert "Goals are counted for shorter periods only." in viewer.get(overview).text
         assert "New goal" not in viewer.get(PATH).text
         [order] = [each for each in goals.of_project(dashboard.engine, PROJECT) if each.value == "/thanks"]
         assert post(owner, f"{PATH}/{order.id}/remove").headers["location"] == PATH
         assert post(owner, f"{PATH}/{order.id}/remove").status_code == 404
         assert [row[0] for row in Html(viewer.get(overview).text).rows("Goals")] == ["Nothing", "Unknown"]
+
+
+@pytest.mark.long
+def test_goals_of_a_small_project_are_counted_beside_a_large_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "data"
+    view = {"path": "/a", "userAgent": FIREFOX, "timestamp": (datetime.now(UTC) - timedelta(days=2)).isoformat()}
+    with opened(data) as dashboard:
+        dashboard.post_hits(view)
+        dashboard.post_hits(*[view] * 9, project="large", key=new_key(data, "large"))
+        for project in (PROJECT, "large"):
+            goals.add(dashboard.engine, project, "Reads", "path", "/a")
+        assert readership_process("--data", str(data), "flush").returncode == 0
+        monkeypatch.setattr(visitors, "GOALS_ROWS_MAX", 5)
+        viewer = dashboard.visitor("viewer")
+        for project, has_goals in ((PROJECT, True), ("large", False)):
+            page = Html(viewer.get(f"/projects/{project}?period=7d").text)
+            assert [row[0] for row in page.rows("Goals")] == ["Reads"] * has_goals
+            assert ("Goals are counted for shorter periods only." in page.text) is not has_goals
