@@ -10,12 +10,13 @@ from api.dashboard.pages.reading.export import table_file
 from api.dashboard.pages.reading.requests.days import run_of_days
 from api.dashboard.web import locale, render
 from api.dashboard.web.routes import Access, Page
-from api.dashboard.web.view import View
+from api.dashboard.web.view import Chip, View
 from api.dashboard.web.visit import ProjectVisit
 from api.http.operation import CSV
 from api.reports import parameters
 from api.reports.records import COST
 from warehouse.columns.dimensions import FILTERS
+from warehouse.columns.kinds import KINDS
 from warehouse.report.audience.requests import BY, READERS
 
 ROWS_MAX = 50
@@ -55,14 +56,22 @@ def export(visit: ProjectVisit) -> Response:
     """Respond to GET /projects/{project}/cost.csv."""
     view = _view(visit)
     view.require_valid()
-    return table_file(view, CSV, "cost", COST.table(run_of_days(view, by=_by(view)), CSV))
+    return table_file(view, CSV, "cost", COST.table(run_of_days(view, by=_by(view), kind=_kind(view)), CSV))
 
 
 def _view(visit: ProjectVisit) -> View:
-    """Return the view, without the filters that requests do not have."""
+    """Return the view, without the filters that requests do not have, and with the chip of their kind."""
     view = View(visit)
     view.drop(*{*FILTERS} - _FILTERS)
+    if kind := _kind(view):
+        view.chips.append(Chip("kind", "Kind", kind))
+    elif "kind" in view.values:
+        view.faults.append(f"There is no kind “{view.values['kind'][:40]}”: it is one of {', '.join(KINDS)}.")
     return view
+
+
+def _kind(view: View) -> str | None:
+    return kind if (kind := view.values.get("kind")) in KINDS else None
 
 
 def _by(view: View) -> str:
@@ -71,7 +80,7 @@ def _by(view: View) -> str:
 
 
 def _rows(view: View, by: str, **filters: str) -> list[dict[str, Any]]:
-    query = run_of_days(view).selection.requests
+    query = run_of_days(view, kind=_kind(view)).selection.requests
     chosen = replace(query, filters={**query.filters, **filters})
     rows: list[dict[str, Any]] = view.reports.requests(chosen, view.snapshot.moment, by).to_pylist()
     return rows

@@ -1,6 +1,7 @@
 """The page of what readers cost: its numbers are those of the API, and what was not logged is a dash."""
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -77,6 +78,28 @@ def test_rows_are_those_that_were_chosen(viewer: TestClient) -> None:
         ("by=x", "agent", ["GPTBot", "People and readers without a name"]),
     ):
         assert [row[0] for row in page(viewer, query).rows(f"Requests by {by}")] == names
+
+
+def test_name_of_every_row_is_a_filter(viewer: TestClient) -> None:
+    day = f"{asked_at():%Y-%m-%d}"
+    for by, name, rows in (
+        ("kind", "robots", [["GPTBot", "1"]]),
+        ("date", day, [["GPTBot", "3"], ["People and readers without a name", "1"]]),
+        ("status", "429", [["GPTBot", "1"]]),
+        ("source", "log", [["GPTBot", "3"], ["People and readers without a name", "1"]]),
+    ):
+        text = viewer.get(f"/projects/{PROJECT}/cost?period=7d&by={by}").text
+        [link] = re.findall(f'href="([^"]*)">{name}</a>', text)
+        filtered = Html(viewer.get(link.replace("&amp;", "&")).text)
+        assert [row[:2] for row in filtered.rows("Requests by agent")] == rows, by
+    shown = page(viewer, "kind=robots&by=status")
+    assert [row[:2] for row in shown.rows("Requests by status")] == [["200", "1"]]
+    assert "Kind: robots" in shown.text
+    assert all("kind=robots" in link for link in shown.links() if "by=agent" in link or "traffic=ai" in link)
+    answer = viewer.get(f"/projects/{PROJECT}/cost.csv?period=7d&by=kind&kind=robots")
+    assert [line.split(",")[0] for line in answer.text.splitlines()] == ["kind", "robots"]
+    assert viewer.get(f"/projects/{PROJECT}/cost?kind=x").status_code == 400
+    assert "There is no kind “x”" in viewer.get(f"/projects/{PROJECT}/cost?kind=x").text
 
 
 def test_file_has_the_rows_of_the_page(viewer: TestClient) -> None:
