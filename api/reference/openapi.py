@@ -12,7 +12,7 @@ from api.reference.components import Schemas, headers, ref
 from api.reference.prose import Prose
 from warehouse.control import projects
 
-TAGS = {"Send": "Send page views", "Read": "Read counts", "Jobs": "Agent jobs", "Service": "Service"}
+TAGS = {"Send": "Send page views", "Read": "Read counts", "Jobs": "Agent jobs", "Service": "Goals, rules and service"}
 """Heading of each tag, in the order of the page."""
 PATH_PARAMETERS: dict[str, Json] = {
     "projectId": {

@@ -63,7 +63,7 @@ OPERATIONS = (
         "GET",
         "/v1/classify",
         classify_user_agent,
-        "Read",
+        "Service",
         parameters=tuple(
             Parameter(name, meaning, {"maxLength": CHARACTERS_MAX[name]}, example=example)
             for name, (meaning, example) in _MEANINGS.items()

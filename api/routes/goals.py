@@ -99,7 +99,9 @@ def _author(key: BearerKey) -> str:
 PATH = "/v1/projects/{projectId}/goals"
 _PROBLEMS = "invalid-parameter unauthenticated forbidden overloaded"
 OPERATIONS = (
-    Operation("listGoals", "GET", PATH, goals_of, "Read", (Success(200, "The goals.", {JSON: GoalList}),), _PROBLEMS),
+    Operation(
+        "listGoals", "GET", PATH, goals_of, "Service", (Success(200, "The goals.", {JSON: GoalList}),), _PROBLEMS
+    ),
     Operation(
         "addGoal",
         "POST",

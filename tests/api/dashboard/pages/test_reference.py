@@ -15,6 +15,7 @@ from api.http.operation import ADDRESS
 from api.http.problems import KINDS
 from api.reference import prose
 from api.reference.openapi import description
+from api.reports.records import REPORTS
 from tests.processes.running import Running, new_job, new_key
 
 PROJECT = "reference"
@@ -55,9 +56,17 @@ def test_parameters_and_fields_of_each_operation_are_on_its_page(pages: dict[str
         html = next(html for html in pages.values() if each.id in ids(html))
         section = html.partition(f' id="{each.id}"')[2].partition("</section>")[0]
         described = document["paths"][each.path][each.method.lower()]
-        names = [parameter["name"] for parameter in described["parameters"]]
-        assert [name for name in names if f"<code>{name}</code>" not in section] == []
+        for parameter in described["parameters"]:
+            assert f"<code>{parameter['name']}</code>" in section
+            assert str(prose.inline(parameter["description"])) in html
         assert [status for status in described["responses"] if f"<td>{status}</td>" not in section] == []
+
+
+def test_page_of_reports_names_those_that_have_each_shared_text(pages: dict[str, str]) -> None:
+    for file, names in {"_tables": [each.name for each in REPORTS], "_metrics": ["series", "breakdown"]}.items():
+        text = str(prose.blocks(prose.rendered(f"{file}.md")))[:200]
+        before = pages["/docs/read"].partition(text)[0].rpartition("<p")[2]
+        assert re.findall("<code>(.+?)</code>", before) == names
 
 
 def test_markup_in_a_description_is_escaped(pages: dict[str, str], service: Running) -> None:

@@ -9,7 +9,9 @@ from urllib.parse import urlencode
 import pytest
 from starlette.testclient import TestClient
 
+from api.dashboard import pages_table
 from api.dashboard.pages.reading.ai.readers import OPERATORS
+from api.dashboard.web.routes import Access
 from ingest.classification.agents import BY_NAME
 from tests.api.dashboard.days import with_days
 from tests.api.dashboard.html import Html
@@ -24,6 +26,7 @@ ZONE = "America/Argentina/ComodRivadavia"
 HITS = 1_200
 PATH = "/documentation/guides/how-to-install-the-product-on-your-own-server/part-{}"
 PAGES = ("", "/ai", "/ai/agents/GPTBot", "/pages", f"/page?path={PATH.format(0)}", "/errors", "/setup")
+SHARED = (Access.SHARED, Access.SHARED_ALL)
 QUERIES: tuple[dict[str, str | int], ...] = (
     {"period": "30d"},
     {"from": 31, "to": 1, "interval": "hour", "compare": "previous", "zone": ZONE},
@@ -67,6 +70,18 @@ def test_page_is_light_on_the_wire(viewer: TestClient, path: str, parameters: di
     page = viewer.get(f"/projects/{PROJECT}{path}{'&' if '?' in path else '?'}{query}")
     assert (page.status_code, page.headers["content-encoding"]) == (200, "gzip")
     assert int(page.headers["content-length"]) < BYTES_MAX
+
+
+@pytest.mark.long
+def test_each_page_is_light_on_the_wire(dashboard: Dashboard) -> None:
+    owner = dashboard.visitor("owner")
+    parameters = {"{project}": PROJECT, "{agent:path}": "GPTBot", "/page": f"/page?path={PATH.format(0)}"}
+    paths = {page.path for page in pages_table.PAGES if page.method == "GET" and page.access not in SHARED}
+    for path in sorted(path for path in paths if not re.search(r"\{(token|job|turn)\}|\.(csv|parquet)$", path)):
+        address = re.sub(r"\{[^}]+\}|/page$", lambda match: parameters[match[0]], path)
+        response = owner.get(address, follow_redirects=False)
+        assert response.status_code in (200, 303), address
+        assert int(response.headers.get("content-length", 0)) < BYTES_MAX, address
 
 
 def operators_of(page: Html) -> list[str]:
