@@ -39,7 +39,7 @@ def test_host_that_a_shell_would_execute_is_not_shown(dashboard: Dashboard) -> N
 def test_refused_site_is_shown_and_an_owner_allows_it(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as dashboard:
         projects.set_origins(dashboard.engine, PROJECT, ("https://old.example",))
-        assert "refused" not in dashboard.visitor("owner").get(PATH).text.partition("Website script</h2>")[0]
+        assert "are refused" not in dashboard.visitor("owner").get(PATH).text
         hits = f"/v1/analytics/{PROJECT}/hits"
         for _ in range(3):
             response = dashboard.client.post(hits, json={"path": "/a"}, headers={"Origin": "https://new.example"})
@@ -59,6 +59,22 @@ def test_refused_site_is_shown_and_an_owner_allows_it(tmp_path: Path) -> None:
         assert post(owner, f"{PATH}/origins", allowed=origin).status_code == 303
         assert projects.find(dashboard.engine, PROJECT).origins == ("https://old.example", "https://new.example")
         assert not row.search(owner.get(PATH).text)
+
+
+def test_new_project_begins_with_the_script_and_others_with_what_arrives(tmp_path: Path) -> None:
+    def parts() -> list[str]:
+        return re.findall(r'<section [^>]*id="(script|arrivals)"', dashboard.visitor("viewer").get(PATH).text)
+
+    with opened(tmp_path / "data") as dashboard:
+        projects.set_origins(dashboard.engine, PROJECT, ("https://old.example",))
+        assert parts() == ["script", "arrivals"]
+        headers = {"Origin": "https://new.example"}
+        dashboard.client.post(f"/v1/analytics/{PROJECT}/hits", json={"path": "/a"}, headers=headers)
+        assert parts() == ["arrivals", "script"]
+        projects.set_origins(dashboard.engine, PROJECT, ("https://new.example",))
+        assert parts() == ["script", "arrivals"]
+        dashboard.post_hits({"path": "/a", "userAgent": FIREFOX})
+        assert parts() == ["arrivals", "script"]
 
 
 def test_test_view_is_counted_once_and_shown(dashboard: Dashboard) -> None:
