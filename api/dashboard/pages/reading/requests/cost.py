@@ -23,7 +23,7 @@ ROWS_MAX = 50
 """Maximum number of rows. The file has all of them."""
 NAMES = dict(zip(BY, ("Agents", "Operators", "Kinds", "Statuses", "Sources", "Days"), strict=True))
 _FILTERS = {each.name for each in parameters.COST} & {*FILTERS}
-_SUMS = ("requests", "bytes", "sized", "timed", "refused")
+_SUMS = ("requests", "bytes", "sized", "timed", "cached", "refused")
 
 
 def cost(visit: ProjectVisit) -> Response:

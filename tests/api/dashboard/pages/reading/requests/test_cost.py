@@ -140,3 +140,17 @@ def test_log_without_times_is_named(dashboard: Dashboard, viewer: TestClient, tm
         in text
     )
     assert "no response times" not in page(viewer).text
+
+
+def test_numbers_of_times_and_caches_name_their_requests(dashboard: Dashboard, viewer: TestClient) -> None:
+    key = new_key(dashboard.data, "edge")
+    hit = {"path": "/a", "status": 200, "userAgent": "GPTBot/1.3", "bytes": 9, "timestamp": asked_at().isoformat()}
+    known = {"durationMs": 3, "cache": "hit"}, {"cache": "miss"}, {"cache": "hit"}, {}
+    dashboard.post_hits(*({**hit, **each} for each in known), project="edge", key=key)
+    shown = page(viewer, project="edge")
+    [row] = shown.rows("Requests by agent")
+    assert row[6:8] == ["< 5 ms", "67%"]
+    titles = {attributes.get("title") for tag, attributes in shown.tags if tag == "span"}
+    assert {"Of 1 requests with a time", "Of 3 requests with the state of the cache"} <= titles
+    assert "the response time for 25%, the state of the cache for 75%." in shown.text
+    assert "the state of the cache" not in page(viewer).text
