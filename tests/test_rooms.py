@@ -31,7 +31,6 @@ TESTED_BY = {
     "ingest/imports/prepared/preparation.py": "ingest/imports/prepared/test_downloads.py",
     "warehouse/batch/ray_workers.py": "nodes/test_ray.py",
     "warehouse/columns/visits.py": "warehouse/report/laws/test_visitors.py",
-    "warehouse/report/audience/visitors.py": "warehouse/report/laws/test_visitors.py",
     "warehouse/rollups/cubes.py": "warehouse/rollups/test_writer.py",
     "warehouse/rollups/days.py": "warehouse/report/laws/test_visitors.py",
     "warehouse/errors.py": "warehouse/lake/remote/test_filesystem.py",

@@ -140,8 +140,8 @@ class TooManyViews(WarehouseError):
 
     def __init__(self, views: int, limit: int, dimensions: Sequence[str]) -> None:
         super().__init__(
-            f"the range has {views:,} views, and the limit for visitors and visits by these dimensions is {limit:,}: "
-            f"choose a shorter range, or only one of {', '.join(dimensions)}, without browser, os and device"
+            f"the range has {views:,} views of the project, and the limit for visitors and visits by"
+            f" {' and '.join(dimensions)} is {limit:,}: choose a shorter range, or leave one of them out"
         )
 
 

@@ -191,7 +191,7 @@ def _write(
         done.extend(each.rows for each in new)
 
     chosen = (month for month, files in files_by_month(root).items() if choose(month, files))
-    months = sorted({*chosen, *(replaced_months or ())})
+    months = sorted({*chosen, *(replaced_months or ())}, reverse=True)  # most readers look at the newest
     function = partial(prepare, on_point=on_point)
     total = len(months)
     commits = driver.commits(executor, function, tasks(), commit, lambda number: on_month(min(number, total), total))

@@ -51,6 +51,11 @@ def inside(time_range: TimeRange) -> TimeRange:
     return TimeRange(first if first == time_range.start else first + _DAY, _midnight(time_range.end))
 
 
+def around(time_range: TimeRange) -> TimeRange:
+    """Return the UTC days in which a range has an instant."""
+    return TimeRange(_midnight(time_range.start), _midnight(min(time_range.end, LAST - _DAY) + _DAY - _MICROSECOND))
+
+
 def within(parts: Iterable[Part], whole_days: TimeRange) -> frozenset[str]:
     """Return the days of parts of rollups between two midnights."""
     first, after = whole_days.start.date().isoformat(), whole_days.end.date().isoformat()
@@ -103,7 +108,7 @@ def evident(
     Days that are `covered` by rollups are left out. `condition` holds for all rows of a visitor, or for none, whose
     evidence is then unknown. The relation `hot_loads` has the waiting loads of assets.
     """
-    days = TimeRange(_midnight(time_range.start), _midnight(min(time_range.end, LAST - _DAY) + _DAY - _MICROSECOND))
+    days = around(time_range)
     files, of_loads = (
         [file for file in files_of(each, days) if file.partition not in covered]
         for each in (snapshot.files, snapshot.beside(ASSET_LOADS_TABLE).files)

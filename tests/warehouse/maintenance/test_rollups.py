@@ -433,6 +433,20 @@ def test_valid_days_equal_hits_after_any_maintenance(steps: list[tuple[str, int]
 
 
 @pytest.mark.long
+def test_newest_month_is_written_first(site: Site) -> None:
+    add(site, *(view(ts=NOON - days * DAY) for days in (0, 30, 60)))
+    written: list[list[str]] = []
+
+    def record(point: str) -> None:
+        if point == "after coverage":
+            written.append(catalog.list_months(site.root))
+
+    rollups.write_due(site.hot, site.root, site.share, MONTH_LATER, 0, settle_s=0, on_point=record)
+    newest = ["2026-09", "2026-08", "2026-07"]
+    assert written == [sorted(newest[:months]) for months in (1, 2, 3)]
+
+
+@pytest.mark.long
 def test_month_with_a_damaged_file_does_not_prevent_the_rollups_of_the_others(site: Site) -> None:
     add(site, view(), view(ts=NOON - 30 * DAY), view(ts=NOON - 60 * DAY))
     damaged = next(file for file in site.state(HITS_TABLE).files if file.partition.startswith("2026-08"))

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import date
+from functools import reduce
 
 import pyarrow as pa
 
@@ -17,18 +18,19 @@ from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot
 from warehouse.query.time_range import TimeRange
 from warehouse.report import cells
-from warehouse.report.cells import Cells, Scope
+from warehouse.report.cells import SLOW_ROWS, Cells, Scope
 from warehouse.report.measured import Measured, Span, clipped, midnight, of_kinds
 from warehouse.report.statements import Statements
 from warehouse.rollups import days
-from warehouse.rollups.catalog import ChosenRollups
 from warehouse.rollups.days import files_of
 from warehouse.tables import HITS_TABLE
 
-VIEWS_MAX = 1_000_000
-"""Maximum number of rows of `hits` of a report by dimensions that no rollup counts together, within 256 MB."""
+VIEWS_MAX = 5_000_000
+"""Maximum number of views of a project in a report by dimensions that no rollup counts: a million take 2.3 s."""
+FAST_VIEWS_MAX = 1_000_000
+"""Number of these views above which the report is slow."""
 PART_ROWS = 400_000
-"""Number of rows of `hits` whose visitors one statement counts, or fewer: 836,000 need more than 256 MB."""
+"""Number of views whose visitors one statement counts, or fewer: 836,000 need more than 256 MB."""
 COUNTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     **{kind: ("visitors", (kind,)) for kind in TRAFFIC},
     "total": ("visitors", ("human", "ai")),
@@ -59,12 +61,12 @@ def counts(statements: Statements, snapshot: Snapshot, scope: Scope, *by: str) -
 
     def read() -> pa.Table:
         columns, by_evidence = [name for name in by if name not in OF_SETS], "evidence" in by
-        rollups = statements.rollups(snapshot)
-        parts = [count(part) for part in select(snapshot, rollups, scope, columns, by_evidence=by_evidence)]
-        if len(parts) == 1:
-            return parts[0]
-        sums = pa.concat_tables(parts).group_by([*by]).aggregate([(name, "sum") for name in COLUMNS])
-        return sums.select([*by, *(f"{name}_sum" for name in COLUMNS)]).rename_columns([*by, *COLUMNS])
+        chosen = select(statements, snapshot, scope, columns, by_evidence=by_evidence)
+        return reduce(add, map(count, chosen))
+
+    def add(sums: pa.Table, part: pa.Table) -> pa.Table:
+        both = pa.concat_tables([sums, part]).group_by([*by]).aggregate([(name, "sum") for name in COLUMNS])
+        return both.select([*by, *(f"{name}_sum" for name in COLUMNS)]).rename_columns([*by, *COLUMNS])
 
     def count(chosen: Cells) -> pa.Table:
         seen, relation, bound = "sources", chosen.sql, chosen.bound
@@ -119,14 +121,29 @@ def known(statements: Statements, snapshot: Snapshot, project: str, measured: Me
     return replace(measured, spans=of_kinds(of_sources, policy), of_sources=of_sources)
 
 
+def views_of_days(
+    statements: Statements, snapshot: Snapshot, project: str | tuple[str, ...], time_range: TimeRange
+) -> dict[date, int]:
+    """Return the views of a project in a range, those of bots included, on each UTC day that has one, in order."""
+    scope = Scope(project, time_range, Filters())
+
+    def read() -> pa.Table:
+        chosen = cells.select(snapshot, statements.rollups(snapshot), scope, ["day"])
+        return statements.fetch(snapshot, scope, chosen, f"SELECT day, sum(views)::BIGINT FROM {chosen.sql} GROUP BY 1")
+
+    rows = statements.cached(("views of days", scope, snapshot.rows_key), read).to_pydict()
+    return dict(sorted(zip(*rows.values(), strict=True)))
+
+
 def select(
-    snapshot: Snapshot, rollups: ChosenRollups, scope: Scope, by: Collection[str], *, by_evidence: bool = False
+    statements: Statements, snapshot: Snapshot, scope: Scope, by: Collection[str], *, by_evidence: bool = False
 ) -> Iterator[Cells]:
     """Yield the cells of the visitors and visits of a scope with some columns, in parts of different visitors.
 
     A day of a rollup counts if the range has all of it, and if it has no other file and no waiting row: the visitors
     of the parts of a day cannot be added.
     """
+    rollups = statements.rollups(snapshot)
     fields, bound = scope.filters.fields, Bound(project=scope.project)
     by_evidence = by_evidence or scope.filters.by_evidence
     keys = [name for name in fields if name in OF_VISITOR]
@@ -142,25 +159,47 @@ def select(
         cuts, by_day = scope.filters.policy_days, "day" in by or dimension == "quarter"
         for files, month, is_valid in days.of_cube(rollups, covered, VISITORS, cuts, by_day=by_day):
             selects.append(_of_files(files, dimension, names, month, f"{is_valid} AND {condition}"))
-    read = [file for file in files_of(snapshot.files, scope.time_range) if file.partition not in covered]
-    rows = sum(file.rows for file in read)
-    if dimension is None and rows > VIEWS_MAX:
-        raise TooManyViews(rows, VIEWS_MAX, VALUES)
     matches = " AND ".join(scope.filters.conditions(keys, bound)) or "true"
-    relation = days.rows(snapshot, scope.time_range, read)
-    if relation is None and not selects:
-        selects.append(_nothing(names))
-    events = days.events(snapshot, scope.time_range, covered)
-    bound |= {"start": scope.time_range.start, "end": scope.time_range.end}
-    parts = 1 + rows // PART_ROWS
-    for part in range(parts):
-        if relation:
-            share = f"project_id = $project AND visitor % {parts} IN ({part}, {-part})"
-            evident = days.evident(snapshot, scope.time_range, share, covered)[0] if by_evidence else None
-            within = f"{share} AND ts >= $start AND ts < $end"
-            selects.append(f"({visits.cells(relation, within, [*names], filtered, condition, evident, events)})")
-        yield Cells(f"(FROM ({' UNION ALL '.join(selects)}) WHERE {matches})", dict(bound), rows)
+    read = [file for file in snapshot.files if file.partition not in covered]
+    rows, parts = _parts(statements, snapshot, scope, covered, by_evidence=by_evidence)
+    if dimension is None and rows > VIEWS_MAX:
+        raise TooManyViews(rows, VIEWS_MAX, [*dict.fromkeys([*names, *filtered])])
+    weight = 1 if dimension is not None else SLOW_ROWS // FAST_VIEWS_MAX
+    for within, share in parts:
+        bound_of_part = {**bound, "start": within.start, "end": within.end}
+        if relation := days.rows(snapshot, within, files_of(read, within)):
+            evident = days.evident(snapshot, within, share, covered)[0] if by_evidence else None
+            events = days.events(snapshot, within, covered)
+            chosen = f"{share} AND ts >= $start AND ts < $end"
+            selects.append(f"({visits.cells(relation, chosen, [*names], filtered, condition, evident, events)})")
+        union = " UNION ALL ".join(selects or [_nothing(names)])
+        yield Cells(f"(FROM ({union}) WHERE {matches})", bound_of_part, rows * weight)
         selects = []
+
+
+def _parts(
+    statements: Statements, snapshot: Snapshot, scope: Scope, covered: Collection[str], *, by_evidence: bool
+) -> tuple[int, Iterator[tuple[TimeRange, str]]]:
+    """Return the number of views of days that are not covered, and their parts: a range and a condition on visitors.
+
+    A part has days with at most PART_ROWS views, or a share of the visitors of a larger day.
+    """
+    counted = days.around(scope.time_range) if by_evidence else scope.time_range  # evidence reads whole days
+    starts, views = [scope.time_range.start], [0]
+    read = [file for file in files_of(snapshot.files, counted) if file.partition not in covered]
+    if sum(file.rows for file in read) > PART_ROWS:  # the files also have rows of other projects
+        for day, count in views_of_days(statements, snapshot, scope.project, counted).items():
+            if day.isoformat() not in covered:
+                if views[-1] and views[-1] + count > PART_ROWS:
+                    starts.append(midnight(day.toordinal()))
+                    views.append(0)
+                views[-1] += count
+    ranges = map(TimeRange, starts, [*starts[1:], scope.time_range.end])
+    return sum(views), (
+        (within, f"project_id = $project AND visitor % {shares} IN ({share}, {-share})")
+        for within, shares in zip(ranges, (1 + each // PART_ROWS for each in views), strict=True)
+        for share in range(shares)
+    )
 
 
 def _dimension(names: Collection[str], *, is_exact: bool) -> str | None:
