@@ -16,6 +16,7 @@ from api.http.operation import CSV
 from api.reports import parameters
 from api.reports.records import COST
 from warehouse.columns.dimensions import FILTERS
+from warehouse.columns.filters import Filters
 from warehouse.columns.kinds import KINDS
 from warehouse.report.audience.requests import BY, READERS
 
@@ -46,6 +47,8 @@ def cost(visit: ProjectVisit) -> Response:
         ai=_ai(view, by, total),
         of_sources=_rows(view, "source"),
         has_refusals=by in READERS and total["refused"],
+        has_failures=bool(total["refused"]) or _has_failures(view),
+        without_status=0 if rows else _without_status(view),
         size=lambda count: locale.size(count, visit.locale),
         price=(per_gb := visit.state.settings.price_per_gb)
         and (lambda count: locale.price(count, per_gb, visit.locale)),
@@ -92,6 +95,22 @@ def _ai(view: View, by: str, total: dict[str, int]) -> dict[str, float] | None:
         return None
     rows = _rows(view, by, traffic="ai")
     return {name: sum(row[name] or 0 for row in rows) / total[name] for name in ("requests", "bytes") if total[name]}
+
+
+def _has_failures(view: View) -> bool:
+    """Return whether a request of any reader failed, moved or was for robots.txt: some senders post only served pages."""
+    days = replace(run_of_days(view).selection.requests, filters={})
+    statuses, kinds = (view.reports.requests(days, view.snapshot.moment, by)["value"] for by in ("status", "kind"))
+    return "robots" in kinds.to_pylist() or any(int(each) >= 300 and each != "304" for each in statuses.to_pylist())
+
+
+def _without_status(view: View) -> int:
+    """Return the number of views that servers posted: without a status they are no requests, and have no kind."""
+    if _kind(view) or view.filters["source"] not in (None, "server"):
+        return 0
+    query = replace(view.query(), filters=Filters(**view.filters.fields | {"source": "server"}))
+    counts = view.reports.breakdown(view.snapshot, query, "source", 0, 1).totals
+    return counts.total + counts.bot
 
 
 PAGES = (

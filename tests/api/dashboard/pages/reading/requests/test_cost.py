@@ -154,3 +154,28 @@ def test_numbers_of_times_and_caches_name_their_requests(dashboard: Dashboard, v
     assert {"Of 1 requests with a time", "Of 3 requests with the state of the cache"} <= titles
     assert "the response time for 25%, the state of the cache for 75%." in shown.text
     assert "the state of the cache" not in page(viewer).text
+
+
+def test_refusals_are_a_dash_if_only_served_pages_were_sent(dashboard: Dashboard, viewer: TestClient) -> None:
+    key = new_key(dashboard.data, "served")
+    hit = {"path": "/a", "userAgent": "GPTBot/1.3", "timestamp": asked_at().isoformat()}
+    dashboard.post_hits(*({**hit, "status": status} for status in (200, 206, 304)), project="served", key=key)
+    shown = page(viewer, project="served")
+    assert "Refusals are not known" in shown.text
+    assert [row[6] for row in shown.rows("Requests by agent")] == [DASH]
+    for query in ("traffic=human", "agent=GPTBot&kind=robots"):  # of a log with a refusal
+        filtered = page(viewer, query)
+        assert "Refusals are not known" not in filtered.text
+        assert [row[7 - ("human" in query)] for row in filtered.rows("Requests by agent")] == ["0"]
+
+
+def test_views_without_a_status_are_not_called_no_requests(dashboard: Dashboard, viewer: TestClient) -> None:
+    key = new_key(dashboard.data, "middleware")
+    hit = {"path": "/a", "userAgent": "GPTBot/1.3", "timestamp": asked_at().isoformat()}
+    dashboard.post_hits(hit, {**hit, "userAgent": FIREFOX}, project="middleware", key=key)
+    text = page(viewer, project="middleware").text
+    assert "Your server posted 2 views in this period, none with an HTTP status ." in text
+    assert "No requests" not in text
+    assert "Your server posted 1 view in" in page(viewer, "agent=GPTBot", project="middleware").text
+    for query in ("source=log", "kind=page", "agent=none", "status=429"):
+        assert "No requests in this period" in page(viewer, query, project="middleware").text, query
