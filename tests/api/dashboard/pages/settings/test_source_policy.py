@@ -52,7 +52,7 @@ def page_of(client: TestClient, path: str = PATH) -> Html:
 
 
 def test_default_policy_warns_about_people_who_are_counted_twice(twice: Dashboard) -> None:
-    page = page_of(twice.visitor("viewer"))
+    page = page_of(twice.visitor("viewer"), fill(twice, "no-policy"))
     assert "Every source ( all ) since the first day." in page.text
     assert "On 2 days (UTC) both the website script and your server or access logs have views by people." in page.text
     assert "views by people. A policy that counts people from one of the two counts each person once" in page.text
