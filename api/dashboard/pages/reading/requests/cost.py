@@ -98,7 +98,7 @@ def _ai(view: View, by: str, total: dict[str, int]) -> dict[str, float] | None:
 
 
 def _has_failures(view: View) -> bool:
-    """Return whether a request of any reader failed, moved or was for robots.txt: some senders post only served pages."""
+    """Return whether a request of any reader failed, moved or was for robots.txt: not all senders post these."""
     days = replace(run_of_days(view).selection.requests, filters={})
     statuses, kinds = (view.reports.requests(days, view.snapshot.moment, by)["value"] for by in ("status", "kind"))
     return "robots" in kinds.to_pylist() or any(int(each) >= 300 and each != "304" for each in statuses.to_pylist())
