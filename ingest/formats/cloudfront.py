@@ -16,7 +16,7 @@ from ingest.formats.request import Request
 FIELDS = b"#Fields:"
 _REQUIRED = ("date", "time", "cs-method", "cs-uri-stem", "sc-status", "cs(User-Agent)")
 _OPTIONAL = ("cs-uri-query", "cs(Referer)", "c-ip", "cs-accept")
-_ANSWER = ("sc-bytes", "time-taken", "x-edge-result-type")
+_OTHERS = ("sc-bytes", "time-taken", "x-edge-result-type", "c-country")
 _STATUS = re.compile(rb"\d{3}")
 
 
@@ -52,7 +52,7 @@ def _request(fields: list[bytes], columns: dict[str, int]) -> Request:
         raise InvalidLine(f"has {len(fields)} columns of {named}")
     date, time, method, stem, status, user_agent = (fields[columns[name]] for name in _REQUIRED)
     query, referrer, address, accept = (_text(fields[columns[name]]) if name in columns else "" for name in _OPTIONAL)
-    size, seconds, cache = (fields[columns[name]] if name in columns else b"" for name in _ANSWER)
+    size, seconds, cache, country = (fields[columns[name]] if name in columns else b"" for name in _OTHERS)
     if not _STATUS.fullmatch(status):
         raise InvalidLine("its sc-status is no status")
     return Request(
@@ -67,6 +67,7 @@ def _request(fields: list[bytes], columns: dict[str, int]) -> Request:
         size_of(size),
         ms_of(seconds),
         _text(cache),
+        _text(country),
     )
 
 

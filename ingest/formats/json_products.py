@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ingest.places import country
+
 Time = int | float | str
 Number = Any
 """Number of bytes or time, also in quotes. Any other value, such as a time with its unit, counts as not logged."""
@@ -29,6 +31,7 @@ class Logged(NamedTuple):
     """Fields of a log line that records a request. A text that is not logged is empty.
 
     `size` is the number of bytes of the response, `ms` its time in milliseconds, and `cache` the state of the cache.
+    `country` is the code of a country, and `language` the Accept-Language header.
     """
 
     time: Time
@@ -42,6 +45,8 @@ class Logged(NamedTuple):
     size: int | None = None
     ms: float | None = None
     cache: str = ""
+    country: str = ""
+    language: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,12 @@ class _CaddyHeaders(msgspec.Struct, gc=False):
     user_agent: list[str] | str = msgspec.field(name="User-Agent", default="")
     referer: list[str] | str = msgspec.field(name="Referer", default="")
     accept: Header = msgspec.field(name="Accept", default=None)
+    language: Header = msgspec.field(name="Accept-Language", default=None)
+    cloudflare: Header = msgspec.field(name="Cf-Ipcountry", default=None)
+    cloudfront: Header = msgspec.field(name="Cloudfront-Viewer-Country", default=None)
+    vercel: Header = msgspec.field(name="X-Vercel-Ip-Country", default=None)
+    app_engine: Header = msgspec.field(name="X-Appengine-Country", default=None)
+    other_edge: Header = msgspec.field(name="X-Country-Code", default=None)
 
 
 class _CaddyClient(msgspec.Struct, gc=False):
@@ -102,7 +113,12 @@ def _caddy(row: _CaddyRequest) -> Logged:
     client, headers = row.request, row.request.headers
     fields = client.method, client.uri, row.status, _first_value(headers.referer), _first_value(headers.user_agent)
     address = client.client_ip or client.remote_ip or ""
-    return Logged(row.ts, *fields, address, _first_value(headers.accept), _size(row.size), _ms(row.duration, 1_000))
+    place = ""
+    if address != client.remote_ip:  # a trusted proxy forwarded the headers; anybody else may send any country
+        edges = headers.cloudflare, headers.cloudfront, headers.vercel, headers.app_engine, headers.other_edge
+        place = next(filter(country.known, map(_first_value, edges)), "")
+    answer = _size(row.size), _ms(row.duration, 1_000), "", place, _first_value(headers.language)
+    return Logged(row.ts, *fields, address, _first_value(headers.accept), *answer)
 
 
 class _CloudflareLine(msgspec.Struct, gc=False):
@@ -116,6 +132,7 @@ class _CloudflareHeaders(msgspec.Struct, gc=False):
     """Headers that the zone's rule for custom fields logs."""
 
     accept: Header = None
+    language: Header = msgspec.field(name="accept-language", default=None)
 
 
 class _CloudflareRequest(_CloudflareLine, gc=False, kw_only=True):
@@ -129,12 +146,14 @@ class _CloudflareRequest(_CloudflareLine, gc=False, kw_only=True):
     size: Number = msgspec.field(name="EdgeResponseBytes", default=None)
     origin_ms: Number = msgspec.field(name="OriginResponseDurationMs", default=None)
     cache: str | None = msgspec.field(name="CacheCacheStatus", default=None)
+    country: str | None = msgspec.field(name="ClientCountry", default=None)
 
 
 def _cloudflare(row: _CloudflareRequest) -> Logged:
-    accept = _first_value(row.headers.accept) if isinstance(row.headers, _CloudflareHeaders) else ""
-    fields = row.method, row.uri, row.status, row.referer or "", row.user_agent or "", row.address or "", accept
-    return Logged(row.time, *fields, _size(row.size), _ms(row.origin_ms), row.cache or "")
+    headers = row.headers if isinstance(row.headers, _CloudflareHeaders) else _CloudflareHeaders()
+    fields = row.method, row.uri, row.status, row.referer or "", row.user_agent or "", row.address or ""
+    answer = _size(row.size), _ms(row.origin_ms), row.cache or "", row.country or "", _first_value(headers.language)
+    return Logged(row.time, *fields, _first_value(headers.accept), *answer)
 
 
 class _VercelStatus(msgspec.Struct, gc=False, rename="camel"):
@@ -201,11 +220,12 @@ class _NetlifyRequest(_NetlifyLine, gc=False, kw_only=True):
     referrer: str | None = None
     client_ip: str | None = None
     duration: Number = None
+    country: str | None = None
 
 
 def _netlify(row: _NetlifyRequest) -> Logged:
     fields = row.method, row.path, row.status_code, row.referrer or "", row.user_agent or "", row.client_ip or ""
-    return Logged(row.timestamp, *fields, ms=_ms(row.duration))
+    return Logged(row.timestamp, *fields, ms=_ms(row.duration), country=row.country or "")
 
 
 def _size(size: Number) -> int | None:

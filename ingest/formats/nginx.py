@@ -15,6 +15,7 @@ from ingest.errors import InvalidFormat, InvalidLine
 from ingest.formats.clf import parse_request_line
 from ingest.formats.fields import field_text, ms_of, size_of, time_us
 from ingest.formats.request import Parse, Request
+from ingest.places import country
 
 _TIMES = ("msec", "time_iso8601", "time_local")
 """Variables with the time, the most precise first; the first one in the format is read."""
@@ -28,7 +29,12 @@ _SIZES = ("bytes_sent", "body_bytes_sent")
 _DURATIONS = {"request_time": 1_000, "request_time_ms": 1, "request_time_us": 0.001}
 """Variables with the time of the response, and their units in ms: nginx's, and names for Apache's `%{ms}T` and `%D`."""
 _ANSWER = (*_SIZES, *_DURATIONS, "upstream_cache_status")
-_USED = frozenset((*_ANSWER, *_TIMES, *_TARGETS, *_QUERIES, "request", "request_method", "status", *_HEADERS))
+_COUNTRIES = (*(f"http_{name.replace('-', '_')}" for name in country.HEADERS), "geoip_country_code")
+"""Variables with the country, which the owner of the log trusts by writing one of them into the format."""
+_LANGUAGE = "http_accept_language"
+_USED = frozenset(
+    (*_ANSWER, *_COUNTRIES, _LANGUAGE, *_TIMES, *_TARGETS, *_QUERIES, "request", "request_method", "status", *_HEADERS)
+)
 
 _PATTERNS = {
     "msec": rb"\d{1,12}(?:\.\d{1,9})?",
@@ -138,6 +144,8 @@ def _request(variables: Mapping[str, bytes]) -> Request | None:
         size_of(sent),
         ms_of(variables.get(took, b""), _DURATIONS[took]),
         field_text(variables.get("upstream_cache_status", b"")),
+        next(filter(country.known, (field_text(variables.get(name, b"")) for name in _COUNTRIES)), ""),
+        field_text(variables.get(_LANGUAGE, b"")),
     )
 
 

@@ -10,9 +10,11 @@ from typing import Literal
 from ingest.errors import InvalidField, InvalidLine
 from ingest.formats.request import Request
 from ingest.hits import url
-from ingest.hits.evidence import ACCEPT_CHARACTERS_MAX, ADDRESS_CHARACTERS_MAX, NO_EVIDENCE, Evidence
+from ingest.hits.evidence import ACCEPT_CHARACTERS_MAX, ADDRESS_CHARACTERS_MAX, Evidence
 from ingest.hits.hit import Hit, within_limits
 from ingest.hits.parameters import parameters
+from ingest.places import country
+from ingest.places.language import language
 from warehouse.columns import kinds
 from warehouse.columns.kinds import NOT_PAGE_FOLDER, is_asset, is_not_page
 
@@ -98,18 +100,18 @@ def _hit(request: Request, pages: Pages) -> Hit | Skip:
         format=None,
         status=request.status,
         event_id=None,
-        evidence=_evidence(request.address, request.accept),
+        evidence=_evidence(request),
     )
     return within_limits(hit)
 
 
-def _evidence(address: str, accept: str) -> Evidence:
+def _evidence(request: Request) -> Evidence:
     """Return the evidence that a log line has. A text over its limit is treated as not logged."""
-    if not address and not accept:
-        return NO_EVIDENCE
     return Evidence(
-        address=address if 0 < len(address) <= ADDRESS_CHARACTERS_MAX else None,
-        accept=accept if 0 < len(accept) <= ACCEPT_CHARACTERS_MAX else None,
+        address=request.address if 0 < len(request.address) <= ADDRESS_CHARACTERS_MAX else None,
+        accept=request.accept if 0 < len(request.accept) <= ACCEPT_CHARACTERS_MAX else None,
+        country=country.known(request.country),
+        language=language(request.language),
     )
 
 

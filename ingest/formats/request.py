@@ -13,6 +13,7 @@ class Request(NamedTuple):
 
     `address` is the client's address as it is logged, and `accept` the request's Accept header. `bytes` is the
     size of the response, `ms` its time in milliseconds, and `cache` the state of the cache in front of the server.
+    `country` is the code that an edge network or the server found, and `language` the Accept-Language header.
     """
 
     ts_us: int
@@ -26,6 +27,8 @@ class Request(NamedTuple):
     bytes: int | None = None
     ms: float | None = None
     cache: str = ""
+    country: str = ""
+    language: str = ""
 
 
 Parse = Callable[[bytes], Request | None]

@@ -30,6 +30,7 @@ from warehouse.schema import CLASSIFICATION, HOT
 _TRAFFIC, _AGENT = CLASSIFICATION.names.index("traffic"), CLASSIFICATION.names.index("agent")
 ViewCounts = dict[tuple[str, str | None], int]
 """Number of page views by traffic and agent."""
+PLACES = ("country", "language")
 PARSED_HITS = pa.schema(
     {
         "path": TEXTS,
@@ -40,6 +41,8 @@ PARSED_HITS = pa.schema(
         "status": pa.int16(),
         "address": TEXTS,
         "accept": TEXTS,
+        "country": TEXTS,
+        "language": TEXTS,
     }
 )
 """Schema of hits, with fields of `ingest.hits.hit.Hit` and of its evidence, which are null where they are not
@@ -55,8 +58,7 @@ def hits_table(hits: list[Hit]) -> pa.Table:
         "referrer": [hit.referrer for hit in hits],
         **{name: [hit.parameters.get(name) for hit in hits] for name in PARAMETERS},
         "status": [hit.status for hit in hits],
-        "address": [hit.evidence.address for hit in hits],
-        "accept": [hit.evidence.accept for hit in hits],
+        **{name: [getattr(hit.evidence, name) for hit in hits] for name in ("address", "accept", *PLACES)},
     }
     return pa.table(
         [
@@ -112,9 +114,7 @@ def lake_rows(
     checked = check(user_agent, classified, address, hits["ts_us"], verifier)
     classes, hits["class"] = _by_accept(checked.classes, checked.indices, views["accept"])
     hits["verdict"] = checked.verdict
-    if site.country_database:
-        is_person = _is_person(hits["class"], classes)
-        hits["country"] = _countries(address, is_person, site.country_database)
+    hits |= _places(views, address, _is_person(hits["class"], classes), site.country_database)
     stored, counts = _without_people(hits["status"], hits["class"], classes)
     if stored is not None:  # before `_rows`, because the lake has three times as many columns
         hits = {name: column.take(stored) for name, column in hits.items()}
@@ -154,7 +154,7 @@ def _rows(
         "verified_by": take([verified_by for _, verified_by in verdicts], hits["verdict"]),
         "visitor": hits["visitor"],
         "channel": _channels(hits, hosts, is_person, own),
-        **{name: hits[name] for name in ("country",) if name in hits},
+        **{name: hits[name] for name in PLACES if name in hits},
     }
     nulls = {name: pa.nulls(count, HOT.field(name).type) for name in HOT.names if name not in columns}
     return pa.table({name: {**columns, **nulls}[name] for name in HOT.names})
@@ -164,10 +164,26 @@ def _is_person(indices: pa.Array, classes: Sequence[Columns]) -> pa.Array:
     return pa.array([each[_TRAFFIC] == "human" for each in classes], pa.bool_()).take(indices)
 
 
+def _places(
+    views: pa.Table, address: pa.DictionaryArray, is_person: pa.Array, country_database: str
+) -> dict[str, pa.DictionaryArray]:
+    """Return the country and language of each view by a person: a logged country, else that of the address."""
+    logged = {name: compact(views[name]) for name in PLACES if views[name].null_count < len(views)}
+    places = {name: _where(is_person, column) for name, column in logged.items()}
+    if country_database:
+        found = [places["country"]] if "country" in places else []
+        found.append(_countries(address, is_person, country_database))
+        places["country"] = pc.coalesce(*(each.cast(pa.string()) for each in found)).dictionary_encode()
+    return places
+
+
+def _where(is_person: pa.Array, column: pa.DictionaryArray) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pc.if_else(is_person, column.indices, None), column.dictionary)
+
+
 def _countries(address: pa.DictionaryArray, is_person: pa.Array, country_database: str) -> pa.DictionaryArray:
-    """Return the country of each view by a person, whose addresses are looked up once."""
-    indices = pc.if_else(is_person, address.indices, None)
-    of_people = compact(pa.chunked_array([pa.DictionaryArray.from_arrays(indices, address.dictionary)]))
+    """Return the country of the address of each view by a person. Each address is looked up once."""
+    of_people = compact(pa.chunked_array([_where(is_person, address)]))
     codes = [database.of_address(country_database, text) for text in of_people.dictionary.to_pylist()]
     return take(codes, of_people.indices)
 

@@ -54,7 +54,8 @@ _VHOST_FRONT = rf"^[0-9A-Za-z._-]+:[0-9]{{1,5}} {_ADDRESS} {_WORD} {_WORD} \[$"
 _STATUS = re.compile(rb" ([0-9]{3}) ")
 _STATUS_BYTES = 5
 _ODD = r"[\\\x{FFFD}\x00-\x1f\x7f]"  # with url.UNSTORABLE, except surrogates, which UTF-8 cannot encode
-_VIEWED = ("address", "ts_us", "user_agent", "referrer", "status", "accept")
+_NOT_LOGGED = ("accept", "country", "language")
+_VIEWED = ("address", "ts_us", "user_agent", "referrer", "status")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ def parse(block: bytes, shape: Shape, requests: RequestCache) -> ParsedLines:
         outcome = pc.if_else(is_left, LEFT, outcome)
     skipped, unparsed = skipped_and_unparsed(outcome)
     not_logged = {name: repeated(NOT_LOGGED, len(outcome)) for name in CHARACTERS_MAX}
-    fields = {**not_logged, **dict.fromkeys(("accept", "cache"), pa.nulls(len(outcome), TEXTS)), **fields} | {
+    fields = {**not_logged, "cache": pa.nulls(len(outcome), TEXTS), **fields} | {
         "address": _addresses(fields["front"], is_front, shape),
         "kind": take(parsed["kind"], request),
         "ms_below": pa.nulls(len(outcome), pa.int64()),
@@ -101,7 +102,9 @@ def parse(block: bytes, shape: Shape, requests: RequestCache) -> ParsedLines:
     fields["user_agent"] = replace(fields["user_agent"], [NOT_LOGGED], "")
     fields["referrer"] = replace(fields["referrer"], ["", NOT_LOGGED], None)
     is_view, is_counted = is_hit(outcome), pc.not_equal(outcome, LEFT)
-    views = hits_of({name: fields[name].filter(is_view) for name in _VIEWED}, request.filter(is_view), parsed)
+    request = request.filter(is_view)
+    viewed = {name: fields[name].filter(is_view) for name in _VIEWED}
+    views = hits_of(viewed | dict.fromkeys(_NOT_LOGGED, pa.nulls(len(request), TEXTS)), request, parsed)
     asked = pa.table([fields[name] for name in ASKED.names], schema=ASKED).filter(is_counted)
     left = np.concatenate([np.flatnonzero(~is_split), np.flatnonzero(is_split)[unparsed]])
     return ParsedLines(len(is_split), views, skipped, sorted(left.tolist()), asked)

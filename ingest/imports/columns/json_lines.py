@@ -4,7 +4,7 @@ Lines are decoded by the parser of their format (`ingest.formats.json_lines`), w
 value is processed once. The lines with an odd text are left to the parser.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,12 +31,15 @@ from ingest.imports.columns.page_views import (
     skipped_and_unparsed,
     within_limit,
 )
-from ingest.imports.dictionary import replace, take
+from ingest.imports.dictionary import TEXTS, replace, take
 from ingest.imports.request_cache import RequestCache
+from ingest.places import country
+from ingest.places.language import language
 from warehouse.requests import ms_below
 
 _ODD = r"[\x00-\x1f\x7f]"  # with url.UNSTORABLE, except surrogates, which Arrow refuses
 _NOT_A_REQUEST: Skip = "not_a_request"
+_PLACES = {"country": country.known, "language": language}
 _Columns = Mapping[str, Sequence[Any]]
 """Fields of `Logged` as columns."""
 
@@ -107,7 +110,15 @@ def _view_texts(asked: _Columns, rows: Sequence[int]) -> dict[str, pa.Dictionary
         columns[name] = replace(columns[name], [""], None)
     for name, characters_max in EVIDENCE_CHARACTERS_MAX.items():
         columns[name] = within_limit(columns[name], characters_max)
-    return columns
+    return columns | {name: _places(asked[name], rows, of) for name, of in _PLACES.items()}
+
+
+def _places(logged: Sequence[str], rows: Sequence[int], of: Callable[[str], str | None]) -> pa.DictionaryArray:
+    """Return what `of` reads in the logged text of each of the rows."""
+    if not any(logged):
+        return pa.nulls(len(rows), TEXTS)
+    texts = _texts([logged[row] for row in rows]).dictionary_encode()
+    return take([of(storable(text)) for text in texts.dictionary.to_pylist()], texts.indices)
 
 
 def _any_odd(columns: dict[str, pa.Array]) -> pa.Array:

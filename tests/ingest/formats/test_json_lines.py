@@ -123,11 +123,12 @@ def vercel(line: bytes) -> Request | None:
 
 
 def of_request(parse: Parse) -> Parse:
-    """Return a parser without the fields of the response: see tests/ingest/imports/prepared/test_requests.py."""
+    """Return a parser without the fields of the response (see tests/ingest/imports/prepared/test_requests.py) and the
+    places (see test_places.py)."""
 
     def parse_request(line: bytes) -> Request | None:
         request = parse(line)
-        return request and request._replace(bytes=None, ms=None, cache="")
+        return request and request._replace(bytes=None, ms=None, cache="", country="", language="")
 
     return parse_request
 

@@ -22,10 +22,10 @@ from tests.rounds import rounds
 
 PAGES = Pages(include=("/feed.xml",), exclude=("/admin*",))
 EVIDENCE = {
-    "caddy": ("request.client_ip", "request.headers.Accept"),
-    "cloudflare": ("ClientIP", "RequestHeaders"),
+    "caddy": ("request.client_ip", "request.headers.Accept", "request.headers.Accept-Language"),
+    "cloudflare": ("ClientIP", "RequestHeaders", "ClientCountry"),
     "vercel": ("proxy.clientIp", "requestId"),
-    "netlify": ("client_ip", "log_type"),
+    "netlify": ("client_ip", "log_type", "country"),
 }
 FIELDS = {product: (*paths, *EVIDENCE[product]) for product, paths in PATHS.items()}
 KINDS = {
