@@ -150,9 +150,11 @@ class _CloudflareRequest(_CloudflareLine, gc=False, kw_only=True):
 
 
 def _cloudflare(row: _CloudflareRequest) -> Logged:
+    """Return the fields of a request. The time 0 of a hit is none: the cache answered, and no origin was asked."""
     headers = row.headers if isinstance(row.headers, _CloudflareHeaders) else _CloudflareHeaders()
     fields = row.method, row.uri, row.status, row.referer or "", row.user_agent or "", row.address or ""
-    answer = _size(row.size), _ms(row.origin_ms), row.cache or "", row.country or "", _first_value(headers.language)
+    origin_ms = None if row.cache == "hit" and _number(row.origin_ms) == 0 else _ms(row.origin_ms)
+    answer = _size(row.size), origin_ms, row.cache or "", row.country or "", _first_value(headers.language)
     return Logged(row.time, *fields, _first_value(headers.accept), *answer)
 
 

@@ -263,6 +263,19 @@ def test_cloudflare_line_without_the_field_of_subrequests_is_of_a_visitor() -> N
     assert read("cloudflare", WorkerSubrequest=...) == ASKED
 
 
+@pytest.mark.parametrize(
+    ("cache", "origin_ms", "expected"),
+    [("hit", 0, None), ("hit", "0", None), ("hit", 7, 7), ("miss", 0, 0), ("dynamic", 12, 12), (None, 0, 0)],
+)
+def test_cloudflare_answer_from_the_cache_has_no_time_of_the_origin(
+    cache: str | None, origin_ms: int | str, expected: int | None
+) -> None:
+    changed = {"CacheCacheStatus": cache, "OriginResponseDurationMs": origin_ms}
+    request = JsonParser(json_products.CLOUDFLARE)(line("cloudflare", **changed))
+    assert request is not None
+    assert request.ms == expected
+
+
 def test_vercel_request_in_several_lines_counts_once() -> None:
     parse = JsonParser(json_products.VERCEL)
     lines = [line("vercel", source="edge"), line("vercel", source="lambda"), line("vercel", requestId="other")]
