@@ -108,7 +108,7 @@ def _without_status(view: View) -> int:
     """Return the number of views that servers posted: without a status they are no requests, and have no kind."""
     if _kind(view) or view.filters["source"] not in (None, "server"):
         return 0
-    query = replace(view.query(), filters=Filters(**view.filters.fields | {"source": "server"}))
+    query = replace(view.query(), filters=Filters((), **view.filters.fields | {"source": "server"}))
     counts = view.reports.breakdown(view.snapshot, query, "source", 0, 1).totals
     return counts.total + counts.bot
 
