@@ -52,7 +52,7 @@ def _request(line: bytes, pattern: re.Pattern[bytes], name: str) -> Request | No
         field_text(referrer),
         field_text(user_agent),
         field_text(address),
-        bytes=size_of(size),
+        bytes=0 if size == b"-" else size_of(size),  # `%b` writes `-` for 0
     )
 
 

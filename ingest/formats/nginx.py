@@ -141,7 +141,7 @@ def _request(variables: Mapping[str, bytes]) -> Request | None:
         user_agent,
         address,
         accept,
-        size_of(sent),
+        0 if sent == b"-" else size_of(sent),  # Apache's `%b` writes `-` for 0
         ms_of(variables.get(took, b""), _DURATIONS[took]),
         field_text(variables.get("upstream_cache_status", b"")),
         next(filter(country.known, (field_text(variables.get(name, b"")) for name in _COUNTRIES)), ""),

@@ -150,7 +150,7 @@ def _split_piece(block: memoryview, shape: Shape) -> tuple[dict[str, pa.Array], 
 
 
 def _sizes(characters: Array, places: Array, shape: Shape) -> tuple[pa.Array, Array]:
-    """Return the size of each line's response, null if it is not logged, and whether it is plain."""
+    """Return the size of each line's response, 0 if it is `-`, and whether it is plain."""
     start = np.minimum(places[1] + 1 + _STATUS_BYTES, places[2])
     size, end = np.zeros(len(start), np.int64), start.copy()
     for _ in range(SIZE_DIGITS_MAX):
@@ -159,13 +159,13 @@ def _sizes(characters: Array, places: Array, shape: Shape) -> tuple[pa.Array, Ar
             break
         size = np.where(is_digit, size * 10 + digit, size)
         end += is_digit
-    is_known, is_dash = end > start, characters[start] == _DASH
-    end += is_dash
+    end += characters[start] == _DASH
+    is_known = end > start
     if shape.has_user_agent:
         is_end = (characters[end] == _SPACE) & (places[2] - end == 1)
     else:
         is_end = _is_end(characters, end, places[2])
-    return pa.array(size, mask=~is_known), is_end & (is_known | is_dash)
+    return pa.array(size), is_end & is_known
 
 
 def _is_end(characters: Array, place: Array, line_end: Array) -> Array:

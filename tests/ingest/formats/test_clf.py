@@ -46,7 +46,7 @@ def parsed(log_line: bytes) -> Request:
 def test_line_has_the_request_that_the_server_logged() -> None:
     log_line = line(b"GET /a/?utm_source=news HTTP/2.0", referrer=b"https://example.org/?q=1", status=b"304", size=b"-")
     request = Request(
-        microseconds(TS), "GET", "/a/?utm_source=news", 304, "https://example.org/?q=1", FIREFOX, "192.0.2.1"
+        microseconds(TS), "GET", "/a/?utm_source=news", 304, "https://example.org/?q=1", FIREFOX, "192.0.2.1", bytes=0
     )
     assert parse(log_line) == request
     assert page_view(request) == Hit(

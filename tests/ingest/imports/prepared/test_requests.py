@@ -18,6 +18,7 @@ from ingest.formats.page_filter import kind_of
 from ingest.formats.request import Request
 from ingest.hits.hit import cache_of
 from ingest.imports.importer import DEFAULTS, Options, import_logs
+from tests.ingest.formats import test_json_lines
 from tests.ingest.formats.test_clf import line
 from tests.warehouse.site import DAY, NOON, SECRET, TODAY, Site
 from warehouse.columns.kinds import KINDS
@@ -179,12 +180,30 @@ def test_times_count_below_the_next_bound() -> None:
     assert [*map(ms_below, times)] == [None, None, 1, 1, 2, 5, 10, 500_000, 500_000, 500_000]
 
 
-def test_size_that_is_not_logged_is_not_counted(tmp_path: Path, log: Path) -> None:
-    log.write_bytes(line(size=b"-") + b"\n")
+APACHE = (
+    '$remote_addr - $remote_user [$time_local] "$request" $status $bytes_sent "$http_referer" "$http_user_agent"'
+    " $request_time_us"
+)
+
+
+@pytest.mark.parametrize(
+    ("written", "log_format", "sized"),
+    [
+        (line(status=b"304", size=b"-"), None, 1),
+        (line(status=b"304", size=b"-").rpartition(b' "')[0].rpartition(b' "')[0], "common", 1),
+        (line(status=b"304", size=b"-", referrer=b"a\\x41"), None, 1),  # not parsed by columns
+        (line(status=b"304", size=b"-") + b" 1200", APACHE, 1),
+        (test_json_lines.line("netlify"), None, 0),
+    ],
+)
+def test_dash_of_combined_formats_is_0_bytes_and_a_size_that_is_not_logged_is_not_counted(
+    tmp_path: Path, log: Path, written: bytes, log_format: str | None, sized: int
+) -> None:
+    log.write_bytes(written + b"\n")
     with closing(Site(tmp_path / "data")) as site:
-        run_import(site, log)
+        run_import(site, log, Options(format=log_format))
         [row] = site.stored(REQUESTS_TABLE)
-        assert (row["requests"], row["sized"], row["bytes"], row["date"]) == (1, 0, 0, TODAY)
+        assert (row["requests"], row["sized"], row["bytes"], row["date"]) == (1, sized, 0, TODAY)
 
 
 def test_requests_older_than_the_ledger_are_refused(tmp_path: Path, log: Path) -> None:
