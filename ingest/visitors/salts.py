@@ -15,6 +15,7 @@ from datetime import date, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from threading import Lock
+from weakref import WeakSet
 
 from ingest.visitors.majority import Majority
 from ingest.visitors.visitor import Salt, SaltUnread
@@ -39,6 +40,8 @@ WARNED_DAYS = 7
 """Number of days for which a warning about a source is shown."""
 STATEMENTS = Statements(Path(__file__).with_suffix(".sql"))
 LOG = logging.getLogger("readership.visitors")
+_OPEN = WeakSet["Salts"]()
+"""Salts of this process."""
 
 
 class Salts:
@@ -52,6 +55,7 @@ class Salts:
         self._majorities = set[tuple[str, int, str]]()
         """Projects, days and sources that the next `read` or `close` stores. Both may wait for the database."""
         self._retry_s = 0.0
+        _OPEN.add(self)
 
     def __bool__(self) -> bool:
         return self._pool is not None
@@ -74,9 +78,9 @@ class Salts:
             return salts
         new = {day: Salt(salt, partial(self._vote, project, day)) for day, salt in read.items()}
         now_s = self._now()
+        self.forget_unused()
         with self._lock:
-            kept = {key: entry for key, entry in self._cache.items() if entry[1] > now_s}
-            self._cache = kept if len(kept) < CACHED_MAX else {}
+            self._cache = self._cache if len(self._cache) < CACHED_MAX else {}
             self._cache |= {(project, day): (salt, now_s + CACHED_S) for day, salt in new.items()}
         return salts | new
 
@@ -115,6 +119,11 @@ class Salts:
         """Destroy the salts whose day and last use are LIFE_S ago."""
         self._delete("DELETE_EXPIRED", until_s=int(self._now()) - LIFE_S)
         self._delete("DELETE_OLD_MAJORITIES", since=self._first_warned())
+
+    def forget_unused(self) -> None:
+        """Remove the salts from memory that were read CACHED_S ago."""
+        with self._lock:
+            self._cache = {key: entry for key, entry in self._cache.items() if entry[1] > self._now()}
 
     def delete_project(self, project: str) -> None:
         """Destroy the salts of a project."""
@@ -186,8 +195,10 @@ def open_salts(url: str, data: Path, *, is_on: bool = True, now: Callable[[], fl
 
 
 def delete_expired(url: str, data: Path, now: datetime) -> bool:
-    """Destroy the salts of a data folder that are expired at a time; return True."""
+    """Destroy the salts of a data folder that are expired at a time, also in this process's memory; return True."""
     open_salts(url, data, now=now.timestamp).close()
+    for each in [*_OPEN]:
+        each.forget_unused()
     return True
 
 

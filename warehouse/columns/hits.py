@@ -84,7 +84,7 @@ COLUMNS = (
     ),
     _text("country", "country of the reader, two letters", since=5),
     _text("language", "first language of the reader, as en or pt-BR", since=5),
-    Column("engaged_ms", "int32", "time for which the page was visible, ms", since=5),
+    Column("engaged_ms", "int32", "reserved: null", since=5),
     _text("channel", "how a person came: Search, Referral, Direct ...; null within the site", since=5),
     Column("bytes", "int64", "size of the response that a server sent; null in logs, see requests", since=5),
     Column("duration_ms", "int32", "time that a server took for the response, ms; null in logs", since=5),

@@ -1,16 +1,17 @@
 """A salt is one for all processes and nodes, and is destroyed two days after its day and its last use."""
 
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from ingest.visitors.majority import VIEWS_MIN
-from ingest.visitors.salts import CACHED_S, LIFE_S, NO_SALTS, RETRY_S, WARNED_DAYS, Salts, open_salts
+from ingest.visitors.salts import CACHED_S, LIFE_S, NO_SALTS, RETRY_S, WARNED_DAYS, Salts, delete_expired, open_salts
 from ingest.visitors.visitor import SaltUnread
 from warehouse.database.postgresql import PostgresqlConnection
 from warehouse.database.url import libpq_url
@@ -69,6 +70,20 @@ def test_salt_is_in_memory_for_an_hour_and_its_use_is_recorded_then(opened: Call
     Clock.now_s += CACHED_S
     with pytest.raises(SaltUnread):
         salts.cached("site", [DAY])
+
+
+def test_deletion_of_expired_salts_removes_them_from_the_memory_of_an_idle_service(
+    opened: Callable[[], Salts], database_url: str, tmp_path: Path
+) -> None:
+    salts = opened()
+    [salt] = salts.of("site", [DAY]).values()
+    others = sys.getrefcount(salt)
+    Clock.now_s += CACHED_S - 1
+    delete_expired(database_url, tmp_path, datetime.fromtimestamp(Clock.now_s, UTC))
+    assert sys.getrefcount(salt) == others
+    Clock.now_s += 1
+    delete_expired(database_url, tmp_path, datetime.fromtimestamp(Clock.now_s, UTC))
+    assert sys.getrefcount(salt) == others - 1
 
 
 def test_deletion_of_a_project_destroys_its_salts(opened: Callable[[], Salts]) -> None:

@@ -108,11 +108,10 @@ def _limits(view: View, run: Run, measurement: Measured, counts: Counts) -> str:
 
 
 def people(view: View, counts: Counts) -> People | None:
-    """Return the views by people by evidence; None if none lack it."""
+    """Return the views by people by evidence; None without such views, or with a filter by evidence."""
     if not counts.human or "evidence" in view.filters.fields:
         return None
-    found = view.reports.people(view.snapshot, view.query())
-    return found if found.without_evidence else None
+    return view.reports.people(view.snapshot, view.query())
 
 
 class GoalTable(NamedTuple):

@@ -19,7 +19,7 @@ NAMES: Mapping[Policy, str] = {
     "beacon_only": "Website script only",
     "log_only": "Server and access logs only",
     "beacon_people_log_machines": "People from the script, the rest from server and logs",
-    "confirmed_people": "Every source, people only with evidence",
+    "confirmed_people": "Every source, no people without evidence",
 }
 """Names of the policies as the pages show them."""
 TEXTS: Mapping[Policy, str] = {

@@ -207,6 +207,22 @@ def test_countries_and_languages_have_names(dashboard: Dashboard) -> None:
 
 
 @pytest.mark.long
+def test_people_who_are_all_confirmed_or_not_measured_are_named(dashboard: Dashboard, tmp_path: Path) -> None:
+    viewer, log = dashboard.visitor("viewer"), tmp_path / "access.log"
+    at = f"{begin() - timedelta(hours=2):%d/%b/%Y:%H:%M:%S} +0000"
+    for project, paths, expected in (
+        ("all-confirmed", ("/a", "/style.css", "/b"), "People: 2 views confirmed."),
+        ("not-measured", ("/a", "/b"), "People: 0 views confirmed, 2 not measured."),
+    ):
+        new_key(dashboard.data, project)
+        log.write_text(
+            "".join(f'203.0.113.1 - - [{at}] "GET {path} HTTP/1.1" 200 10 "-" "{FIREFOX}"\n' for path in paths)
+        )
+        assert readership_process("--data", str(dashboard.data), "import", project, str(log)).returncode == 0
+        assert expected in Html(viewer.get(f"/projects/{project}?period=7d").text).text
+
+
+@pytest.mark.long
 def test_people_without_evidence_are_named_and_lead_to_their_views(dashboard: Dashboard, tmp_path: Path) -> None:
     viewer, log = dashboard.visitor("viewer"), tmp_path / "access.log"
     new_key(dashboard.data, "with-assets")
