@@ -11,7 +11,7 @@ from itertools import chain
 
 import duckdb
 
-from warehouse.columns.dimensions import BY_NAME, CUBES, VISITORS, Cube
+from warehouse.columns.dimensions import BY_NAME, CUBES, DIMENSIONS, PAGES, VISITORS, Cube
 from warehouse.columns.visits import AGENT, DEVICE, TIE
 from warehouse.lake.delta_table import File
 from warehouse.plural import counted
@@ -159,13 +159,8 @@ def _hash(columns: Sequence[str]) -> str:
     return f"hash({', '.join(columns)})::HUGEINT"
 
 
-_VALUES = {
-    "channel": "channel",
-    "referrerHost": "referrer_host",
-    **{f"utm{name.capitalize()}": f"utm_{name}" for name in ("source", "medium", "campaign")},
-    "country": "country",
-    "language": "language",
-}
+_VALUES = {each.name: each.sql for each in DIMENSIONS if each.has_visitors and each.name not in PAGES}
+"""Columns of the values by which visits are counted, by dimension."""
 _OF_VALUES = [f"{{'name': '{name}', 'value': {column}}}" for name, column in _VALUES.items()]
 _DIMENSIONS = f"""[
     {{'name': '', 'value': NULL::VARCHAR}}, {{'name': 'quarter', 'value': NULL}}, {", ".join(_OF_VALUES)},
