@@ -88,8 +88,8 @@ def count_hits(settings: Settings, chosen: Chosen) -> list[DayCounts]:
         return count(hot, settings.lake, share, chosen, LOCK_WAIT_S)
 
 
-def delete_hits(settings: Settings, control: Pool, chosen: Chosen) -> int:
-    """Delete hits and errors of a project, and return the number of hits.
+def delete_hits(settings: Settings, control: Pool, chosen: Chosen) -> None:
+    """Delete hits and errors of a project.
 
     Raises:
         ProjectGone: another process has deleted the project.
@@ -100,6 +100,5 @@ def delete_hits(settings: Settings, control: Pool, chosen: Chosen) -> int:
     )
     share = Share(settings.run / "spill")
     with closing(batches.connect(settings.hot_log)) as hot:
-        removed = erase_hits(hot, settings.lake, share, chosen, LOCK_WAIT_S, require_same=require_same)
+        erase_hits(hot, settings.lake, share, chosen, LOCK_WAIT_S, require_same=require_same)
         rollups.write_stale(hot, settings.lake, share, datetime.now(UTC).date(), LOCK_WAIT_S)
-    return removed

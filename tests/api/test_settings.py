@@ -21,6 +21,11 @@ def complaint(**environ: str) -> str:
     return str(error.value)
 
 
+def test_hit_that_waits_for_five_loads_and_five_minutes_is_late() -> None:
+    late_s = [settings.read({"READERSHIP_LOAD_EVERY_S": seconds}).late_s for seconds in ("1", "60", "61")]
+    assert late_s == [300, 300, 305]
+
+
 def test_unknown_setting_is_an_error_that_names_the_nearest_one_or_all() -> None:
     for name, nearest in {
         "READERSHIP_LOAD_EVRY_S": "READERSHIP_LOAD_EVERY_S",

@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -60,8 +62,8 @@ def test_log_record_arrives_with_its_traceback(engine: Pool, tmp_path: Path, cap
 
 @pytest.mark.long
 def test_child_reports_its_turns_and_claims_none_after_the_command(engine: Pool, tmp_path: Path) -> None:
-    turns: list[bool] = []
-    config = WorkerConfig(engine, tmp_path / "jobs", {}, 1, 15, on_turn=lambda _, succeeded: turns.append(succeeded))
+    turns: list[tuple[float, bool]] = []
+    config = WorkerConfig(engine, tmp_path / "jobs", {}, 1, 15, on_turn=lambda *turn: turns.append(turn))
     child = ChildProcess(config)
 
     def stays_queued() -> bool:
@@ -71,12 +73,15 @@ def test_child_reports_its_turns_and_claims_none_after_the_command(engine: Pool,
         return store.find(engine, PROJECT, id).status == "active"
 
     store.create(engine, PROJECT, "Write a page", None, 1)
-    child.start()
-    until(lambda: turns == [False])
-    assert not stays_queued()
-    child.stop_claiming()
-    until(stays_queued)
-    child.close()
+    began_s = time.monotonic()
+    with closing(child):
+        child.start()
+        [(seconds, succeeded)] = until(lambda: turns)
+        assert not succeeded
+        assert 0 < seconds < time.monotonic() - began_s
+        assert not stays_queued()
+        child.stop_claiming()
+        until(stays_queued)
 
 
 class NoReports(logging.NullHandler):

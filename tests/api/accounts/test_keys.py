@@ -17,7 +17,7 @@ from api.accounts import keys
 from api.accounts.keys import BASE62, LAST_USE_EVERY_S, Keyring, is_well_formed
 from api.errors import KeyNotFound
 from tests.stores import sql
-from warehouse.control import database, projects, schema_migrations
+from warehouse.control import audit, database, projects, schema_migrations
 from warehouse.database.pool import Pool
 from warehouse.errors import ProjectNotFound
 from warehouse.folder import sqlite_url
@@ -206,9 +206,11 @@ def test_expired_key_is_not_valid(engine: Pool) -> None:
 def test_revoked_key_is_not_valid_and_the_time_of_the_first_revocation_stays(engine: Pool) -> None:
     key, token = new(engine)
     _, other = new(engine)
-    keys.revoke(engine, key.id, NOW_S)
-    keys.revoke(engine, key.id, NOW_S + 1_000)
+    keys.revoke(engine, key.id, NOW_S, "ada")
+    keys.revoke(engine, key.id, NOW_S + 1_000, "bob")
     assert stored(engine, key.id).revoked_s == NOW_S
+    revocations = [entry for entry in audit.entries(engine, 0, 9) if entry.action == "revoked an API key"]
+    assert [(entry.who, entry.project) for entry in revocations] == [("ada", "site")]
     assert not is_valid(engine, token)
     assert is_valid(engine, other)
     with pytest.raises(KeyNotFound):

@@ -17,12 +17,18 @@ from ingest.errors import BodyTooLarge, IngestError, InvalidBody, InvalidField
 from ingest.hits.body import BODY_BYTES_MAX, HITS_MAX, Parsed, Rejection, decode_beacon, gunzip, parse_post
 from ingest.hits.hit import EPOCH, FIRST, Hit, beacon_hit
 from tests.rounds import rounds
+from tests.warehouse.site import ROOT
 
 NOW = datetime(2026, 9, 15, 12, tzinfo=UTC)
 NOW_US = 1_789_473_600_000_000
 LIMIT = 1_000
 
 Json = Any
+
+
+def test_limits_of_a_post_are_those_of_the_docs() -> None:
+    docs = (ROOT / "docs" / "running.md").read_text()
+    assert f"at most {HITS_MAX:,} hits and {BODY_BYTES_MAX / 2**20:g} MiB" in docs
 
 
 def parsed(rows: list[Json], lines: bool) -> Parsed:

@@ -35,6 +35,12 @@ def engine(file: Path) -> Iterator[Pool]:
     opened.close()
 
 
+def test_identity_is_read_without_an_open_file_left(file: Path) -> None:
+    database.connect(sqlite_url(file)).close()
+    assert database.read_identity(sqlite_url(file)).database_id is not None
+    assert [each for each in Path("/proc/self/fd").iterdir() if str(file) in str(each.resolve())] == []
+
+
 @pytest.mark.parametrize(
     ("pragma", "value"),
     [

@@ -45,6 +45,12 @@ def test_groups_of_short_rows_have_the_maximum_of_rows() -> None:
     assert [group.num_rows for group in row_groups.split(tables)] == [ROWS_MAX, ROWS_MAX, 150_000 - 2 * ROWS_MAX]
 
 
+def test_text_that_many_rows_share_is_counted_by_its_index() -> None:
+    shared = pa.table({"text": pa.repeat("x" * 300, 50_000).dictionary_encode()})
+    assert shared.num_rows * 300 > BYTES_MAX
+    assert [group.num_rows for group in row_groups.split([shared])] == [50_000]
+
+
 def test_row_that_is_larger_than_a_group_is_alone() -> None:
     assert [group.num_rows for group in row_groups.split([texts([1, BYTES_MAX, 1, 1])])] == [1, 1, 2]
 

@@ -14,6 +14,7 @@ from tests.warehouse.consistency.moments import Clock, hits, paths, post
 from tests.warehouse.site import DAY, NOON, ROOT, Row, Site, rank, some_rows, view
 from warehouse.errors import BatchDamaged, DataIncomplete
 from warehouse.hotlog import batches
+from warehouse.lake.roots import LocalPath
 from warehouse.maintenance import compact
 from warehouse.query import hot_rows, sql_views
 from warehouse.query.snapshot import HOT_COLUMNS, Snapshot, SnapshotReader
@@ -217,6 +218,15 @@ def test_snapshot_beside_a_hot_log_restored_from_an_older_copy_is_refused(site: 
     site.hot = batches.connect(site.hot_log)
     with pytest.raises(DataIncomplete, match="is older than the lake, which has its batches up to 2"):
         SnapshotReader(site.hot_log, site.root, columns=HOT.names)
+
+
+def test_snapshot_of_a_lake_with_the_hot_log_of_another_one_is_refused(site: Site, tmp_path: Path) -> None:
+    for each in (site, Site(tmp_path / "other")):
+        each.post(*some_rows(0, 1))
+        each.load()
+        each.hot.close()
+    with pytest.raises(DataIncomplete):
+        SnapshotReader(site.hot_log, LocalPath(tmp_path / "other" / "lake"))
 
 
 @pytest.mark.long

@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from api.accounts import sessions, share_links, users
 from api.accounts.users import Role, User
 from api.dashboard.web.routes import IS_PAGE, Access, Page, routes
-from api.dashboard.web.visit import Visit
+from api.dashboard.web.visit import ProjectVisit, Visit
 from api.http.problems import Problem
 from tests.api.dashboard.site import SAME_SITE
 from warehouse.control import database, projects
@@ -160,6 +160,14 @@ def test_share_link_opens_its_project_until_it_is_revoked(pages: Pages) -> None:
     assert pages.client.get("/shared/unknown").text == "not-found"
     share_links.revoke(pages.engine, share.id, now_s())
     assert pages.client.get(f"/shared/{token}").text == "not-found"
+
+
+def test_visitor_of_a_link_to_all_pages_or_with_a_session_may_open_the_other_pages(pages: Pages) -> None:
+    pages.session("viewer")
+    pages.client.get("/projects/site")
+    for shown in ("overview", "all"):
+        pages.client.get(f"/shared/{share_links.create(pages.engine, 'site', shown, now_s(), pages=shown)[1]}")
+    assert [visit.has_pages for visit in pages.visits if isinstance(visit, ProjectVisit)] == [True, False, True]
 
 
 def test_two_functions_for_one_method_of_a_path_are_a_bug() -> None:
