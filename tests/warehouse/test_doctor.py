@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.stores.small_disk import SmallDisk
-from tests.warehouse.site import DAY, NOON, ROOT, Site, asked, event, hits_of, loads, some_rows, view
+from tests.warehouse.site import DAY, NOON, ROOT, Row, Site, asked, event, hits_of, loads, some_rows, view
 from warehouse import doctor
 from warehouse.errors import LakeBusy
 from warehouse.hotlog import batches, retention
@@ -129,13 +129,16 @@ def test_changed_number_in_a_rollup_is_found_and_rebuilt(site: Site) -> None:
 
 
 @pytest.mark.long
-def test_visitor_with_two_devices_on_a_day_is_a_warning(site: Site) -> None:
-    site.post(
-        *(
-            view(ts=NOON + day * DAY, visitor=1, browser=browser)
-            for day, browser in ((0, "Firefox"), (0, None), (1, None))
-        )
-    )
+@pytest.mark.parametrize(
+    ("first", "other"),
+    [
+        ({"browser": "Firefox"}, {"browser": None}),
+        ({"traffic": "ai", "agent": "GPTBot"}, {"traffic": "ai", "agent": "ClaudeBot"}),
+        ({"traffic": "ai", "verification": "verified"}, {"traffic": "ai", "verification": "failed"}),
+    ],
+)
+def test_visitor_with_two_devices_or_agents_on_a_day_is_a_warning(site: Site, first: Row, other: Row) -> None:
+    site.post(*(view(ts=NOON + day * DAY, visitor=1, **reader) for day, reader in ((0, first), (0, other), (1, other))))
     site.load()
     (finding,) = (each for each in doctor.examine(site.hot_log, site.root, site.spill, 0) if each.invariant == VISITOR)
     assert finding.warning == "1 visitor of a day with two agents or devices: reports count one of these"

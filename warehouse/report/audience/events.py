@@ -19,13 +19,14 @@ COLUMNS = ("path", "agent", "source")
 ROWS_MAX = 10_000
 """Maximum number of rows: strangers choose the values of properties."""
 _COUNTED = f"""
-SELECT name, {{value}}::VARCHAR AS value, traffic, count(*)::BIGINT AS events,
-    nullif(count(DISTINCT if(visitor IS NULL, NULL, (day, visitor))), 0)::BIGINT AS visitors,
-    coalesce(list_sort(list(DISTINCT agent) FILTER (agent IS NOT NULL)), []) AS agents
+SELECT name, value, traffic, sum(times)::BIGINT AS events, nullif(count(visitor), 0)::BIGINT AS visitors,
+    coalesce(list_sort(list_distinct(flatten(list(agents)))), []) AS agents
+FROM (SELECT name, {{value}}::VARCHAR AS value, traffic, day, visitor, count(*) AS times,
+    coalesce(list(DISTINCT agent) FILTER (agent IS NOT NULL), []) AS agents
 FROM (SELECT *, date AS day, {BITS} AS sources FROM {{rows}})
 WHERE name <> '{ENGAGEMENT}' AND project_id = $project AND ts >= $start AND ts < $end AND name = coalesce($name, name)
     AND ($agents::VARCHAR[] IS NULL OR list_contains($agents, agent)) AND {{conditions}}
-GROUP BY ALL ORDER BY events DESC, name, value NULLS LAST, traffic LIMIT {{limit}}
+GROUP BY ALL) GROUP BY ALL ORDER BY events DESC, name, value NULLS LAST, traffic LIMIT {{limit}}
 """
 
 
