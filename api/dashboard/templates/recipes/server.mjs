@@ -1,9 +1,11 @@
 const HITS = "{{ address }}/v1/analytics/{{ project }}/hits";
-const SENT = ["accept-language", "sec-fetch-mode", "signature", "signature-agent", "signature-input"];
+// Without Cloudflare in front of your site, leave out cf-ipcountry: a client may send any country.
+const SENT = ["accept-language", "cf-ipcountry", "sec-fetch-mode", "signature", "signature-agent", "signature-input"];
 
 // Call it after the response, without waiting for it. A repeated post counts once.
 // url: the one that the visitor requested. address: the visitor's IP address. headers: those of the request, with lower-case names.
-// They verify AI agents; the address and the headers of SENT are not stored.
+// They verify AI agents; the address and the headers of SENT are not stored,
+// except the country and the first language of a person.
 // measured: the bytes, durationMs and cache of the response that you know.
 export async function countView(url, address, headers, status = 200, measured = {}) {
   const view = {

@@ -6,5 +6,5 @@ curl {{ address }}/v1/analytics/{{ project }}/hits \
     "address": "20.171.206.5",
     "accept": "*/*",
     "headers": {"accept-language": "en"},
-    "status": 200
+    "status": 200, "bytes": 5120, "durationMs": 12
   }'

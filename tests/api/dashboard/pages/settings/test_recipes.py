@@ -163,7 +163,8 @@ CALLS = {
 """Calls of the recipes with the request of the environment, to be added to their texts."""
 
 
-COUNTRY = {"cloudflare-worker.js": {"cf-ipcountry": "DE"}, "vercel-middleware.js": {"x-vercel-ip-country": "DE"}}
+COUNTRY = {"vercel-middleware.js": {"x-vercel-ip-country": "DE"}}
+CLOUDFLARE = {"cf-ipcountry": "DE"}
 """Headers in which edge networks name the country."""
 
 
@@ -174,7 +175,7 @@ def test_recipe_sends_what_verifies_a_signature(environ: dict[str, str], tmp_pat
         require("node")
     with site() as (origin, posted):
         url = f"{origin}/signed?page=2"
-        headers = signed(url) | COUNTRY.get(name, {})
+        headers = signed(url) | COUNTRY.get(name, CLOUDFLARE)
         environ |= {"URL": url, "HEADERS": json.dumps(headers)}
         program = {"server.py": sys.executable}.get(name, "node")
         file = tmp_path / f"recipe.{'py' if name == 'server.py' else 'mjs'}"
@@ -184,7 +185,7 @@ def test_recipe_sends_what_verifies_a_signature(environ: dict[str, str], tmp_pat
         )
         subprocess.run([program, file], env=environ, check=True, timeout=60)
     assert verified(posted[-1]) == BY_SIGNATURE
-    assert json.loads(posted[-1])["headers"].items() >= COUNTRY.get(name, {}).items()
+    assert json.loads(posted[-1])["headers"].items() >= COUNTRY.get(name, CLOUDFLARE).items()
 
 
 @pytest.mark.long
@@ -292,7 +293,9 @@ def test_nginx_writes_pages_and_the_script_posts_each_once(
         until(lambda: answers(url))
         for user_agent in (FIREFOX, STRANGE):
             httpx.get(f"{url}/nginx%20page?q=1", headers={"User-Agent": user_agent.encode("latin-1")})  # type: ignore[dict-item]
-        httpx.get(f"{url}/signed", headers={**signed("http://site.example/signed"), "Host": "site.example"})
+        httpx.get(
+            f"{url}/signed", headers={**signed("http://site.example/signed"), **CLOUDFLARE, "Host": "site.example"}
+        )
         for path in ("/logo.png", "/missing"):
             httpx.get(url + path)
         until(lambda: log.read_bytes().count(b"\n") == 3)
@@ -312,6 +315,7 @@ def test_nginx_writes_pages_and_the_script_posts_each_once(
     assert all((view["status"], view["source"], view["bytes"]) == (200, "server", 2) for view in views)
     assert all(0 <= view["duration_ms"] < 1_000 for view in views)  # type: ignore[operator]
     assert verified(logged[-1]) == BY_SIGNATURE
+    assert json.loads(logged[-1])["headers"].items() >= CLOUDFLARE.items()
     assert not rows(service, "/logo.png")
     assert not rows(service, "/missing")
 
