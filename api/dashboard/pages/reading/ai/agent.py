@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from api.dashboard.pages.reading import measured, path_page, tables
 from api.dashboard.pages.reading.ai import verdicts
-from api.dashboard.pages.reading.ai.obedience import Robots, robots_of
+from api.dashboard.pages.reading.ai.obedience import VERSIONS_MAX, Robots, robots_of
 from api.dashboard.pages.reading.ai.readers import PURPOSE_TEXTS
 from api.dashboard.pages.reading.ai.verdicts import SPOOFED
 from api.dashboard.pages.reading.timeline import timeline
@@ -132,6 +132,7 @@ def _robots(robots: Robots, name: str) -> dict[str, Any]:
         "is_obeyed": current is not None and not current.before and not current.after,
         "paths": len(violations),
         "views": violations.total(),
+        "is_limited": any(each.is_limited for each in versions) or len(versions) == VERSIONS_MAX,
         "unknown": unknown,
         "examples": [path for path, _ in violations.most_common(EXAMPLES)],
     }

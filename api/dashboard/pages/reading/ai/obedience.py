@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from api.dashboard.robots import rules, texts
-from api.dashboard.robots.rules import RobotsRules, State, names
+from api.dashboard.robots.rules import State, names
 from api.dashboard.robots.texts import RobotsText
 from api.dashboard.web.view import View
 
@@ -41,6 +41,8 @@ class Version:
     read: datetime | None
     before: Mapping[str, int]
     after: Mapping[str, int]
+    is_limited: bool
+    """Whether there may be more disallowed reads, because not all paths are compared."""
 
     @property
     def violations(self) -> int | None:
@@ -107,16 +109,18 @@ class Robots:
         if read and end and read >= end:
             read = None
         state, before, after = parsed.state(names(agent)), dict[str, int](), dict[str, int]()
+        is_limited = False
         if state != "allowed":
             split = max(read, start) if read else end
-            before = {} if split == start else self._disallowed(parsed, agent, start, split)
-            after = self._disallowed(parsed, agent, max(read, start), end) if read else {}
+            reads = {} if split == start else self._reads(agent, start, split, CHECKED_MAX)
+            later = self._reads(agent, max(read, start), end, CHECKED_MAX) if read else {}
+            before, after = (
+                {path: count for path, count in each.items() if not parsed.allows(names(agent), path)}
+                for each in (reads, later)
+            )
+            is_limited = CHECKED_MAX in (len(reads), len(later))
         is_logged = read is not None or self._is_logged(text.since, end or self._view.now)
-        return Version(text.since, state, parsed.group(names(agent)), is_logged, read, before, after)
-
-    def _disallowed(self, parsed: RobotsRules, agent: str, start: datetime, end: datetime | None) -> dict[str, int]:
-        reads = self._reads(agent, start, end, CHECKED_MAX).items()
-        return {path: count for path, count in reads if not parsed.allows(names(agent), path)}
+        return Version(text.since, state, parsed.group(names(agent)), is_logged, read, before, after, is_limited)
 
     def _reads(self, agent: str, start: datetime, end: datetime | None, limit: int) -> dict[str, int]:
         query = replace(self._view.query(traffic="ai", agent=agent, verification=None), start=start, end=end)

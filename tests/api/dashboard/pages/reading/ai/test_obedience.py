@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from starlette.testclient import TestClient
 
+from api.dashboard.pages.reading.ai import obedience
 from api.dashboard.robots import texts
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.site import FIREFOX, Dashboard, opened
@@ -96,6 +97,16 @@ def test_violation_is_a_read_after_the_first_request_for_the_text_in_force(viewe
     assert versions(shown) == expected
     count = sum(int(after) for *_, after in expected)
     assert f", {'once' if count == 1 else f'{count} times'}, after it had requested the robots.txt" in shown.text
+
+
+def test_number_is_a_lower_bound_if_paths_were_left_out(viewer: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "at least" not in page(viewer, "/ai/agents/CCBot").text
+    monkeypatch.setattr(obedience, "CHECKED_MAX", 1)
+    shown = page(viewer, "/ai/agents/CCBot")
+    assert versions(shown)[0] == ("Sep 21, 2026", "at least 1", "at least 1")
+    assert "read at least 1 page that was disallowed , at least once, after it had requested" in shown.text
+    monkeypatch.setattr(obedience, "CHECKED_MAX", 3)
+    assert "at least" not in page(viewer, "/ai/agents/CCBot").text
 
 
 @pytest.mark.long
