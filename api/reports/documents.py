@@ -164,8 +164,7 @@ class Errors(msgspec.Struct, frozen=True, rename="camel"):
     errors: Annotated[list[ErrorRow], Meta(description="One page of the errors, most requests first.")]
     has_more: HasMore
     paths: Annotated[
-        list[PathErrors] | Unset,
-        Meta(description="With `by=path`, one page of the paths; `errors` is then empty."),
+        list[PathErrors] | Unset, Meta(description="With `by=path`, one page of the paths; `errors` is then empty.")
     ] = UNSET
 
 

@@ -124,12 +124,7 @@ class Report:
     @property
     def operation(self) -> Operation:
         """Return the operation of the report, with its handler."""
-        content = {
-            JSON: self.body,
-            CSV: str,
-            PARQUET: {"type": "string", "contentMediaType": PARQUET},
-            NDJSON: str,
-        }
+        content = {JSON: self.body, CSV: str, PARQUET: {"type": "string", "contentMediaType": PARQUET}, NDJSON: str}
         successes = (Success(200, self.success, content, HEADERS), NOT_MODIFIED)
         path = f"/v1/analytics/{{projectId}}/{self.name}"
         return Operation(self.id, "GET", path, self._handler(), "Read", successes, PROBLEMS, parameters=self.parameters)

@@ -48,10 +48,7 @@ OPERATIONS = tuple(
         partial(script, name),
         "Send",
         parameters=(IF_NONE_MATCH,),
-        responses=(
-            Success(200, "JavaScript.", {"text/javascript": str}, ("ETag", "Cache-Control")),
-            NOT_MODIFIED,
-        ),
+        responses=(Success(200, "JavaScript.", {"text/javascript": str}, ("ETag", "Cache-Control")), NOT_MODIFIED),
         key="none",
     )
     for id, name in zip(("script", "eventsScript"), SCRIPTS, strict=True)

@@ -76,12 +76,7 @@ def days_moved(today: date) -> timedelta:
 
 
 def write_log(
-    target: Path,
-    project: str,
-    moved: timedelta,
-    now_us: int,
-    salts_of: SaltsOf = no_salts,
-    site: Site = NO_SITE,
+    target: Path, project: str, moved: timedelta, now_us: int, salts_of: SaltsOf = no_salts, site: Site = NO_SITE
 ) -> list[Row]:
     """Write the sample log, moved, without the views by people since BEACONS_FROM; return these views as beacons."""
     lines, beacons = [], list[Row]()

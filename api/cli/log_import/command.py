@@ -77,9 +77,7 @@ def import_(  # noqa: PLR0913, PLR0917  # an option each
         raise click.UsageError("--follow reads small pieces: it takes neither --on nor --processes")
     if not is_followed:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's idle thread takes 20 ms of processor time
-    with (
-        nullcontext(classify_many) if is_followed or open_executor else classifier_processes() as classifier,
-    ):
+    with nullcontext(classify_many) if is_followed or open_executor else classifier_processes() as classifier:
         gc.disable()  # imports create no garbage, and the collector takes a sixth of their time
         from api.cli.log_import import reading  # noqa: PLC0415  # Arrow, which has threads, loads after the forks
         from ingest.imports.importer import Options  # noqa: PLC0415  # the same

@@ -15,10 +15,7 @@ from api.http.problems import Problem
 FOLDER = Path(__file__).parents[1] / "static"
 PATH = "/static/"
 _DIGITS = 12
-_HEADERS = {
-    "Cache-Control": "public, max-age=31536000, immutable",
-    "X-Content-Type-Options": "nosniff",
-}
+_HEADERS = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,7 @@ ENTRIES = 20
 """Maximum number of a turn's last entries on the page of a job."""
 STATES = {"": "All", "active": "Active", "completed": "Completed", "failed": "Failed", "archived": "Archived"}
 """Statuses of jobs as the pages show them."""
-_TURN_STATES = {
-    "queued": "Waiting",
-    "running": "Working",
-    "done": "Done",
-    "failed": "Failed",
-    "cancelled": "Cancelled",
-}
+_TURN_STATES = {"queued": "Waiting", "running": "Working", "done": "Done", "failed": "Failed", "cancelled": "Cancelled"}
 _TONES = {"Completed": "good", "Done": "good", "Failed": "bad", "Working": "warn", "Waiting": "warn"}
 
 

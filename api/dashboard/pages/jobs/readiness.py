@@ -11,11 +11,7 @@ from agent.jobs.configuration import Configuration
 from api.dashboard.web import locale
 from api.dashboard.web.visit import ProjectVisit
 
-_SECRETS = {
-    "git_token": "Git token",
-    "model_key": "Model key",
-    "webhook_secret": "Webhook secret",
-}
+_SECRETS = {"git_token": "Git token", "model_key": "Model key", "webhook_secret": "Webhook secret"}
 """Settings whose values are not shown, because they lead to secrets."""
 _URLS = {"api_base": "Forge API", "model_base": "Model server", "webhook": "Webhook"}
 """Settings whose values are not shown, because they name other hosts."""

@@ -83,13 +83,7 @@ def _shown(row: Row, measurement: Measured) -> Shown:
 def _choose(view: View, path: str | None) -> Response:
     """Return the page for an address without the path of one page."""
     return render.page(
-        view.visit,
-        "reading/no_path.html",
-        title="Choose a page",
-        status=400,
-        tab="Pages",
-        view=view,
-        path=path,
+        view.visit, "reading/no_path.html", title="Choose a page", status=400, tab="Pages", view=view, path=path
     )
 
 

@@ -109,7 +109,4 @@ def _card(
     }
 
 
-PAGES = (
-    Page("GET", "/projects", list_projects, Access.SIGNED_IN),
-    Page("POST", "/projects", create, Access.OWNER),
-)
+PAGES = (Page("GET", "/projects", list_projects, Access.SIGNED_IN), Page("POST", "/projects", create, Access.OWNER))

@@ -18,11 +18,7 @@ from ingest.channels.ai_referrers import CAMPAIGNS, OPERATORS
 from ingest.verification import verdict
 from warehouse.report.results import Counts
 
-ROBOTS_NAMES: Mapping[State, str] = {
-    "allowed": "Allowed",
-    "partly": "Partly disallowed",
-    "disallowed": "Disallowed",
-}
+ROBOTS_NAMES: Mapping[State, str] = {"allowed": "Allowed", "partly": "Partly disallowed", "disallowed": "Disallowed"}
 
 
 @dataclass(frozen=True, slots=True)
