@@ -68,9 +68,6 @@ def refuse_moved(data: Path, *, has_database: bool, has_lake: bool) -> None:
             f"the move of {data} to {moved.places} is not complete: run readership move again with the same places; "
             f"{_BACK}"
         )
-    names = (
-        ("READERSHIP_DATABASE_URL", moved.database, has_database),
-        ("READERSHIP_LAKE", moved.lake, has_lake),
-    )
+    names = (("READERSHIP_DATABASE_URL", moved.database, has_database), ("READERSHIP_LAKE", moved.lake, has_lake))
     if missing := [f"{name} to {place}" for name, place, is_set in names if place is not None and not is_set]:
         raise DataMoved(f"the data of {data} were moved to {moved.places}: set {' and '.join(missing)}; {_BACK}")

@@ -52,8 +52,7 @@ class RayTasks:
     def has_died(self, error: BaseException) -> bool:
         errors = self._ray.exceptions
         return isinstance(
-            error,
-            (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError, errors.ObjectLostError),
+            error, (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError, errors.ObjectLostError)
         )
 
     def close(self) -> None:

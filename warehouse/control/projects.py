@@ -64,12 +64,7 @@ def create(control: Pool, id: str, origins: tuple[str, ...], now_s: int) -> Proj
             f"a project's id is 1 to 63 lower-case letters, digits and hyphens, not starting with a hyphen; not {id!r}"
         )
     project = Project(id, tuple(normalized_origin(origin) for origin in origins), now_s, uuid.uuid4().hex)
-    values = {
-        "id": id,
-        "origins": json.dumps(project.origins),
-        "created_s": now_s,
-        "internal_id": project.internal_id,
-    }
+    values = {"id": id, "origins": json.dumps(project.origins), "created_s": now_s, "internal_id": project.internal_id}
     with control.transaction() as connection:
         if STATEMENTS.run(connection, "ADD_PROJECT", values).rowcount == 0:
             raise ProjectExists(_why_taken(connection, id))

@@ -27,11 +27,7 @@ class Pool:
     """Connections that `open` opens, for as many threads as use the database at once."""
 
     def __init__(
-        self,
-        url: str,
-        open: Callable[[], Connection],
-        connections_max: int = CONNECTIONS_MAX,
-        wait_s: float = WAIT_S,
+        self, url: str, open: Callable[[], Connection], connections_max: int = CONNECTIONS_MAX, wait_s: float = WAIT_S
     ) -> None:
         self.url, self._open, self._wait_s = url, open, wait_s
         self._idle: list[Connection] = []

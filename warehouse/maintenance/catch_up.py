@@ -41,10 +41,7 @@ class Loaded:
 
 
 def catch_up(
-    hot: HotConnection,
-    root: Root,
-    on_point: OnPoint = lambda point: None,
-    now: Callable[[], float] = time.time,
+    hot: HotConnection, root: Root, on_point: OnPoint = lambda point: None, now: Callable[[], float] = time.time
 ) -> Loaded:
     """Append all batches that the hot log has when the tables are open. All tables then have the same offset.
 

@@ -116,12 +116,7 @@ def erase_hits(
 
 
 def erase_before(
-    hot: HotConnection,
-    root: Root,
-    today: date,
-    days: int,
-    wait_s: float,
-    on_point: OnPoint = lambda point: None,
+    hot: HotConnection, root: Root, today: date, days: int, wait_s: float, on_point: OnPoint = lambda point: None
 ) -> int:
     """Delete the days that ended more than `days` days before `today`; return their number of hits. Raises LakeBusy."""
     first_retained = (today - timedelta(days=days)).isoformat()

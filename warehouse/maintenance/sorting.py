@@ -18,11 +18,7 @@ SAMPLE_ROWS = 2_000
 
 
 def write_sorted(
-    root: Root,
-    database: duckdb.DuckDBPyConnection,
-    spec: Spec,
-    partition: str,
-    files: Sequence[delta_table.File],
+    root: Root, database: duckdb.DuckDBPyConnection, spec: Spec, partition: str, files: Sequence[delta_table.File]
 ) -> tuple[delta_table.File, ...]:
     """Write the sorted rows of a partition to new files, which no commit names yet, and return the files.
 

@@ -75,11 +75,7 @@ class SnapshotReader:
     """Reader of snapshots, for all threads: it reads only new hot batches, and file lists only after a commit."""
 
     def __init__(
-        self,
-        hot: HotLogPlace,
-        root: Root,
-        now: Callable[[], float] = time.time,
-        columns: Sequence[str] = HOT_COLUMNS,
+        self, hot: HotLogPlace, root: Root, now: Callable[[], float] = time.time, columns: Sequence[str] = HOT_COLUMNS
     ) -> None:
         """Open the hot log and `hits`; another table is opened when it is read first.
 

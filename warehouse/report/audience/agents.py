@@ -57,10 +57,7 @@ def verdicts(states: pa.Table, evidence: pa.Table) -> Verdicts:
     """Return the verdicts. `states` are counts by STATES, and `evidence` counts by EVIDENCE of the last days."""
     known = of_machines(evidence).rename_columns({"verifiedBy": "verified_by"})
     known = known.filter(pc.field("verified_by").is_valid())
-    return Verdicts(
-        most_viewed_first(of_machines(states), STATES),
-        most_viewed_first(known, (*STATES, "verified_by")),
-    )
+    return Verdicts(most_viewed_first(of_machines(states), STATES), most_viewed_first(known, (*STATES, "verified_by")))
 
 
 def rank_user_agents(counts: pa.Table, traffic: str | None, limit: int) -> pa.Table:
