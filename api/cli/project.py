@@ -17,7 +17,7 @@ from api.settings import Settings
 from ingest.errors import InvalidField
 from ingest.hits.url import normalize_filter
 from warehouse.control import projects, source_policies
-from warehouse.control.policy import DEFAULT, POLICIES, Period, Policy
+from warehouse.control.policy import DEFAULT, POLICIES, TEXTS, Period, Policy
 from warehouse.control.projects import Project
 from warehouse.maintenance.erase import Chosen
 from warehouse.plural import counted
@@ -79,7 +79,18 @@ def list_projects(settings: Settings, form: str | None) -> None:
     show_rows([_public(each) for each in listed], table(("project", "origins", "created"), rows), form)
 
 
-@project.command("policy")
+@project.command(
+    "policy",
+    help="\n\n".join(
+        (
+            "Show or set which sources of a project count.",
+            *(f"{name}: {text}" for name, text in TEXTS.items()),
+            """The rows of hits never change: reports apply the policy when they count. A policy from a day on replaces
+            those from later days. Standard error gets the number of views by people and AI that each choice leaves out,
+            before its day and from then on.""",
+        )
+    ),
+)
 @click.argument("id", metavar="PROJECT")
 @click.argument("policy", type=click.Choice(POLICIES), required=False)
 @click.option(
@@ -93,19 +104,7 @@ def list_projects(settings: Settings, form: str | None) -> None:
 def set_policy(
     settings: Settings, id: str, policy: Policy | None, from_date: datetime | None, form: str | None
 ) -> None:
-    """Show or set which sources of a project count.
-
-    \b
-    all                         the hits of every source (default)
-    beacon_only                 pages
-    log_only                    access logs and server posts
-    beacon_people_log_machines  people from pages; AI agents, bots and Markdown from access logs and server posts
-    confirmed_people            every source, without people for whom there is no evidence
-
-    Under all, a site with beacons and an access log counts its people twice. The rows of hits never change: reports
-    apply the policy when they count. A policy from a day on replaces those from later days. Standard error gets the
-    number of views by people and AI that each choice leaves out, before its day and from then on.
-    """
+    """Show or set which sources of a project count."""
     engine = opened(settings)
     projects.find(engine, id)
     if policy is None and from_date is not None:

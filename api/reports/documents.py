@@ -9,6 +9,7 @@ from msgspec import UnsetType as Unset
 
 from api.http.operation import HasMore
 from warehouse.columns.sources import SOURCES
+from warehouse.control import policy
 from warehouse.control.policy import Policy
 from warehouse.report.measured import HABIT_DAYS, SILENT_AFTER, Extent
 from warehouse.report.source_warnings import MISSING_DAYS_MAX
@@ -280,12 +281,7 @@ class Coverage(msgspec.Struct, frozen=True, rename="camel"):
     sources: Annotated[list[SourceCoverage], Meta(description="The sources. One that never sent a hit is not listed.")]
     policy: Annotated[
         Policy,
-        Meta(
-            description="Today's policy. `all`: the hits of every source count. `beacon_only`: only hits of `beacon`."
-            " `log_only`: only hits of `log` and `server`. `beacon_people_log_machines`: people from `beacon`; AI,"
-            " bots and Markdown from `log` and `server`. `confirmed_people`: every source, without the views of people"
-            " for whom there is no evidence."
-        ),
+        Meta(description="Today's policy. " + " ".join(f"`{name}`: {text}" for name, text in policy.TEXTS.items())),
     ]
     warnings: Annotated[tuple[str, ...], Meta(description="What the project's owner should check.")]
     overlap_days: Annotated[int, Meta(description="UTC days on which beacons and logs both have views of people.")] = 0

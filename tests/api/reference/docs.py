@@ -1,10 +1,12 @@
 """docs/reports.md, which has the reports and their descriptions: `python -m tests.api.reference.docs` writes them."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from api.reference import prose
 from api.reports.records import REPORTS
+from warehouse.control.policy import TEXTS
 
 PAGE = Path(__file__).parents[3] / "docs" / "reports.md"
 _BLOCK = re.compile(r"<!-- (\w+) -->\n.*?<!-- end -->", re.DOTALL)
@@ -16,13 +18,17 @@ def filled(text: str) -> str:
 
 
 def _content(name: str) -> str:
-    if name != "reports":
-        return prose.of(name).own
-    rows = (
-        f"| `{each.operation.method} {each.operation.path}` | [{prose.of(each.id).summary}](#{each.name}) |"
-        for each in REPORTS
-    )
-    return "\n".join(("| operation | what it does |", "|---|---|", *rows))
+    if name == "reports":
+        named = ((each.operation, f"[{prose.of(each.id).summary}](#{each.name})") for each in REPORTS)
+        return _table("operation", ((f"`{one.method} {one.path}`", link) for one, link in named))
+    if name == "policies":
+        return _table("policy", ((f"`{each}`", text) for each, text in TEXTS.items()))
+    return prose.of(name).own
+
+
+def _table(name: str, rows: Iterable[tuple[str, str]]) -> str:
+    lines = (f"| {first} | {second} |" for first, second in rows)
+    return "\n".join((f"| {name} | what it does |", "|---|---|", *lines))
 
 
 if __name__ == "__main__":

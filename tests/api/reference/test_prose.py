@@ -3,10 +3,13 @@
 import csv
 
 from api.app import OPERATIONS
+from api.cli.project import project
 from api.http.operation import CSV
 from api.reference import prose
+from api.reference.openapi import description
 from api.reports.records import REPORTS
 from tests.api.reference import docs
+from warehouse.control.policy import TEXTS
 
 SHARED = {"introduction.md"}
 
@@ -48,7 +51,7 @@ def test_single_sample_has_no_title() -> None:
 
 def test_page_about_reports_has_the_descriptions_of_the_reference() -> None:
     text = docs.PAGE.read_text(encoding="utf-8")
-    assert all(f"<!-- {name} -->" in text for name in ("reports", *(report.id for report in REPORTS)))
+    assert all(f"<!-- {name} -->" in text for name in ("reports", "policies", *(report.id for report in REPORTS)))
     assert text == docs.filled(text), "run: python -m tests.api.reference.docs"
 
 
@@ -64,3 +67,11 @@ def test_paragraphs_and_lists_are_blocks() -> None:
         "<p>End.</p>",
     )
     assert prose.blocks(text) == "".join(blocks)
+
+
+def test_policies_have_the_same_text_in_help_reference_and_docs() -> None:
+    schema = description(OPERATIONS)["components"]["schemas"]["Coverage"]["properties"]["policy"]
+    for name, text in TEXTS.items():
+        assert f"{name}: {text}" in (project.commands["policy"].help or "")
+        assert f"`{name}`: {text}" in schema["description"]
+        assert f"| `{name}` | {text} |" in docs.PAGE.read_text(encoding="utf-8")

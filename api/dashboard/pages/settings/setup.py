@@ -20,6 +20,7 @@ from ingest.hits.hit import BeaconHit
 from ingest.hits.url import URL_CHARACTERS_MAX
 from warehouse.columns.filters import Filters
 from warehouse.control import projects
+from warehouse.control.policy import TEXTS
 from warehouse.errors import InvalidProject
 from warehouse.report.results import Query
 from warehouse.report.source_coverage import Coverage
@@ -120,7 +121,7 @@ def setup(visit: ProjectVisit) -> Response:
         is_changed=notice == "origins",
         policy=source_policy.policy_of(visit, coverage),
         policy_names=source_policy.NAMES,
-        policy_texts=source_policy.TEXTS,
+        policy_texts=TEXTS,
         is_policy_changed=notice == "policy",
         **_arrivals(visit, coverage),
     )

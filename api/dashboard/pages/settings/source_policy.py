@@ -18,21 +18,10 @@ NAMES: Mapping[Policy, str] = {
     "all": "Every source",
     "beacon_only": "Website script only",
     "log_only": "Server and access logs only",
-    "beacon_people_log_machines": "People from the script, the rest from server and logs",
+    "beacon_people_log_machines": "People from the website script, the rest from server and access logs",
     "confirmed_people": "Every source, no people without evidence",
 }
 """Names of the policies as the pages show them."""
-TEXTS: Mapping[Policy, str] = {
-    "all": "Counts every view of every source; people are counted twice if two sources see the same visits.",
-    "beacon_only": "Counts the views of the website script, which few AI readers and bots run.",
-    "log_only": "Counts the views that your server and access logs have, and none of the website script.",
-    "beacon_people_log_machines": "Counts people from the website script, and AI, other bots and all Markdown from "
-    "your server and access logs. Programs that pretend to be browsers are in logs only, so they do not count.",
-    "confirmed_people": "Counts AI, other bots, and the people who ran the website script, loaded a style, script, "
-    "font or image, or followed a link of your site. People without any of this are shown beside the number. People "
-    "who were not measured count, and a view that two sources sent counts twice.",
-}
-"""Descriptions of the policies as the pages show them."""
 
 
 @dataclass(frozen=True, slots=True)

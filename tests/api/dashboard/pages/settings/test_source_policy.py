@@ -89,7 +89,7 @@ def test_policy_is_changed_from_a_day_on_and_shows_what_it_leaves_out(twice: Das
     text = Html(owner.get(changed.headers["location"]).text).text
     assert "The source policy was changed." in text
     assert "beacon_people_log_machines ) since Sep 15, 2026 (UTC)." in text
-    assert "All policies: at first Every source; from Sep 15, 2026 People from the script" in text
+    assert "All policies: at first Every source; from Sep 15, 2026 People from the website script" in text
     assert "is counted twice. Another policy" not in text
 
 
