@@ -15,6 +15,8 @@ README = {
     ),
     "Every number can be explained: each stored hit names the rule that classified it.": (
         "promises/test_every_number.py::test_each_row_leads_to_hits_whose_rules_classify_repeats",
+        "promises/test_every_number.py::test_each_row_of_visitors_and_visits_leads_to_its_hits",
+        "promises/test_every_number.py::test_each_row_of_errors_cost_and_events_is_that_of_its_table",
     ),
     "The data is plain Parquet in Delta Lake tables, for DuckDB, Polars, Spark or any other tool.": (
         "docs/test_analysis.py::test_each_way_of_reading_returns_the_rows_that_the_page_claims",

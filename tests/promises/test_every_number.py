@@ -1,11 +1,15 @@
 """Every number can be explained: each row of each report is the number of its hits, and each hit names its rule."""
 
+from collections import Counter
+from collections.abc import Iterator
+
 import duckdb
 import httpx
 import pytest
 
 from tests.processes.running import PROJECT, Running
 from tests.warehouse.site import ROOT
+from warehouse.columns.dimensions import BREAKDOWNS
 
 COLUMNS = {
     "agent": "agent",
@@ -28,11 +32,27 @@ COLUMNS = {
     "format": "format",
     "status": "CAST(status AS VARCHAR)",
     "source": "source",
+    "evidence": "CASE WHEN traffic = 'human' THEN "
+    "if((date, visitor) IN (SELECT (date, visitor) FROM {loads}), 'assets', 'none') END",
     "rule": "rule",
     "path": "path",
 }
-"""SQL over `hits` of the value of each dimension of a breakdown."""
+"""SQL over `hits`, and `loads` of assets, of the value of each dimension of a breakdown."""
 COUNTS = ", ".join(f"count(*) FILTER (traffic = '{each}')" for each in ("human", "ai", "bot"))
+PEOPLE_AND_AI = "count(*) FILTER (traffic = 'human'), count(*) FILTER (traffic = 'ai')"
+KINDS = ("= 'human'", "= 'ai'", "<> 'bot'")
+SEPTEMBER = "dateFrom=2026-09-01&dateTo=2026-10-01"
+"""The month of the sample log: all hours until today would be too many."""
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
+VISITS = """
+SELECT {page}(path ORDER BY ts, path) AS page, count(*) AS views
+FROM (SELECT *, sum(is_new) OVER (PARTITION BY date, visitor ORDER BY ts, path) AS number
+      FROM (SELECT *, if(ts - lag(ts) OVER (PARTITION BY date, visitor ORDER BY ts, path)
+                         <= INTERVAL 30 MINUTE, 0, 1) AS is_new
+            FROM {hits} WHERE traffic = 'human' AND visitor IS NOT NULL))
+GROUP BY date, visitor, number
+"""
+"""Visits of people in one log: a visit ends 30 minutes before the next page view, and with the UTC day."""
 
 
 def get(running: Running, report: str) -> dict[str, object]:
@@ -48,33 +68,83 @@ def counts(row: dict[str, int]) -> tuple[int, int, int]:
     return row["human"], row["ai"], row["bot"]
 
 
-def test_each_row_leads_to_hits_whose_rules_classify_repeats(tmp_path_factory: pytest.TempPathFactory) -> None:
+def parquet(running: Running, table: str) -> str:
+    """Return the relation of the files of a table."""
+    return f"read_parquet({running.run('files', table).stdout.split()})"
+
+
+def rows(sql: str) -> Counter[tuple[object, ...]]:
+    return Counter(duckdb.sql(sql).fetchall())
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """Yield a service with the sample log and an event of each of two readers, all of them in files."""
     running = Running(tmp_path_factory.mktemp("explained") / "data").start()
     try:
         assert running.run("import", PROJECT, str(ROOT / "sample_data" / "access.log")).returncode == 0
+        events = [{"name": "Signup", "path": "/a", "userAgent": each} for each in (FIREFOX, "GPTBot/1.3", FIREFOX)]
+        sent = httpx.post(f"{running.url}/v1/analytics/{PROJECT}/events", json=events, headers=running.auth)
+        assert sent.status_code == 202, sent.text
         assert running.run("flush").returncode == 0
-        hits = f"read_parquet({running.run('files', 'hits').stdout.split()})"
-        for name, column in COLUMNS.items():
-            answered = get(running, f"analytics/{PROJECT}/breakdown?by={name}&limit=250")
-            rows = {row["value"]: counts(row) for row in answered["rows"]}
-            stored = duckdb.sql(f"SELECT {column} AS value, {COUNTS} FROM {hits} GROUP BY ALL").fetchall()
-            assert rows == {value: tuple(rest) for value, *rest in stored}, name
-            assert rows, name
-        buckets = get(running, f"analytics/{PROJECT}/series?interval=day")["series"]
-        days = duckdb.sql(f"SELECT CAST(date AS VARCHAR), {COUNTS} FROM {hits} GROUP BY ALL").fetchall()
-        assert {row["start"]: counts(row) for row in buckets if any(counts(row))} == {
-            day: (*rest,) for day, *rest in days
-        }
-        paths = get(running, f"analytics/{PROJECT}/views?limit=250")["views"]
-        views = duckdb.sql(f"SELECT path, {COUNTS} FROM {hits} WHERE traffic <> 'bot' GROUP BY ALL").fetchall()
-        assert {row["path"]: (row["human"], row["ai"]) for row in paths} == {path: (*rest,) for path, *rest, _ in views}
-
-        fields = ("traffic", "agent", "operator", "purpose", "rule")
-        for user_agent, *classified in duckdb.sql(
-            f"SELECT DISTINCT user_agent, {', '.join(fields)} FROM {hits}"
-        ).fetchall():
-            query = httpx.QueryParams(userAgent=user_agent)
-            repeated = get(running, f"classify?{query}")
-            assert [repeated[each] for each in fields] == classified, user_agent
+        yield running
     finally:
         running.kill()
+
+
+def test_each_row_leads_to_hits_whose_rules_classify_repeats(running: Running) -> None:
+    assert COLUMNS.keys() == {*BREAKDOWNS}
+    hits, loads = parquet(running, "hits"), parquet(running, "asset_loads")
+    for name, column in COLUMNS.items():
+        answered = get(running, f"analytics/{PROJECT}/breakdown?by={name}&limit=250")
+        found = Counter((row["value"], *counts(row)) for row in answered["rows"])
+        sql = f"SELECT {column.format(loads=loads)} AS value, {COUNTS} FROM {hits} GROUP BY ALL"
+        assert found == rows(sql), name
+        assert found, name
+    for interval, start in (("day", "%Y-%m-%d"), ("hour", "%Y-%m-%dT%H")):
+        buckets = get(running, f"analytics/{PROJECT}/series?interval={interval}&{SEPTEMBER}")["series"]
+        found = Counter((row["start"][:13], *counts(row)) for row in buckets if any(counts(row)))
+        assert found == rows(f"SELECT strftime(ts AT TIME ZONE 'UTC', '{start}'), {COUNTS} FROM {hits} GROUP BY ALL"), (
+            interval
+        )
+    paths = get(running, f"analytics/{PROJECT}/views?limit=250")["views"]
+    views = rows(f"SELECT path, {PEOPLE_AND_AI} FROM {hits} WHERE traffic <> 'bot' GROUP BY ALL")
+    assert Counter((row["path"], row["human"], row["ai"]) for row in paths) == views
+
+    fields = ("traffic", "agent", "operator", "purpose", "rule")
+    for user_agent, *classified in rows(f"SELECT DISTINCT user_agent, {', '.join(fields)} FROM {hits}"):
+        query = httpx.QueryParams(userAgent=user_agent)
+        repeated = get(running, f"classify?{query}")
+        assert [repeated[each] for each in fields] == classified, user_agent
+
+
+def test_each_row_of_visitors_and_visits_leads_to_its_hits(running: Running) -> None:
+    hits = parquet(running, "hits")
+    of_kinds = ", ".join(f"count(DISTINCT (date, visitor)) FILTER (traffic {kinds})" for kinds in KINDS)
+    found = get(running, f"analytics/{PROJECT}/visitors?limit=250")["visitors"]
+    assert Counter((row["path"], row["human"], row["ai"], row["total"]) for row in found) == rows(
+        f"SELECT path, {of_kinds} FROM {hits} WHERE traffic <> 'bot' AND visitor IS NOT NULL GROUP BY path"
+    )
+    for name, page in (("entryPage", "first"), ("exitPage", "last")):
+        answered = get(running, f"analytics/{PROJECT}/breakdown?by={name}&limit=250")
+        found = Counter((row["value"], row["human"], row["visits"]) for row in answered["rows"])
+        visits = VISITS.format(hits=hits, page=page)
+        assert found == rows(f"SELECT page, sum(views)::BIGINT, count(*) FROM ({visits}) GROUP BY page"), name
+        assert found, name
+
+
+def test_each_row_of_errors_cost_and_events_is_that_of_its_table(running: Running) -> None:
+    requests, events = parquet(running, "requests"), parquet(running, "events")
+    found = get(running, f"analytics/{PROJECT}/errors?limit=250")["errors"]
+    assert Counter(
+        (row["path"], row["agent"], row["traffic"], row["status"], row["requests"]) for row in found
+    ) == rows(f"SELECT path, agent, traffic, status, sum(errors)::BIGINT FROM {requests} WHERE errors > 0 GROUP BY ALL")
+    for name in ("agent", "operator", "kind", "status", "source"):
+        found = get(running, f"analytics/{PROJECT}/cost?by={name}&limit=250")["rows"]
+        sums = f"sum(requests)::BIGINT, sum(bytes)::BIGINT FROM {requests} WHERE requests > 0 GROUP BY ALL"
+        cost = Counter((row["value"], row["requests"], row["bytes"]) for row in found)
+        assert cost == rows(f"SELECT {name}::VARCHAR, {sums}"), name
+    found = get(running, f"analytics/{PROJECT}/events?limit=250")["events"]
+    counted = Counter((row["name"], row["traffic"], row["events"]) for row in found)
+    assert counted == rows(f"SELECT name, traffic, count(*) FROM {events} GROUP BY ALL")
+    assert {("Signup", "human", 2), ("Signup", "ai", 1)} <= counted.keys()

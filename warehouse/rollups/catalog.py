@@ -74,7 +74,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class ChosenRollups:
-    """ChosenRollups of the files of a snapshot by rollups.
+    """Rollups of a snapshot, and the files that they leave uncovered.
 
     `parts` are sorted by month, those with most rows of a month first, and have no common days. `uncovered` are the
     files that no part counts, sorted by partition. The days `elsewhere` are counted from something else.
