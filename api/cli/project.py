@@ -85,9 +85,8 @@ def list_projects(settings: Settings, form: str | None) -> None:
         (
             "Show or set which sources of a project count.",
             *(f"{name}: {text}" for name, text in TEXTS.items()),
-            """The rows of hits never change: reports apply the policy when they count. A policy from a day on replaces
-            those from later days. Standard error gets the number of views by people and AI that each choice leaves out,
-            before its day and from then on.""",
+            "The rows of hits never change. A policy from a day on replaces those from later days.",
+            "Standard error gets the number of views that each choice leaves out, before its day and from then on.",
         )
     ),
 )

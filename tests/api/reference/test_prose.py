@@ -71,6 +71,7 @@ def test_paragraphs_and_lists_are_blocks() -> None:
 
 def test_policies_have_the_same_text_in_help_reference_and_docs() -> None:
     schema = description(OPERATIONS)["components"]["schemas"]["Coverage"]["properties"]["policy"]
+    assert "  " not in (project.commands["policy"].help or "  ")
     for name, text in TEXTS.items():
         assert f"{name}: {text}" in (project.commands["policy"].help or "")
         assert f"`{name}`: {text}" in schema["description"]

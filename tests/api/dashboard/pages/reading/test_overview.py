@@ -178,12 +178,18 @@ def test_referrers_are_as_many_as_without_links_of_the_site_itself(dashboard: Da
     views = [{"path": "/", "userAgent": FIREFOX, "referrer": f"https://{host}/"} for host in (*hosts, hosts[0])]
     dashboard.post_hits(*views, project="linked", key=key)
     assert page_of(viewer, "linked").rows("Referrers") == [[host, "1"] for host in hosts[1:]]
+    text = viewer.get("/projects/linked").text
+    assert '<section class="card" id="origins">' in text
+    assert '<section class="card slim" id="places">' in text, "a card without a row is one line"
 
 
 @pytest.mark.long
 def test_only_an_interval_that_has_not_ended_is_partial(viewer: TestClient) -> None:
     for period in ("7d", "yesterday"):  # not today, whose last hour may have begun after the last hit
-        assert ("partial" in viewer.get(f"/projects/{PROJECT}?period={period}").text) is (period == "7d")
+        text = viewer.get(f"/projects/{PROJECT}?period={period}").text
+        assert (
+            ("partial" in text) is ('<span class="chart-key partial"></span>Incomplete day' in text) is (period == "7d")
+        )
 
 
 @pytest.mark.long

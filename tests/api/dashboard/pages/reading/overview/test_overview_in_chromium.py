@@ -91,8 +91,9 @@ def test_filter_file_and_period_are_chosen_by_clicks(overview: Page, with_javasc
 @pytest.mark.long
 @pytest.mark.parametrize("with_javascript", [True])
 def test_keys_open_other_periods(overview: Page, with_javascript: bool) -> None:
-    overview.keyboard.press("m")
-    expect(overview.locator("summary", has_text="This month")).to_be_visible()
+    for key, name in {"d": "Today", "w": "This week", "y": "This year", "m": "This month"}.items():
+        overview.keyboard.press(key)
+        expect(overview.locator("summary", has_text=name)).to_be_visible()
     overview.keyboard.press("ArrowLeft")
     expect(overview.get_by_role("link", name="Next period")).to_be_visible()
     overview.keyboard.press("ArrowRight")

@@ -34,6 +34,12 @@ def viewer(dashboard: Dashboard) -> TestClient:
     return dashboard.visitor("viewer")
 
 
+def legend(html: str) -> list[str]:
+    """Return the names in the legend of the chart."""
+    part = html.partition('<ul class="chart-legend">')[2].partition("</ul>")[0]
+    return [text.strip() for text in re.findall(r"(?:</span>|</b>)([^<]+)</li>", part)]
+
+
 def ago(days: int) -> datetime:
     """Return the time this number of days before now."""
     return datetime.now(UTC) - timedelta(days)
@@ -102,6 +108,9 @@ def test_ai_is_unknown_in_the_intervals_before_a_source_that_sees_ai(partly: Tes
         assert [row[-1] for row in rows.values()] == [UNKNOWN] * 24 + ["1"] + ["0"] * 5
         assert people is None or [row[0] for row in rows.values()][9] == people
         assert 'class="unmeasured"' in response.text
+        assert "Not counted" in legend(response.text)
+        today_only = partly.get(f"/projects/partly{path}{'&' if '?' in path else '?'}period=today").text
+        assert "Not counted" not in legend(today_only)
 
 
 @pytest.mark.long
