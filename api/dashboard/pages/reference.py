@@ -14,7 +14,6 @@ from api.http.problems import KINDS, MEDIA_TYPE
 from api.reference import prose
 from api.reference.openapi import TAGS
 from api.reports.records import REPORTS
-from api.reports.report import Report
 
 KEYS = {"none": "No API key.", "required": "Requires an API key.", "optional": "With an API key, or without one."}
 _LIMITS = {
@@ -49,7 +48,10 @@ def show(visit: Visit) -> Response:
         by_tag={name: [each for each in reference.operations if each.tag == name] for name in TAGS},
         document=reference.document,
         introduction=prose.rendered("introduction.md"),
-        shared=_shared(),
+        shared={
+            text: [each for each in REPORTS if text in prose.of(each.id).description]
+            for text in map(prose.rendered, prose.SHARED)
+        },
         common=_common(reference.document) if tag == "Read" else [],
         texts_of=prose.of,
         keys=KEYS,
@@ -69,12 +71,6 @@ def show(visit: Visit) -> Response:
 def path(tag: str) -> str:
     """Return the path of the page of a tag."""
     return f"/docs/{tag.lower()}"
-
-
-def _shared() -> dict[str, list[Report]]:
-    """Return the texts that reports share, with these reports."""
-    texts = [prose.rendered(name).strip() for name in prose.SHARED]
-    return {text: [each for each in REPORTS if text in prose.of(each.id).description] for text in texts}
 
 
 def _common(document: Json) -> list[Json]:

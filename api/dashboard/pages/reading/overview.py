@@ -19,6 +19,8 @@ from api.reports import threads
 from warehouse.report.results import Counts, Query
 
 VIEWS = {"human": "Views by people", "ai": "Reads by AI", "bot": "Other bots"}
+PEOPLE = (None, "human")
+"""Filters of readers that have people, who visit from AI products."""
 SEARCH = "search"
 """Parameter of the search for pages, which becomes the filter `path`."""
 CARDS = {
@@ -80,7 +82,7 @@ def _readers(view: View, measurement: Measured) -> dict[str, Any]:
     chart = timeline(view, measurement)
     counts = chart.totals if chart else _totals(view, view.query())
     shown = measurement.shown(counts, view.period.start, view.period.end)
-    visits = operators.visits_sent(view) if _has_people(view) else None
+    visits = operators.visits_sent(view) if view.filters["traffic"] in PEOPLE else None
     of_visitors, about = visitors.totals(view, measurement, counts)
     return {
         "chart": chart,
@@ -96,7 +98,7 @@ def _panels(view: View, measurement: Measured) -> dict[str, Any]:
     """Return the tables, and the visitors of the last minutes."""
     opened = {card: name if (name := view.values.get(card)) in names else names[0] for card, names in CARDS.items()}
     return {
-        "sent": operators.pages_sent(view) if _has_people(view) else None,
+        "sent": operators.pages_sent(view) if view.filters["traffic"] in PEOPLE else None,
         "paths": tables.paths(view, measurement) if opened["pages"] == "pages" else None,
         "opened": opened,
         "tables": {name: tables.by_dimension(view, name, measurement) for name in opened.values() if name != "pages"},
@@ -105,11 +107,6 @@ def _panels(view: View, measurement: Measured) -> dict[str, Any]:
         "events": events.events(view),
         **visitors.live(view),
     }
-
-
-def _has_people(view: View) -> bool:
-    """Return whether the filter of readers has people, who visit from AI products."""
-    return view.filters["traffic"] in (None, "human")
 
 
 def _groups(
