@@ -49,8 +49,7 @@ class _Pull(msgspec.Struct):
     base: _Ref
 
     def pull_request(self) -> PullRequest:
-        is_from_fork = self.head.repo is None or self.head.repo != self.base.repo
-        return PullRequest(self.html_url, self.head.ref, is_from_fork)
+        return PullRequest(self.html_url, self.head.ref, self.head.repo is None or self.head.repo != self.base.repo)
 
 
 class _MergeRequest(msgspec.Struct):

@@ -241,6 +241,5 @@ def _details(text: str) -> str:
 
     At most the last 1,000 characters: a verbose hook on the server prints its reason at the end.
     """
-    errors = re.findall(r"(?m)^(?:remote:|fatal:|error:|!)\s*(.*\S)", text)
-    reasons = [line.split("\t")[-1] for line in errors]
+    reasons = [line.split("\t")[-1] for line in re.findall(r"(?m)^(?:remote:|fatal:|error:|!)\s*(.*\S)", text)]
     return "; ".join(dict.fromkeys(reasons))[-1000:] or text.strip()[-1000:] or "it printed no message"

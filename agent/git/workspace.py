@@ -145,8 +145,7 @@ def push(workspace: Workspace, remote: Remote, branch: str, commit_id: str, cont
 def is_pushed(workspace: Workspace, remote: Remote, branch: str, commit_id: str, control: StepControl) -> bool:
     """Return whether the forge's branch is at the commit. Needs no work tree. Raises TurnFailed without an answer."""
     _make_folders(workspace)
-    git = _git(workspace, remote, control)
-    return _remote_refs(git, remote, branch).get(f"refs/heads/{branch}") == commit_id
+    return _remote_refs(_git(workspace, remote, control), remote, branch).get(f"refs/heads/{branch}") == commit_id
 
 
 def remove_checkout(workspace: Workspace) -> None:
@@ -176,8 +175,7 @@ def discard(folder: Path) -> None:
 
 
 def _git(workspace: Workspace, remote: Remote | None, control: StepControl) -> Git:
-    deadline = time.monotonic() + control.limit_s
-    return Git(workspace.folder, remote, deadline, control.is_stopped, control.on_line)
+    return Git(workspace.folder, remote, time.monotonic() + control.limit_s, control.is_stopped, control.on_line)
 
 
 def _reset(workspace: Workspace, git: Git) -> None:

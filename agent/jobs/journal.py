@@ -42,8 +42,7 @@ def clean(text: str) -> str:
 
     A database cannot store some of them, and a terminal would execute others.
     """
-    plain = _ESCAPE_SEQUENCE.sub("", text.replace("\r\n", "\n"))
-    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", plain)
+    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", _ESCAPE_SEQUENCE.sub("", text.replace("\r\n", "\n")))
 
 
 def append(connection: Connection, job: str, turn: int, kind: EntryKind, text: str, now_us: int) -> None:

@@ -99,8 +99,7 @@ def deliver(
         if is_over:
             STATEMENTS.run(connection, "DELETE_MESSAGE", {"id": claimed.id})
         else:
-            due_us = now_us() + RETRY_S[claimed.attempts] * _US
-            _delay(connection, claimed.id, due_us, claimed.attempts + 1)
+            _delay(connection, claimed.id, now_us() + RETRY_S[claimed.attempts] * _US, claimed.attempts + 1)
     if reason is None:
         return "delivered"
     consequence = "there are no more attempts" if is_over else f"retrying in {RETRY_S[claimed.attempts]} s"

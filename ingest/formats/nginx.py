@@ -64,8 +64,7 @@ def compile_format(log_format: str) -> Parse:
         InvalidFormat: the format lacks a time, a request, a status or a user agent.
     """
     text = _URI_AND_ARGS.sub("$request_uri", _unquoted(log_format))
-    names = {braced or bare for braced, bare in _VARIABLE.findall(text)}
-    if missing := _missing(names):
+    if missing := _missing({braced or bare for braced, bare in _VARIABLE.findall(text)}):
         raise InvalidFormat(f"this log_format lacks {'; '.join(missing)}")
     captured: list[str] = []
     pattern = _compile(_parts(text, captured))

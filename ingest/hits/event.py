@@ -88,8 +88,7 @@ def _event(sent: BeaconEvent | ServerEvent) -> Event:
         storable("props", value, VALUE_CHARACTERS_MAX)
     if name == DOWNLOAD and props.get("url", "").startswith("/"):  # access logs have the same spelling
         props["url"] = cut_path(normalize_path(props["url"]), VALUE_CHARACTERS_MAX)
-    stored = json.dumps(props, ensure_ascii=False) if props else None
-    return Event(name, sent.interactive, stored)
+    return Event(name, sent.interactive, json.dumps(props, ensure_ascii=False) if props else None)
 
 
 def _text(value: str | float) -> str:

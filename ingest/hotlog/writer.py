@@ -143,8 +143,7 @@ class HotLog:
             if waiting is None:
                 return
             if waiting:
-                answers = self._commit([post for post, _ in waiting])
-                self.loop.call_soon_threadsafe(self._answer, waiting, answers)
+                self.loop.call_soon_threadsafe(self._answer, waiting, self._commit([post for post, _ in waiting]))
             if (now_s := time.monotonic()) - looked_s >= LOOK_EVERY_S:
                 self._look_safely()
                 looked_s = now_s

@@ -161,8 +161,7 @@ class LogReader:
         """Classify the hits of a chunk. Write a large chunk to files, which no transaction names yet."""
         run = self._run
         context = run.user_agents, run.verifier, run.salts.of
-        prepared = preparation.prepare(run.target, result, run.now_us(), *context)
-        return Chunk(result, fingerprint, prepared, data)
+        return Chunk(result, fingerprint, preparation.prepare(run.target, result, run.now_us(), *context), data)
 
     def chunks_of(self, executor: Executor, blocks: Iterator[Block]) -> Generator[Chunk, None, None]:
         """Yield the chunks of blocks, parsed and prepared by an executor."""
@@ -176,8 +175,7 @@ class LogReader:
 
     def _judge(self, result: ParseResult, judged_lines_min: float) -> None:
         self._malformed += result.skipped["malformed"]
-        room = MALFORMED_IN_ERROR - len(self._first_malformed)
-        self._first_malformed += self._malformed_lines(result)[:room]
+        self._first_malformed += self._malformed_lines(result)[: MALFORMED_IN_ERROR - len(self._first_malformed)]
         if self._malformed * 2 > self.lines + result.lines - self.known >= judged_lines_min:
             raise _wrong_format(self.format, self.name, self._first_malformed)
 

@@ -188,8 +188,7 @@ def extend(ledger: Ledger, position: Position, data: bytes, ends_mid_line: bool,
     extended = position.fingerprint.copy()
     extended.update(data)
     same = {"id": position.id, "bytes_before": position.fingerprint.bytes}
-    changed = ledger.run("EXTEND", {**same, **_columns(ledger, extended, ends_mid_line, now_s)})
-    if changed.rowcount == 0:
+    if ledger.run("EXTEND", {**same, **_columns(ledger, extended, ends_mid_line, now_s)}).rowcount == 0:
         raise LogReadElsewhere(_READ_ELSEWHERE)
     return Position(position.id, extended, ends_mid_line, newest_id=position.newest_id)
 

@@ -135,8 +135,7 @@ class LogStream:
 
     def head(self) -> list[bytes]:
         """Return the first lines without taking them."""
-        block = self.peek(HEAD_BYTES)
-        lines = block.split(b"\n")
+        lines = self.peek(HEAD_BYTES).split(b"\n")
         return (lines[:-1] if len(lines) > 1 else lines)[:HEAD_LINES]
 
     def _pieces(self, size: int) -> Iterator[bytes]:

@@ -36,5 +36,4 @@ class Majority:
             self._views += 1
             if len(self._user_agents) < USER_AGENTS_MIN:
                 self._user_agents.add(blocks[at + 8 : at + 16])
-        are_many = self._all >= VIEWS_MIN and len(self._user_agents) >= USER_AGENTS_MIN
-        return are_many and 2 * self._views > self._all
+        return self._all >= VIEWS_MIN and len(self._user_agents) >= USER_AGENTS_MIN and 2 * self._views > self._all

@@ -166,8 +166,7 @@ def above(connection: HotConnection, offset: int, last_id: int = ID_MAX) -> Iter
 
 def waiting(connection: HotConnection, offset: int = 0) -> Iterator[Batch]:
     """Yield the batches above `offset` that wait to be loaded, in order, from one statement. Raises BatchDamaged."""
-    rows = STATEMENTS.stream(connection, "WAITING", {"offset": offset})
-    return (_checked(connection, *row) for row in rows)
+    return (_checked(connection, *row) for row in STATEMENTS.stream(connection, "WAITING", {"offset": offset}))
 
 
 def staged_above(connection: HotConnection, offset: int) -> Iterator[tuple[int, Staged]]:

@@ -57,8 +57,7 @@ class Synced:
 
 def synced(connection: HotConnection) -> dict[str, Synced]:
     """Return how far each Delta table is synced, by its name. Empty before the first load by a release after 0.1.0."""
-    rows = STATEMENTS.run(connection, "SYNCED")
-    return {name: Synced(version, last_batch) for name, version, last_batch in rows}
+    return {name: Synced(version, last_batch) for name, version, last_batch in STATEMENTS.run(connection, "SYNCED")}
 
 
 def record_synced(connection: HotConnection, tables: Mapping[str, Synced]) -> None:

@@ -27,5 +27,4 @@ def write_agents(root: Root, rows: list[dict[str, str]]) -> None:
     """
     buffer = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(rows, AGENTS), buffer)
-    content = buffer.getvalue().to_pybytes()
-    roots.write_changed(root / AGENTS_FILE, content)
+    roots.write_changed(root / AGENTS_FILE, buffer.getvalue().to_pybytes())

@@ -252,8 +252,7 @@ def delete(table: DeltaTable, where: str, rows_max: int = row_groups.ROWS_MAX) -
         deltalake.exceptions.CommitFailedError: another node appended matching rows after the handle's version.
     """
     since = table.version()
-    properties = writer_properties(rows_max)
-    deleted = table.delete(where, properties, post_commithook_properties=delta_log.NO_HOOKS)
+    deleted = table.delete(where, writer_properties(rows_max), post_commithook_properties=delta_log.NO_HOOKS)
     delta_log.persist(table, since)
     return int(deleted["num_deleted_rows"] or 0)
 

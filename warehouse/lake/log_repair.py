@@ -59,8 +59,7 @@ def set_aside_broken(table: Root) -> None:
     """Set aside the first unusable commit and all later ones. Raises TableIncomplete if no version can be opened."""
     set_aside_checkpoints(table)
     log, usable = delta_log.read(table), _usable(table)
-    versions = range(usable.checkpoint + 1, log.newest + 1)
-    fault = _first_commit_fault(table, versions)
+    fault = _first_commit_fault(table, range(usable.checkpoint + 1, log.newest + 1))
     if fault is None:
         return
     if fault[0] == 0 or log.checkpoint > usable.checkpoint:

@@ -36,8 +36,7 @@ def _has_beacon(file: str, project: str) -> bool:
     rows = pq.ParquetFile(roots.at(file).open_parquet(), read_dictionary=names).read(names)
     if not any("beacon" in piece.dictionary.to_pylist() for piece in rows["source"].chunks):
         return False
-    is_beacon = pc.and_(pc.equal(rows["source"], "beacon"), pc.equal(rows["project_id"], project))
-    return bool(pc.any(is_beacon).as_py())
+    return bool(pc.any(pc.and_(pc.equal(rows["source"], "beacon"), pc.equal(rows["project_id"], project))).as_py())
 
 
 def find(

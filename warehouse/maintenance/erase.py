@@ -122,8 +122,7 @@ def erase_before(
     first_retained = (today - timedelta(days=days)).isoformat()
     load(hot, root, wait_s)
     old = {day for spec in TABLES for day in _days(root, spec, first_retained)}
-    erased = _Erased(TABLES, old, f"date < '{first_retained}'", on_point)
-    return _erase(hot, root, erased, wait_s) if old else 0
+    return _erase(hot, root, _Erased(TABLES, old, f"date < '{first_retained}'", on_point), wait_s) if old else 0
 
 
 def first_trusted_s(root: Root, share: Share, now_s: float) -> float:

@@ -20,8 +20,7 @@ def is_due(hot: HotConnection, rows: int, age_s: float, now_s: float) -> bool:
     `now_s` is seconds since 1970.
     """
     backlog = batches.backlog(hot)
-    is_large = backlog.rows >= rows or backlog.bytes >= DUE_BYTES
-    return is_large or backlog.age_s(now_s) >= age_s
+    return backlog.rows >= rows or backlog.bytes >= DUE_BYTES or backlog.age_s(now_s) >= age_s
 
 
 def load(

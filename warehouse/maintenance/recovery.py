@@ -161,8 +161,7 @@ def accept_hot_log(hot: HotConnection, root: Root, database: duckdb.DuckDBPyConn
     offsets = {spec.name: delta_table.offset(delta_table.open_table(root, spec), node) for spec in TABLES}
     for spec in TABLES:
         if offsets[spec.name] < offsets["hits"]:  # the rows of the batches in between are lost
-            table = delta_table.open_table(root, spec)
-            delta_table.append(table, spec.schema.empty_table(), node, offsets["hits"])
+            delta_table.append(delta_table.open_table(root, spec), spec.schema.empty_table(), node, offsets["hits"])
     unloaded = _unloaded(hot, root, database, offsets["hits"])
     with transaction(hot):
         batches.continue_above(hot, max(offsets.values()))

@@ -150,8 +150,7 @@ def _above(chunks: Chunks, offset: int) -> Chunks:
 def _between(chunk: pa.RecordBatch, offset: int, last_id: int) -> pa.RecordBatch:
     if _first_id(chunk) > offset and _last_id(chunk) <= last_id:
         return chunk
-    ids = chunk["batch_id"].to_numpy()
-    start, end = ids.searchsorted([offset, last_id], side="right")
+    start, end = chunk["batch_id"].to_numpy().searchsorted([offset, last_id], side="right")
     return chunk.slice(start, end - start)
 
 

@@ -90,8 +90,7 @@ def run_query(
     """
     with closing(connect(data, root, hot_log)) as database, _ended_after(database, timeout_s):
         with _invalid_sql():
-            statements = database.extract_statements(sql)
-            types = [statement.type for statement in statements]
+            types = [statement.type for statement in database.extract_statements(sql)]
             if types != [duckdb.StatementType.SELECT]:
                 raise InvalidSql(f"{ALLOWED}; {ADVICE.get(types[0], READ_ONLY) if len(types) == 1 else READ_ONLY}")
             # A statement whose WITH contains a COPY or DELETE has the type SELECT, but is refused in a subquery.

@@ -138,8 +138,7 @@ def _listed(ranked: pa.Table, page: Asked) -> pa.Table:
     rows = ranked.append_column("total", pa.array(human + ai)).append_column("unread", pa.repeat(0, len(ranked)))
     rows = rows.filter(pa.array(is_listed))
     keys = [] if page.listing.order == "path" else [(page.listing.order, "descending")]
-    first = pc.sort_indices(rows, [*keys, ("path", "ascending")]).slice(page.offset, page.limit + 1)
-    return rows.take(first)
+    return rows.take(pc.sort_indices(rows, [*keys, ("path", "ascending")]).slice(page.offset, page.limit + 1))
 
 
 def _count(chosen: _Chosen, scope: Scope, step: int | None) -> tuple[pa.ChunkedArray, npt.NDArray[np.int64]]:

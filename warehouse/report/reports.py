@@ -169,8 +169,7 @@ class Reports:
 
     def agent_pages(self, snapshot: Snapshot, query: Query, by: str = "agent") -> dict[str, int]:
         """Return the number of distinct paths that each agent or operator read on the last AGENT_PAGES_DAYS."""
-        scope = self._last_days(snapshot, query, AGENT_PAGES_DAYS)
-        return pages.agent_pages(self._statements, snapshot, scope, by)
+        return pages.agent_pages(self._statements, snapshot, self._last_days(snapshot, query, AGENT_PAGES_DAYS), by)
 
     def visits_sent(
         self, snapshot: Snapshot, query: Query, hosts: Mapping[str, str], campaigns: Mapping[str, str]

@@ -144,8 +144,7 @@ def _first_and_last_in_files(statements: Statements, snapshot: Snapshot, project
     files = [file for file in snapshot.files if file.partition in read]
     rows = engine.rows(HITS_TABLE, files) if files else engine.no_rows(HITS_TABLE)
     scope = Scope(project, TimeRange(), Filters())
-    chosen = Cells("", {"project": project})
-    return statements.fetch(snapshot, scope, chosen, _FIRST_AND_LAST.format(rows=rows))
+    return statements.fetch(snapshot, scope, Cells("", {"project": project}), _FIRST_AND_LAST.format(rows=rows))
 
 
 def _taken(snapshot: Snapshot) -> datetime:

@@ -175,8 +175,7 @@ def list_folders(root: Root, month: str) -> list[Root]:
 
 def list_months(root: Root) -> list[str]:
     """Return the months (YYYY-MM) that have a folder, in order."""
-    names = (root / FOLDER).folders()
-    return sorted(name.removeprefix("month=") for name in names if name.startswith("month="))
+    return sorted(name.removeprefix("month=") for name in (root / FOLDER).folders() if name.startswith("month="))
 
 
 def month_folder(root: Root, month: str) -> Root:

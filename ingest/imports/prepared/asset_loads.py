@@ -25,8 +25,7 @@ def asset_loads(project: str, assets: pa.Table) -> pa.Table:
     assets = assets.filter(pc.is_in(assets["status"], pa.array(ASSET_STATUSES, pa.int16())))
     if assets["visitor"].null_count == assets.num_rows:
         return ASSET_LOADS.empty_table()
-    days = assets["ts_us"].cast(TIMESTAMP).cast(pa.date32())
-    keys = pa.table({"date": days, "visitor": assets["visitor"]})
+    keys = pa.table({"date": assets["ts_us"].cast(TIMESTAMP).cast(pa.date32()), "visitor": assets["visitor"]})
     loads = keys.group_by(keys.column_names).aggregate([([], "count_all")])
     columns = [pa.repeat(project, loads.num_rows), loads["date"], loads["visitor"], loads["count_all"]]
     return pa.Table.from_arrays(columns, schema=ASSET_LOADS)

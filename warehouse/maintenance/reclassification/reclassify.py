@@ -167,8 +167,7 @@ class _Run(ExitStack):
 
         def taken() -> Iterator[Day]:
             for day in days:
-                table = delta_table.open_table(self._root, HITS_TABLE)
-                if files := delta_table.list_files(table, HITS_TABLE, day):
+                if files := delta_table.list_files(delta_table.open_table(self._root, HITS_TABLE), HITS_TABLE, day):
                     yield Day(self._root, self._rules, self._share, day, files, self._is_preview)
 
         before, self._done = self._done, self._done + len(days)

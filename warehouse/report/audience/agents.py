@@ -36,8 +36,7 @@ def list_agents(counts: pa.Table) -> pa.Table:
     is null in the row of the AI agents, and in that of the bots, whose name is unknown. An agent whose operator or
     purpose changed has a row for each.
     """
-    by_day = of_machines(counts)
-    sums = by_day.group_by([*COLUMNS], use_threads=False).aggregate([("views", "sum"), ("day", "max")])
+    sums = of_machines(counts).group_by([*COLUMNS], use_threads=False).aggregate([("views", "sum"), ("day", "max")])
     rows = sums.rename_columns({"views_sum": "views", "day_max": "last_day"}).select([*COLUMNS, "views", "last_day"])
     return most_viewed_first(rows, COLUMNS)
 

@@ -47,8 +47,7 @@ def groups(
 ) -> pa.Table:
     """Return path or agent, requests, first_seen, last_seen, the number of agents or paths, statuses, has_ai, days and
     requests_of_days: most requests first, unknown ones last. `days` are UTC days, and repeat."""
-    sql = _GROUPS.format(by=by, other=_OTHER[by])
-    return _counted(database, snapshot, query, sql, offset=offset, limit=limit)
+    return _counted(database, snapshot, query, _GROUPS.format(by=by, other=_OTHER[by]), offset=offset, limit=limit)
 
 
 def _counted(

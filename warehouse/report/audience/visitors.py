@@ -61,8 +61,7 @@ def counts(statements: Statements, snapshot: Snapshot, scope: Scope, *by: str) -
 
     def read() -> pa.Table:
         columns, by_evidence = [name for name in by if name not in OF_SETS], "evidence" in by
-        chosen = select(statements, snapshot, scope, columns, by_evidence=by_evidence)
-        return reduce(add, map(count, chosen))
+        return reduce(add, map(count, select(statements, snapshot, scope, columns, by_evidence=by_evidence)))
 
     def add(sums: pa.Table, part: pa.Table) -> pa.Table:
         both = pa.concat_tables([sums, part]).group_by([*by]).aggregate([(name, "sum") for name in COLUMNS])
