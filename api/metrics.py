@@ -140,9 +140,8 @@ class _Waiting(Collector):
         yield InfoMetricFamily("readership_build", "Release that this node runs", {"version": version("readership")})
         waiting = "Hits in the hot log that are not in the lake yet, of all nodes with one database"
         yield GaugeMetricFamily("readership_waiting_hits", waiting, self._rows)
-        jobs = GaugeMetricFamily(
-            "readership_jobs", "Agent jobs of all nodes with one database, by status", labels=["status"]
-        )
+        of_jobs = "Agent jobs of all nodes with one database, by status"
+        jobs = GaugeMetricFamily("readership_jobs", of_jobs, labels=["status"])
         for status in Status:
             jobs.add_metric([status], self._stats.jobs.get(status, 0))
         yield jobs

@@ -103,11 +103,8 @@ def _add(connection: Connection, key: AttemptKey, at_s: int, *, is_success: bool
 
 def _wait_s(connection: Connection, key: AttemptKey, now_s: int) -> int:
     """Return the longer wait of the first two limits, in seconds."""
-    until_s = (
-        _end_of_pause_s(connection, key),
-        _end_of_window_s(connection, "OLDEST_OF_ADDRESS", key, ADDRESS_FAILURES_MAX),
-    )
-    return max(0, math.ceil(max(until_s) - now_s))
+    window_s = _end_of_window_s(connection, "OLDEST_OF_ADDRESS", key, ADDRESS_FAILURES_MAX)
+    return max(0, math.ceil(max(_end_of_pause_s(connection, key), window_s) - now_s))
 
 
 def _wait_for_turn_s(connection: Connection, key: AttemptKey, now_s: int) -> int:

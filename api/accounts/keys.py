@@ -11,7 +11,7 @@ import string
 import time
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Literal
 
@@ -98,18 +98,8 @@ def create(  # noqa: PLR0913, PLR0917  # the columns of a key
     token = PREFIXES[scope] + secret + _checksum(secret)
     start = PREFIXES[scope] + secret[:START_CHARACTERS]
     key = Key(id or new_id(), project, name, scope, now_s, expires_s, None, None, start)
-    values = {
-        "id": key.id,
-        "project": project,
-        "name": name,
-        "scope": scope,
-        "sha256": tokens.sha256(token),
-        "created_s": now_s,
-        "expires_s": expires_s,
-        "start": key.start,
-    }
     with control.transaction() as connection:
-        if STATEMENTS.run(connection, "ADD", values).rowcount == 0:
+        if STATEMENTS.run(connection, "ADD", asdict(key) | {"sha256": tokens.sha256(token)}).rowcount == 0:
             raise KeyExists(key.id)
         audit.record(connection, by, "created an API key", project, f"{name} ({scope}, {start}…)")
     return key, token

@@ -6,7 +6,7 @@ epoch in which it was created.
 
 import secrets
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from api.accounts import passwords
@@ -46,14 +46,7 @@ def create(control: Pool, name: str, role: Role, password_hash: str | None, now_
     """
     name = checked_name(name)
     user = User(secrets.token_hex(6), name, role, now_s, None, password_hash is not None)
-    values = {
-        "id": user.id,
-        "name": name,
-        "folded_name": folded(name),
-        "role": role,
-        "password_hash": password_hash,
-        "created_s": now_s,
-    }
+    values = asdict(user) | {"folded_name": folded(name), "password_hash": password_hash}
     with control.transaction() as connection:
         if STATEMENTS.run(connection, "ADD", values).rowcount == 0:
             raise AccountError(f"there is a user {name!r} already")

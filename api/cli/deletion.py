@@ -95,9 +95,8 @@ def delete_hits(settings: Settings, control: Pool, chosen: Chosen) -> None:
         ProjectGone: another process has deleted the project.
         LakeBusy: see `erase.erase_hits`.
     """
-    require_same = partial(
-        projects.require_same, control, chosen.project, projects.internal_id_of(control, chosen.project)
-    )
+    internal_id = projects.internal_id_of(control, chosen.project)
+    require_same = partial(projects.require_same, control, chosen.project, internal_id)
     share = Share(settings.run / "spill")
     with closing(batches.connect(settings.hot_log)) as hot:
         erase_hits(hot, settings.lake, share, chosen, LOCK_WAIT_S, require_same=require_same)

@@ -46,11 +46,7 @@ COMMANDS: Mapping[str, str] = {
     "move": "api.cli.move.command:move",
 }
 """Module and function of each command. Only the called command is imported, which halves the start time."""
-ALLOCATORS: Mapping[str, Mapping[str, str]] = {
-    "serve": memory.CHOICES,
-    "demo": memory.CHOICES,
-    "import": memory.CHOICES_OF_IMPORT,
-}
+ALLOCATORS = dict.fromkeys(("serve", "demo"), memory.CHOICES) | {"import": memory.CHOICES_OF_IMPORT}
 """Allocators of the commands in which Arrow allocates memory with jemalloc: see `memory.choose_allocators`."""
 EXPECTED_ERRORS = (
     InvalidSetting,

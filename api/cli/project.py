@@ -172,9 +172,8 @@ def delete_hits(
     if first is None and end is None:
         raise click.UsageError("name the days with --from, --to, or both; --to is the day after the last one")
     if first and end and first >= end:
-        raise click.UsageError(
-            f"--to {end.date()} is not after --from {first.date()}: it is the day after the last one"
-        )
+        fault = f"--to {end.date()} is not after --from {first.date()}"
+        raise click.UsageError(f"{fault}: it is the day after the last one")
     try:
         path = None if path is None else normalize_filter(path)
     except InvalidField as error:

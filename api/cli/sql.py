@@ -6,7 +6,6 @@ from contextlib import closing
 from typing import Any, TypeVar
 
 import click
-import msgspec
 import pyarrow as pa
 from msgspec import structs
 from rich.console import Group
@@ -75,9 +74,7 @@ def _lines() -> Iterator[str]:
 
 def _classified_table(rows: Iterable[Classified]) -> Table:
     columns = ("user agent", "traffic", "agent", "operator", "purpose", "rule")
-    return output.table(
-        columns, (["" if cell is None else cell for cell in msgspec.structs.astuple(row)] for row in rows)
-    )
+    return output.table(columns, (["" if cell is None else cell for cell in structs.astuple(row)] for row in rows))
 
 
 def _steps_tables(rows: Iterable[Explained]) -> Group:

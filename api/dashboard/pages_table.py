@@ -21,9 +21,8 @@ def _shared(*pages: Page, access: Access = Access.SHARED_ALL) -> tuple[Page, ...
 
 def _reports(*pages: Page) -> tuple[Page, ...]:
     """Return pages that compute reports, with their limits."""
-    return tuple(
-        replace(page, limit=threads.SHARED if page.path.startswith("/shared/") else threads.REPORTS) for page in pages
-    )
+    shared, others = threads.SHARED, threads.REPORTS
+    return tuple(replace(page, limit=shared if page.path.startswith("/shared/") else others) for page in pages)
 
 
 def _passwords(*pages: Page) -> tuple[Page, ...]:

@@ -47,12 +47,8 @@ class RequestMiddleware:
         began = time.perf_counter()
         request_id, has_host = _read_head(scope)
         app = self._app if has_host else partial(self._respond, NO_HOST)
-        scope["state"] = {
-            **scope.get("state", {}),
-            "request_id": request_id,
-            "base_url": self._base_url,
-            "outages": self._outages,
-        }
+        shared = {"base_url": self._base_url, "outages": self._outages}
+        scope["state"] = {**scope.get("state", {}), "request_id": request_id, **shared}
         status = 0
 
         async def send_with_id(message: Message) -> None:

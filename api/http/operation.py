@@ -112,10 +112,9 @@ def paging(
     items: str, limit_max: int = LIMIT_MAX, limit: int = LIMIT_DEFAULT, **offset_limits: int
 ) -> tuple[Parameter, ...]:
     """Return the parameters `limit` and `offset` of pages of `items`; `offset_limits` extend the schema of `offset`."""
+    limits = {"type": "integer", "minimum": 1, "maximum": limit_max, "default": limit}
     return (
-        Parameter(
-            "limit", f"{items} per page.", {"type": "integer", "minimum": 1, "maximum": limit_max, "default": limit}
-        ),
+        Parameter("limit", f"{items} per page.", limits),
         Parameter("offset", f"{items} to skip.", {"type": "integer", "minimum": 0, "default": 0, **offset_limits}),
     )
 

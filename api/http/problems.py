@@ -157,11 +157,8 @@ def _from_http_exception(error: HTTPException) -> Problem:
     """Return the problem of an error of Starlette: an unknown path, or an unknown method of a path."""
     kinds = {404: "not-found", 405: "method-not-allowed", 400: "invalid-body"}
     detail = {404: "there is nothing at this path", 405: "the path does not support this method"}
-    return Problem(
-        kinds.get(error.status_code, "internal"),
-        detail.get(error.status_code, error.detail),
-        headers=error.headers or {},
-    )
+    kind, text = kinds.get(error.status_code, "internal"), detail.get(error.status_code, error.detail)
+    return Problem(kind, text, headers=error.headers or {})
 
 
 TABLE: dict[type[Exception], str | Callable[[Any], Problem]] = {

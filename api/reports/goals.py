@@ -44,7 +44,6 @@ def _conversions(run: Run) -> Callable[[], Iterable[pa.RecordBatch]]:
 GOAL_COLUMNS = ("goal", "value", "traffic", "conversions", "goalVisitors", "visitors", "conversionRate")
 _GOAL_TYPES = (_TEXT, _TEXT, _TEXT, _COUNT, _COUNT, _COUNT, pa.float64())
 _BY_VALUE = pa.schema(list(zip(GOAL_COLUMNS, _GOAL_TYPES, strict=True)))
+_ALL = _BY_VALUE.remove(1)
 _PARAMETERS = (parameters.BY_OPTIONAL, *paging("Rows"), *parameters.COUNTED)
-GOALS = Report(
-    "goals", "getGoals", _PARAMETERS, Goals, _BY_VALUE.remove(1), _goals, _conversions, "The goals.", _BY_VALUE
-)
+GOALS = Report("goals", "getGoals", _PARAMETERS, Goals, _ALL, _goals, _conversions, "The goals.", _BY_VALUE)

@@ -44,11 +44,9 @@ def hidden(known: measured.Measured, query: Query, starts: Sequence[datetime] | 
 
 def totals(counts: results.Counts, unmeasured: Hidden, **more: Any) -> Counts:
     """Return the totals of a range, with null in place of a 0 that was not measured, and with `more` fields."""
-    values = {name: getattr(counts, name) for name in (*TRAFFIC, "total")}
-    shown: dict[str, Any] = {
-        name: value or (None if any(unmeasured.get(name, ())) else 0) for name, value in values.items()
-    }
-    return Counts(**shown, **more)
+    for name in (*TRAFFIC, "total"):
+        more[name] = getattr(counts, name) or (None if any(unmeasured.get(name, ())) else 0)
+    return Counts(**more)
 
 
 def hide(rows: Rows, unmeasured: Hidden) -> Rows:

@@ -110,12 +110,7 @@ COST = (
 EVENTS = (
     *COUNTED[:2],
     Parameter("name", "Only this event.", _TEXT, example="Signup"),
-    Parameter(
-        "by",
-        f"Count by {', '.join(f'`{each}`' for each in COLUMNS)}, or by the property of this name.",
-        _TEXT,
-        example="plan",
-    ),
+    Parameter("by", f"Count by `{'`, `'.join(COLUMNS)}`, or by the property of this name.", _TEXT, example="plan"),
     *(FILTERS[name] for name in ("path", "traffic", "agent", "operator", "source")),
     *paging("Rows"),
     *MOMENT,
@@ -202,13 +197,11 @@ def _require_of_requests(values: Values, *times: datetime | None) -> None:
     limits = {"by": [each for each in BREAKDOWNS if each in BY], "interval": INTERVALS[1:], "timezone": ["UTC"]}
     for name, text in values.texts.items():
         if name in FILTERS and name not in _ASKED_BY:
-            values.add_fault(
-                "metrics", f"has bytes, with which only the filters {', '.join(_ASKED_BY)} work, not {name}"
-            )
+            works = f"only the filters {', '.join(_ASKED_BY)} work"
+            values.add_fault("metrics", f"has bytes, with which {works}, not {name}")
         elif text not in limits.get(name, [text]):
-            values.add_fault(
-                "metrics", f"has bytes, with which {name} can be {', '.join(limits[name])}, not {shown(text)}"
-            )
+            can_be = f"{name} can be {', '.join(limits[name])}"
+            values.add_fault("metrics", f"has bytes, with which {can_be}, not {shown(text)}")
     if any(each and each.time() != time() for each in times):
         values.add_fault("metrics", "has bytes, which are counted by UTC day: dateFrom and dateTo must be dates")
 

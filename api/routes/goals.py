@@ -98,10 +98,9 @@ def _author(key: BearerKey) -> str:
 
 PATH = "/v1/projects/{projectId}/goals"
 _PROBLEMS = "invalid-parameter unauthenticated forbidden overloaded"
+_LISTED, _REMOVED = Success(200, "The goals.", {JSON: GoalList}), Success(204, "Removed.")
 OPERATIONS = (
-    Operation(
-        "listGoals", "GET", PATH, goals_of, "Service", (Success(200, "The goals.", {JSON: GoalList}),), _PROBLEMS
-    ),
+    Operation("listGoals", "GET", PATH, goals_of, "Service", (_LISTED,), _PROBLEMS),
     Operation(
         "addGoal",
         "POST",
@@ -112,13 +111,5 @@ OPERATIONS = (
         f"{_PROBLEMS} invalid-body body-too-slow body-too-large unsupported-media-type not-found",
         body={JSON: NewGoal},
     ),
-    Operation(
-        "removeGoal",
-        "DELETE",
-        f"{PATH}/{{id}}",
-        remove,
-        "Service",
-        (Success(204, "Removed."),),
-        f"{_PROBLEMS} not-found",
-    ),
+    Operation("removeGoal", "DELETE", f"{PATH}/{{id}}", remove, "Service", (_REMOVED,), f"{_PROBLEMS} not-found"),
 )

@@ -135,11 +135,10 @@ def _get(id: str, path: str, handler: Callable[..., object] | None, *responses: 
 _ALIVE = {"status": "ok"}
 _CHECKS = {JSON: Readiness}
 _DOCUMENT = {JSON: {"required": ["openapi", "info", "paths"]}}
+_READY = (Success(200, "Every check passes.", _CHECKS), Success(503, "A check fails.", _CHECKS))
 OPERATIONS = (
     _get("alive", "/healthz", alive, Success(200, "The process is alive.", {JSON: {"const": _ALIVE}})),
-    _get(
-        "ready", "/readyz", ready, Success(200, "Every check passes.", _CHECKS), Success(503, "A check fails.", _CHECKS)
-    ),
+    _get("ready", "/readyz", ready, *_READY),
     _get("metrics", "/metrics", metrics_text, Success(200, "Prometheus text format.", {TEXT: str})),
     _get("description", "/openapi.json", openapi, Success(200, "OpenAPI 3.1.", _DOCUMENT)),
     _get("reference", "/docs", None, Success(200, "HTML.", {"text/html": str})),

@@ -103,9 +103,8 @@ def _parse(state: State, bearer: BearerKey, site: Site, sent: _Sent, salts_of: S
     # Without addresses: one could be found from `unkeyed`, and with the key also from a keyed digest, by trying all.
     text = address_free(content).data
     fingerprint = unkeyed and hashlib.blake2b(text, digest_size=16, key=state.intake.secret, person=person).digest()
-    return Post(
-        bearer.project, stored, parsed.rejected, key, fingerprint, bearer.internal_id, unkeyed, cut, TABLES[kind.name]
-    )
+    project, internal_id, table = bearer.project, bearer.internal_id, TABLES[kind.name]
+    return Post(project, stored, parsed.rejected, key, fingerprint, internal_id, unkeyed, cut, table)
 
 
 def _all_rejected(kind: Kind, rejected: list[Rejection], is_list: bool) -> Problem:
@@ -123,6 +122,7 @@ def _operations(kind: Kind, send: str, preflight: str) -> tuple[Operation, ...]:
     path, endpoint = f"/v1/analytics/{{projectId}}/{kind.name}s", Endpoint(kind)
     beacon, server = kind.beacon.type, kind.server.type
     many = Annotated[list[server], msgspec.Meta(min_length=1, max_length=post.HITS_MAX)]  # type: ignore[valid-type]
+    allowed = Success(204, "The page may send if the response has its origin.", headers=("Allow", *cors.HEADERS))
     return (
         Operation(
             send,
@@ -144,9 +144,7 @@ def _operations(kind: Kind, send: str, preflight: str) -> tuple[Operation, ...]:
             path,
             endpoint,
             "Send",
-            responses=(
-                Success(204, "The page may send if the response has its origin.", headers=("Allow", *cors.HEADERS)),
-            ),
+            responses=(allowed,),
             problems="origin-not-allowed not-found",
             key="none",
         ),

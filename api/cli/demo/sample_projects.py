@@ -173,9 +173,8 @@ def _perform(control: Pool, turn: SampleTurn, at_us: int) -> None:
     for number, (step, text) in enumerate(turn.finished, start=1):
         lease = queue.finish_step(control, lease, step, text, at_us + number * 45 * _SECOND_US)
         if isinstance(step, CheckOutStep):
-            queue.renew(
-                control, lease, at_us + number * 50 * _SECOND_US, _LEASE_US, _NO_AGENT_RAN + "\n".join(turn.output)
-            )
+            log = _NO_AGENT_RAN + "\n".join(turn.output)
+            queue.renew(control, lease, at_us + number * 50 * _SECOND_US, _LEASE_US, log)
     pull_request = lease.steps.pull_request
     outcome = Outcome(turn.reason, pull_request.url if pull_request else None)
     queue.finish(control, lease, outcome, at_us + 240 * _SECOND_US)

@@ -14,9 +14,8 @@ HEIGHT = 32
 def svg(intervals: Sequence[Counts | None], title: str) -> Markup:
     """Return the sparkline as an `<svg>` element. An interval is None if nothing was measured in it."""
     top = max((counts.total for counts in intervals if counts), default=0) or 1
-    bars = [
-        rect("unmeasured", first, end - first, 0, HEIGHT) for first, end in runs([each is None for each in intervals])
-    ]
+    unmeasured = runs([each is None for each in intervals])
+    bars = [rect("unmeasured", first, end - first, 0, HEIGHT) for first, end in unmeasured]
     for index, counts in enumerate(intervals):
         base = float(HEIGHT)
         for name, count in (("people", counts.human), ("ai", counts.ai)) if counts else ():

@@ -198,15 +198,8 @@ def day_of(text: str) -> date | None:
 def _interval(values: Mapping[str, str], period: Period, faults: list[str]) -> str:
     name = values.get("interval")
     days = period.days
-    default = (
-        "month"
-        if days is None or days > 366 + 31
-        else "week"
-        if days > 184
-        else "day"
-        if days > 2 and period.name != NEW
-        else "hour"
-    )
+    short = "day" if days and days > 2 and period.name != NEW else "hour"
+    default = "month" if days is None or days > 366 + 31 else "week" if days > 184 else short
     if name is None:
         return default
     if name not in INTERVALS:

@@ -50,6 +50,7 @@ def path_list(visit: ProjectVisit) -> Response:
     measurement = measured.measured_in(view)
     is_known = _is_known(tab, measurement)
     shown = _page(view, tab, sort, (number - 1) * ROWS) if measurement.sources and is_known else None
+    paths = shown.rows["path"].to_pylist() if shown else []
     return render.counts_page(
         view,
         "reading/path_list.html",
@@ -64,9 +65,7 @@ def path_list(visit: ProjectVisit) -> Response:
         number_of_page=number,
         first=(number - 1) * ROWS + 1,
         rows=tables.rows_of(view, shown, "path") if shown else [],
-        first_days=view.reports.first_ai_days(view.snapshot, view.query(), shown.rows["path"].to_pylist())
-        if shown
-        else {},
+        first_days=view.reports.first_ai_days(view.snapshot, view.query(), paths) if paths else {},
         is_known=is_known,
         has_more=shown is not None and shown.has_more,
         known=measurement.shown(Counts(), view.period.start, view.period.end),

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from api.dashboard.charts import sparkline
 from api.dashboard.pages.reading import measured
 from api.dashboard.pages.reading.measured import readable
+from api.dashboard.pages.reading.tables import BOTH
 from api.dashboard.web import locale, render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.visit import Visit
@@ -77,23 +78,19 @@ def _cards(visit: Visit, shown: Sequence[Project]) -> list[dict[str, Any]]:
     return [_card(visit, project, snapshot, lines[project.id], last_hits[project.id]) for project in shown]
 
 
-def _card(
-    visit: Visit, project: Project, snapshot: Snapshot, line: Sparkline, last_hit: datetime | None
-) -> dict[str, Any]:
+def _card(visit: Visit, project: Project, snapshot: Snapshot, line: Sparkline, last: datetime | None) -> dict[str, Any]:
     """Return a project for the template. A count is None if these readers were not counted."""
     reports = visit.state.reports
     coverage = reports.source_coverage(snapshot, project.id)
     starts = [midnight(day.toordinal()) for day in line.days]
     known = reports.measured(snapshot, Query(project.id, starts[0], None, Filters(), visit.now))
     days = [
-        Counts(human, ai)
-        if human or ai or any(known.counts(kind, day, day + _DAY) for kind in ("human", "ai"))
-        else None
+        Counts(human, ai) if human or ai or any(known.counts(kind, day, day + _DAY) for kind in BOTH) else None
         for day, human, ai in zip(starts, line.human, line.ai, strict=True)
     ]
     people, ai = (
         sum(counts) or (0 if known.counts(kind, starts[0], None) else None)
-        for kind, counts in (("human", line.human), ("ai", line.ai))
+        for kind, counts in zip(BOTH, (line.human, line.ai), strict=True)
     )
     counted = [(people, "people"), (ai, "AI")]
     numbers = [f"{locale.number(count, visit.locale)} by {name}" for count, name in counted if count is not None]
@@ -104,7 +101,7 @@ def _card(
         "people": people,
         "ai": ai,
         "sees_ai": any(source.source in measured.SERVER_SOURCES for source in coverage.sources),
-        "last_view": last_hit,
+        "last_view": last,
         "warnings": readable(coverage.warnings, visit.locale),
     }
 

@@ -70,7 +70,7 @@ DIMENSIONS = {
     "channels": Dimension("Channels", "channel", "human", empty="The channels of these views are not known."),
     **{
         name: Dimension(
-            title, f"utm{field.capitalize()}", "human", empty=f"No visit came from a link with utm_{field}."
+            title, "utm" + field.capitalize(), "human", empty=f"No visit came from a link with utm_{field}."
         )
         for name, (field, title) in CAMPAIGNS.items()
     },
@@ -153,12 +153,9 @@ def paths(view: View, measurement: Measured) -> PathTable:
     counted = [kind for kind in BOTH if measurement.reason(kind) is None]
     if rows and view.previous and measurement.compares(*counted):
         listed = [row.value for row in rows if row.value is not None]
-        before = view.reports.views_of(view.snapshot, view.query(view.previous), listed)
-        then = [before.get(row.value or "", Counts()) for row in rows]
-        rows = [
-            replace(row, before=sum(getattr(each, kind) for kind in counted))
-            for row, each in zip(rows, then, strict=True)
-        ]
+        counts = view.reports.views_of(view.snapshot, view.query(view.previous), listed)
+        before = {path: sum(getattr(each, kind) for kind in counted) for path, each in counts.items()}
+        rows = [replace(row, before=before.get(row.value or "", 0)) for row in rows]
     return PathTable(rows, sort, number, page.has_more)
 
 
@@ -279,10 +276,8 @@ def rows_of(
     """
     column = "path" if "path" in page.rows.column_names else "value"
     name = links.readable if by in {"path", *OF_VISITS} else partial(value_name, by)
-    counts = [
-        (row[column], Counts(row["human"], row["ai"], row["bot"] if column == "value" else 0))
-        for row in page.rows.to_pylist()
-    ]
+    listed, has_bots = page.rows.to_pylist(), column == "value"
+    counts = [(row[column], Counts(row["human"], row["ai"], row["bot"] if has_bots else 0)) for row in listed]
     largest = max((each.human + each.ai + each.bot for _, each in counts), default=0)
     return [
         Row(

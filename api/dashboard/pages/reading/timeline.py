@@ -62,29 +62,24 @@ def _timeline(view: View, measured: Measured) -> Timeline:
     totals, starts, counts = _series(view, view.query(), view.period.interval)
     begins = [instant(start, view.zone) for start in starts]
     ends = [*begins[1:], view.period.end]
-    shown = [
-        measured.shown(each, max(begin, view.period.start), end)
-        for each, begin, end in zip(counts, begins, ends, strict=True)
-    ]
+    spans = zip(counts, begins, ends, strict=True)
+    shown = [measured.shown(each, max(begin, view.period.start), end) for each, begin, end in spans]
     # Other bots are drawn alone: there can be many more of them than of all other readers.
     kinds = tuple(kind for kind in measured.traffic if kind != "bot") or measured.traffic
     previous, totals_before = _previous(view, measured, kinds, len(starts))
     names = labels(starts, view.period.interval, view.visit.locale)
     partial = _partial(view.period, begins)
     marks = _marks(view, measured, kinds, begins)
+    bands = [Band(TRAFFIC[kind], CSS[kind], [getattr(each, kind) for each in shown], previous[kind]) for kind in kinds]
     chart = TimeChart(
         description=_description(view, totals, kinds, len(starts)),
         intervals=[Interval(name.tick, index in partial) for index, name in enumerate(names)],
-        bands=[
-            Band(TRAFFIC[kind], CSS[kind], [getattr(each, kind) for each in shown], previous[kind]) for kind in kinds
-        ],
+        bands=bands,
         marks=[position for position, _ in marks],
         slots=HOURS_OF_A_DAY if (view.period.days, view.period.interval) == (1, "hour") else SLOTS_MIN,
     )
     has_previous = any(each is not None for band in chart.bands for each in band.previous)
-    columns = [
-        each for band in chart.bands for each in ((band.counts, band.previous) if has_previous else (band.counts,))
-    ]
+    columns = [each for band in chart.bands for each in (band.counts, band.previous)[: 2 if has_previous else 1]]
     return Timeline(
         time_chart.svg(chart, lambda value: locale.compact(value, view.visit.locale)),
         chart.width,
@@ -144,9 +139,8 @@ def _marks(view: View, measured: Measured, kinds: Sequence[str], begins: Sequenc
     if not begins:
         return []
     start, end = max(view.period.start, begins[0]), view.period.end or view.now
-    began = [
-        (each.first_hit, f"{SOURCES[each.source]} began on {view.day(each.first_hit)}") for each in measured.sources
-    ]
+    firsts = {SOURCES[each.source]: each.first_hit for each in measured.sources}
+    began = [(at, f"{name} began on {view.day(at)}") for name, at in firsts.items()]
     if "ai" in kinds:
         began += [(at, f"robots.txt of {view.day(at)}") for at in view.robots_changes]
     inside = sorted(mark for mark in began if start <= mark[0] < end)

@@ -109,9 +109,7 @@ def _frequent(visit: ProjectVisit, project: str) -> dict[str, list[dict[str, obj
     reports = visit.state.reports
     snapshot = reports.take()
     query = Query(project, visit.now - DAYS, None, Filters(), visit.now)
-    return {
-        traffic: reports.user_agents(snapshot, query, traffic, USER_AGENTS_SHOWN).to_pylist() for traffic in TRAFFIC
-    }
+    return {kind: reports.user_agents(snapshot, query, kind, USER_AGENTS_SHOWN).to_pylist() for kind in TRAFFIC}
 
 
 PAGES = (Page("GET", "/projects/{project}/why", why, Access.PROJECT),)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -36,26 +35,6 @@ HOW: Mapping[str, str] = {"beacon": "script", "server": "server", "log": "logs"}
 """Anchor of the part of the page that describes how to set up each source."""
 
 
-@dataclass(frozen=True, slots=True)
-class TestView:
-    """A test view: when it was sent, and the rule of its user agent, which is None until it has arrived."""
-
-    sent: datetime
-    rule: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class SiteCheck:
-    """An address that the owner asks about, its origin, and whether the project allows it.
-
-    `origin` is None if the address has none.
-    """
-
-    address: str
-    origin: str | None
-    is_allowed: bool
-
-
 def arrivals(visit: ProjectVisit) -> Response:
     """Show only what has arrived, for a page that waits."""
     return render.fragment(visit, "setup_arrivals.html", **_arrivals(visit, _coverage(visit)))
@@ -65,8 +44,7 @@ def send_test_view(visit: ProjectVisit) -> Response:
     """Store a view of the owner's own browser, as a beacon does, and show what has arrived."""
     view = beacon.count(visit.request, visit.project, BeaconHit(path=TEST_PATH))
     asyncio.run_coroutine_threadsafe(view, visit.state.intake.hotlog.loop).result()
-    sent_ms = int(visit.now.timestamp() * 1_000)
-    return _to("arrivals", visit, test=str(sent_ms))
+    return _to("arrivals", visit, test=str(int(visit.now.timestamp() * 1_000)))
 
 
 def set_origins(visit: ProjectVisit) -> Response:
@@ -127,16 +105,16 @@ def setup(visit: ProjectVisit) -> Response:
     )
 
 
-def _site_check(visit: ProjectVisit) -> SiteCheck | None:
-    """Return whether the pages at an address may send views; None without an address."""
+def _site_check(visit: ProjectVisit) -> dict[str, Any] | None:
+    """Return an address, its origin, and whether pages of this origin may send views; None without an address."""
     address = visit.parameters.get("site", "").strip()[:URL_CHARACTERS_MAX]
     if not address:
         return None
     try:
         origin = projects.origin_of(address)
     except InvalidProject:
-        return SiteCheck(address, None, is_allowed=False)
-    return SiteCheck(address, origin, visit.project.allows(origin))
+        return {"address": address, "origin": None, "is_allowed": False}
+    return {"address": address, "origin": origin, "is_allowed": visit.project.allows(origin)}
 
 
 def _coverage(visit: ProjectVisit) -> Coverage:
@@ -149,8 +127,8 @@ def _arrivals(visit: ProjectVisit, coverage: Coverage) -> dict[str, Any]:
     by_name = {source.source: source for source in coverage.sources}
     sources = [{"name": title, "how": HOW[name], "coverage": by_name.get(name)} for name, title in SOURCES.items()]
     sent = _sent(visit)
-    test = None if sent is None else TestView(sent, _arrived_rule(visit, sent))
-    is_pending = test is not None and test.rule is None
+    test = None if sent is None else {"sent": sent, "rule": _arrived_rule(visit, sent)}
+    is_pending = test is not None and test["rule"] is None
     return {
         "sources": sources,
         "missing_days_max": MISSING_DAYS_SHOWN,

@@ -79,9 +79,8 @@ def _known(view: View, name: str) -> dict[str, Any] | None:
         if rows:
             return max(rows, key=lambda row: str(row["last_day"]))
     if name not in BY_NAME:
-        raise Problem(
-            "not-found", f"neither the rules nor the reads of {view.project.id} have an AI agent “{name[:80]}”"
-        )
+        where = f"neither the rules nor the reads of {view.project.id}"
+        raise Problem("not-found", f"{where} have an AI agent “{name[:80]}”")
     return None
 
 

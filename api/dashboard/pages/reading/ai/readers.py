@@ -51,18 +51,9 @@ VERDICTS: dict[str, tuple[State, ...]] = {
 NAMED = 3
 """Number of operators that the sentence above the table names."""
 SCHEMA = pa.schema(
-    [
-        ("operator", pa.string()),
-        ("agent", pa.string()),
-        ("purpose", pa.string()),
-        ("reads", pa.int64()),
-        ("verified", pa.int64()),
-        ("pages", pa.int64()),
-        ("visits_sent", pa.int64()),
-        ("reads_per_visit", pa.float64()),
-        ("last_read", pa.date32()),
-        ("robots_txt", pa.string()),
-    ]
+    dict.fromkeys(("operator", "agent", "purpose"), pa.string())
+    | dict.fromkeys(("reads", "verified", "pages", "visits_sent"), pa.int64())
+    | {"reads_per_visit": pa.float64(), "last_read": pa.date32(), "robots_txt": pa.string()}
 )
 """Columns of the table as CSV. The row of an operator has no agent, and precedes those of its agents."""
 Cells = tuple[object, ...]

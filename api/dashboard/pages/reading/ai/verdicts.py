@@ -96,9 +96,8 @@ def _selected(view: View, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]
         fact = BY_NAME.get(row["agent"]) if row["verification"] == SPOOFED else None
         if fact is not None:
             row |= {"operator": fact.operator, "purpose": fact.purpose}
-        if (row["traffic"] == "ai" or fact) and all(
-            view.filters[name] in (None, row[name]) for name in ("operator", "purpose")
-        ):
+        is_chosen = all(view.filters[name] in (None, row[name]) for name in ("operator", "purpose"))
+        if is_chosen and (row["traffic"] == "ai" or fact):
             selected.append(row)
     return selected
 
