@@ -35,7 +35,6 @@ class Moved(msgspec.Struct, frozen=True):
 
 
 def sqlite_url(path: Path) -> str:
-    """Return the URL of a SQLite file."""
     return f"sqlite:///{quote(str(path))}"
 
 

@@ -47,7 +47,6 @@ class Remote:
 
     @property
     def base(self) -> str:
-        """Return the short name of the branch."""
         return self.ref.removeprefix("refs/heads/")
 
     @property

@@ -242,7 +242,6 @@ def change(control: Pool, project: str, changes: Changes) -> Configuration:
 
 
 def remove(control: Pool, project: str) -> None:
-    """Delete the configuration of a project."""
     with control.transaction() as connection:
         STATEMENTS.run(connection, "DELETE", {"project": project})
 

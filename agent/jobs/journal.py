@@ -78,16 +78,8 @@ def turns(control: Pool, job: str, limit: int, offset: int = 0, *, has_entries: 
     with control.connect() as connection:
         rows = STATEMENTS.run(connection, "TURNS", {"job": job, "limit": limit, "offset": offset}).fetchall()
         return [
-            Turn(
-                number,
-                clean(prompt),
-                state,
-                at_us,
-                begun_us,
-                ended_us,
-                _entries(connection, id, number) if has_entries else [],
-            )
-            for number, (id, prompt, state, at_us, begun_us, ended_us) in enumerate(rows, start=offset + 1)
+            Turn(number, clean(text), state, at, begun, ended, _entries(connection, id, number) if has_entries else [])
+            for number, (id, text, state, at, begun, ended) in enumerate(rows, start=offset + 1)
         ]
 
 
@@ -107,7 +99,6 @@ class Summary:
 
 
 def summaries(control: Pool, jobs: Sequence[str], now_us: int) -> dict[str, Summary]:
-    """Return the summary of each job by its id."""
     values = [{"job": job, "now_us": now_us} for job in jobs]
     with control.connect() as connection:
         rows = list(STATEMENTS.rows_of_each(connection, "SUMMARY", values))

@@ -42,6 +42,5 @@ def use(connection: Connection, project: str, operation: str, now_us: int, uses:
 
 
 def quotas(control: Pool, project: str, now_us: int) -> list[Quota]:
-    """Return the quota of each operation."""
     with control.connect() as connection:
         return [use(connection, project, operation, now_us, 0) for operation in OPERATIONS]

@@ -50,7 +50,6 @@ class Steps(msgspec.Struct, frozen=True, omit_defaults=True):
     pull_request: PullRequestStep | None = msgspec.field(default=None, name="pull request")
 
     def adding(self, step: Step) -> "Steps":
-        """Return these steps and one more."""
         return msgspec.structs.replace(self, **{_FIELDS[type(step)]: step})
 
     def has(self, step: Step) -> bool:

@@ -74,7 +74,7 @@ def create(control: Pool, project: str, prompt: str, key: str | None, now_us: in
         )
         STATEMENTS.run(connection, "ADD_JOB", _columns(job, now_us))
         _queue_turn(connection, job, "create", prompt, now_us)
-        _store_response(connection, job, "create", key, prompt, now_us)
+        _add_response(connection, job, "create", key, prompt, now_us)
     return QueuedPrompt(job, quota)
 
 
@@ -97,7 +97,7 @@ def message(control: Pool, project: str, id: str, prompt: str, key: str | None, 
         job = replace(job, status=status, reason=None)
         update(connection, job, now_us)
         _queue_turn(connection, job, "message", prompt, now_us)
-        _store_response(connection, job, operation, key, prompt, now_us)
+        _add_response(connection, job, operation, key, prompt, now_us)
     return QueuedPrompt(job, quota)
 
 
@@ -251,9 +251,7 @@ def _earlier_response(
     return msgspec.json.decode(answer, type=Job)
 
 
-def _store_response(
-    connection: Connection, job: Job, operation: str, key: str | None, prompt: str, now_us: int
-) -> None:
+def _add_response(connection: Connection, job: Job, operation: str, key: str | None, prompt: str, now_us: int) -> None:
     if key is not None:
         same = {"project": job.project, "operation": operation, "key": key, "fingerprint": _fingerprint(prompt)}
         answer = msgspec.json.encode(job).decode()

@@ -187,10 +187,8 @@ class Gateway:
             headers["content-length"] = request.headers.get("content-length", "0")
         if self.key is not None:
             headers[self.key_header] = f"Bearer {self.key}" if self.key_header == "authorization" else self.key
-        traced = {"trace": self._count_unanswered}
-        forwarded = self._client.build_request(
-            request.method, url, headers=headers, content=_body(request), extensions=traced
-        )
+        content, traced = _body(request), {"trace": self._count_unanswered}
+        forwarded = self._client.build_request(request.method, url, headers=headers, content=content, extensions=traced)
         return await self._client.send(forwarded, stream=True)
 
     async def _count_unanswered(self, event: str, _: object) -> None:

@@ -114,9 +114,7 @@ FIRST_WORDS = "(?i)" + "|".join(map(re2.escape, _BY_FIRST_WORD))
 
 def names(operator: str | None, purpose: str | None) -> tuple[str, ...]:
     """Return the names of the agents of an operator and purpose. None matches all."""
-    return tuple(
-        agent.name for agent in AGENTS if operator in (None, agent.operator) and purpose in (None, agent.purpose)
-    )
+    return tuple(each.name for each in AGENTS if operator in (None, each.operator) and purpose in (None, each.purpose))
 
 
 def rows() -> list[dict[str, str]]:

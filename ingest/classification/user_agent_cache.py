@@ -37,7 +37,6 @@ class UserAgentCache:
             self._cached = LRUCache(bytes_max, _size_bytes)
 
     def columns(self, user_agent: str) -> Columns:
-        """Return the columns of one user agent."""
         with self._lock:
             try:
                 return self._cached[user_agent]

@@ -198,14 +198,8 @@ def _vercel(row: _VercelRequest) -> Logged:
     """Return the fields of a request. The status is the proxy's, or else the function's."""
     proxy = row.proxy
     status = (row.status_code if proxy.status_code is None else proxy.status_code) or 0
-    fields = (
-        proxy.method,
-        proxy.path,
-        status,
-        proxy.referer or "",
-        _first_value(proxy.user_agent),
-        proxy.client_ip or "",
-    )
+    user_agent = _first_value(proxy.user_agent)
+    fields = proxy.method, proxy.path, status, proxy.referer or "", user_agent, proxy.client_ip or ""
     return Logged(proxy.timestamp, *fields, size=_size(proxy.response_byte_size), cache=proxy.vercel_cache or "")
 
 

@@ -192,11 +192,8 @@ def cache_of(state: str) -> str | None:
 def within_limits(hit: Hit, path_characters_max: int = PATH_CHARACTERS_MAX) -> Hit:
     """Return the hit with each text cut to its maximum length."""
     path, user_agent, referrer = hit.path, hit.user_agent, hit.referrer or ""
-    too_long = (
-        len(path) > path_characters_max,
-        len(user_agent) > TEXT_CHARACTERS_MAX,
-        len(referrer) > TEXT_CHARACTERS_MAX,
-    )
+    are_long = len(user_agent) > TEXT_CHARACTERS_MAX, len(referrer) > TEXT_CHARACTERS_MAX
+    too_long = len(path) > path_characters_max, *are_long
     long = [name for name, text in hit.parameters.items() if len(text) > PARAMETER_CHARACTERS_MAX]
     if not long and True not in too_long:
         return hit

@@ -104,7 +104,6 @@ def keyed(digest: bytes, secret: bytes) -> bytes:
 
 
 def keyed_checkpoints(checkpoints: bytes, secret: bytes) -> bytes:
-    """Return checkpoints with keyed digests."""
     each = CHECKPOINT.iter_unpack(checkpoints)
     return b"".join(CHECKPOINT.pack(offset, keyed(digest, secret)) for offset, digest in each)
 

@@ -239,9 +239,7 @@ def _parse_columns(lines: bytes, format: Format, requests: RequestCache) -> Pars
     return None if shape is None else combined.parse(lines, shape, requests)
 
 
-def _hits(
-    lines: Sequence[bytes], places: Sequence[int], format: Format, pages: Pages, result: ParseResult
-) -> list[Hit]:
+def _hits(lines: list[bytes], places: Sequence[int], format: Format, pages: Pages, result: ParseResult) -> list[Hit]:
     """Return the hits of the lines at these places, and count the lines without a hit in `result`."""
     hits, asked = [], list[Request]()
     for place in places:

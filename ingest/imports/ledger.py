@@ -64,9 +64,7 @@ class _KnownChunk:
     is_copy_end: bool
 
 
-def find(
-    ledger: Ledger, source: LogStream, on_known: Callable[[bytes], None] = lambda data: None
-) -> tuple[Position, int]:
+def find(ledger: Ledger, source: LogStream, on_known: Callable[[bytes], None] = lambda _: None) -> tuple[Position, int]:
     """Take the known chunks from the source; return the position after them, and their number of lines.
 
     `on_known` is called with each piece of a chunk that is taken.

@@ -118,11 +118,9 @@ class LogStream:
         self._ahead = ahead
         self.first += taken[: COMPARED_BYTES - len(self.first)]
         line_end, last = self._ends
-        size_of_lines = taken.rfind(b"\n") + 1
-        self._ends = (
-            _advance(last, taken, size_of_lines) if size_of_lines else line_end,
-            _advance(last, taken, len(taken)),
-        )
+        if size_of_lines := taken.rfind(b"\n") + 1:
+            line_end = _advance(last, taken, size_of_lines)
+        self._ends = line_end, _advance(last, taken, len(taken))
         self.taken += len(taken)
         return taken
 

@@ -50,7 +50,6 @@ logged; a dictionary may have texts that no row has. `address` and `accept` stay
 
 
 def hits_table(hits: list[Hit]) -> pa.Table:
-    """Return hits as a table of PARSED_HITS."""
     columns = {
         "path": [hit.path for hit in hits],
         "ts_us": [hit.ts_us for hit in hits],
@@ -206,9 +205,7 @@ def _channels(
     return pa.DictionaryArray.from_arrays(pc.if_else(is_person, indices, None), pa.array(names, pa.string()))
 
 
-def _by_accept(
-    classes: Sequence[Columns], indices: pa.Array, accept: pa.ChunkedArray
-) -> tuple[Sequence[Columns], pa.Array]:
+def _by_accept(classes: list[Columns], indices: pa.Array, accept: pa.ChunkedArray) -> tuple[list[Columns], pa.Array]:
     """Return the classes, and the index of each page view's class, with the Accept header taken into account."""
     if accept.null_count == len(accept):
         return classes, indices

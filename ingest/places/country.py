@@ -19,7 +19,6 @@ def _table(name: str) -> list[list[str]]:
 
 @lru_cache(1)
 def codes() -> frozenset[str]:
-    """Return the codes of all countries."""
     return frozenset(code for code, _ in _table("iso3166.tab"))
 
 

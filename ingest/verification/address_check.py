@@ -105,9 +105,8 @@ class AddressCheck:
         numbers = np.array(packed_all(requests.addresses), self._starts.dtype)
         interval = np.searchsorted(self._starts, numbers, "right") - 1
         place = self._table[row, interval[requests.address]].astype(np.int64)
-        is_evidence = (
-            (begin <= requests.at_us) & (requests.at_us < end) & ~np.array(is_exempt, bool)[requests.user_agent]
-        )
+        is_fresh = (begin <= requests.at_us) & (requests.at_us < end)
+        is_evidence = is_fresh & ~np.array(is_exempt, bool)[requests.user_agent]
         unlisted = np.where(is_evidence, outside, _CLAIMED)
         unlisted[_are_truncated(numbers)[requests.address]] = _NOT_CHECKED
         return np.where(place == _UNLISTED, unlisted, place)
@@ -143,13 +142,11 @@ def _are_truncated(numbers: _Packed) -> npt.NDArray[np.bool_]:
     return np.where(is_ipv4, second & 0xFF, second) == 0  # type: ignore[no-any-return]
 
 
-def _intervals(address_list: AddressList) -> _Intervals:
+def _intervals(ranges: AddressList) -> _Intervals:
     try:
-        return [*map(interval, address_list.prefixes)]
+        return [*map(interval, ranges.prefixes)]
     except ValueError as error:
-        raise InvalidAddressList(
-            f"the address list {address_list.id} has a text that is not a prefix: {error}"
-        ) from None
+        raise InvalidAddressList(f"the address list {ranges.id} has a text that is not a prefix: {error}") from None
 
 
 def _starts(covered: Sequence[_Intervals]) -> _Packed:

@@ -126,7 +126,6 @@ class Salts:
             self._cache = {key: entry for key, entry in self._cache.items() if entry[1] > self._now()}
 
     def delete_project(self, project: str) -> None:
-        """Destroy the salts of a project."""
         self._delete("DELETE_OF_PROJECT", project=project)
         self._delete("DELETE_MAJORITIES_OF_PROJECT", project=project)
 

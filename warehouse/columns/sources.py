@@ -36,7 +36,6 @@ def _spread(six: int, groups: Iterable[int]) -> int:
 
 
 def of_source(name: str) -> int:
-    """Return the mask of a source."""
     return _spread(0b001_001 << SOURCES.index(name), _ALL)
 
 
@@ -46,7 +45,6 @@ def of_evidence(name: str) -> int:
 
 
 def of_traffic(*kinds: str) -> int:
-    """Return the mask of kinds of traffic."""
     return _spread(0b111_111, (group for kind in kinds for group in _GROUPS[kind]))
 
 

@@ -84,6 +84,5 @@ def entries(control: Pool, offset: int, limit: int) -> list[Entry]:
 
 
 def count(control: Pool) -> int:
-    """Return the number of entries."""
     with control.connect() as connection:
         return int(STATEMENTS.run(connection, "COUNT").fetchone()[0])

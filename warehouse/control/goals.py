@@ -68,9 +68,8 @@ def remove(control: Pool, project: str, id: str, by: str | None = None) -> None:
     """
     with control.transaction() as connection:
         projects.lock(connection, project)
-        removed = (
-            None if "\0" in id else STATEMENTS.run(connection, "REMOVE", {"project": project, "id": id}).fetchone()
-        )
+        named = {"project": project, "id": id}
+        removed = None if "\0" in id else STATEMENTS.run(connection, "REMOVE", named).fetchone()
         if removed is None:
             raise GoalNotFound(f"the project {project!r} has no goal {id!r}")
         audit.record(connection, by, "removed a goal", project, removed[0])

@@ -77,7 +77,6 @@ class Span:
 
 
 def on(periods: Periods, day: date) -> Policy:
-    """Return the policy of a UTC day."""
     return next((each.policy for each in reversed(periods) if each.from_date <= day), DEFAULT)
 
 

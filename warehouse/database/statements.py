@@ -49,7 +49,6 @@ class Statements:
         self._file = file
 
     def run(self, connection: Connection, name: str, values: Values = {}) -> Cursor:  # noqa: B006  # never changed
-        """Run a statement."""
         if isinstance(connection, sqlite3.Connection):
             text, in_order = self._sqlite[name]
             return connection.execute(text, in_order(values))
@@ -99,7 +98,6 @@ class Statements:
         self.run_script(connection, "CREATE")
 
     def is_complete(self, connection: Connection) -> bool:
-        """Return whether the database has all tables."""
         return all(has_table(connection, name) for name in _TABLE.findall(self.definition))
 
     @cached_property
@@ -125,7 +123,6 @@ def _in_order(names: Sequence[str]) -> InOrder:
 
 
 def has_table(connection: Connection, name: str) -> bool:
-    """Return whether the database has a table."""
     if not isinstance(connection, sqlite3.Connection):
         return connection.execute("SELECT to_regclass(%s)", (name,)).fetchone()[0] is not None
     query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"

@@ -62,7 +62,5 @@ def synced(connection: HotConnection) -> dict[str, Synced]:
 
 def record_synced(connection: HotConnection, tables: Mapping[str, Synced]) -> None:
     """Raise the recorded versions and batches to the values of `tables`, if they are lower."""
-    values = [
-        {"name": name, "version": table.version, "last_batch": table.last_batch} for name, table in tables.items()
-    ]
+    values = [{"name": name, "version": each.version, "last_batch": each.last_batch} for name, each in tables.items()]
     STATEMENTS.run_many(connection, "RECORD_SYNCED", values)

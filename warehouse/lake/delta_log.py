@@ -77,7 +77,6 @@ def version_of(name: str) -> tuple[int | None, int | None]:
 
 
 def folder(table: DeltaTable) -> Root:
-    """Return the folder of an open table."""
     return roots.at(unquote(table.table_uri.removeprefix("file://")))
 
 

@@ -54,9 +54,7 @@ def rows_for(paths: Iterable[str]) -> int:
     """
     files = (pq.read_metadata(roots.at(path).open_parquet()) for path in paths)
     groups = (file.row_group(number) for file in files for number in range(file.num_row_groups))
-    return min(
-        (rows_of(group.total_byte_size // group.num_rows) for group in groups if group.num_rows), default=ROWS_MAX
-    )
+    return min((rows_of(each.total_byte_size // each.num_rows) for each in groups if each.num_rows), default=ROWS_MAX)
 
 
 def path_bytes(file: str, project: str) -> int:
@@ -81,9 +79,7 @@ def _groups(file: str) -> Sequence[tuple[int, int, Sequence[_Bounds]]]:
         return ()
     index = metadata.schema.names.index("path")
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    return [
-        (group.num_rows, group.column(index).total_uncompressed_size, _bounds(group, (0, index))) for group in groups
-    ]
+    return [(each.num_rows, each.column(index).total_uncompressed_size, _bounds(each, (0, index))) for each in groups]
 
 
 def _bounds(group: pq.RowGroupMetaData, columns: Iterable[int]) -> list[_Bounds]:

@@ -63,7 +63,6 @@ class Staged:
 
     @property
     def hits(self) -> int:
-        """Return the number of page views."""
         return sum(file.rows for file in self.tables.get(HITS_TABLE.name, ()))
 
 

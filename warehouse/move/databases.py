@@ -36,7 +36,6 @@ class Sources:
     more: Sequence[Statements]
 
     def hot_tables(self) -> list[Table]:
-        """Return the tables of the hot log."""
         return definitions.of((STATEMENTS, *self.more))
 
     def control_tables(self) -> list[Table]:

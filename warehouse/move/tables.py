@@ -31,7 +31,6 @@ def require_known(source: sqlite3.Connection, name: str, tables: Sequence[Table]
 
 
 def count_rows(source: sqlite3.Connection, tables: Sequence[Table]) -> int:
-    """Return the number of rows in all tables."""
     return sum(_count(source, table) for table in tables)
 
 

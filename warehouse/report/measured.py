@@ -107,7 +107,6 @@ def of_kinds(of_sources: Mapping[str, Spans], periods: Periods) -> dict[str, Spa
 
 
 def merged(spans: Iterable[Span]) -> Spans:
-    """Return the union of spans."""
     result: list[Span] = []
     for span in sorted(spans, key=lambda each: each.start):
         last = result[-1] if result else None

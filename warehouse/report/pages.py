@@ -47,7 +47,6 @@ def page(
 
 
 def totals(statements: Statements, snapshot: Snapshot, scope: Scope) -> Counts:
-    """Return the views of all paths."""
     return Counts.of(statements.counts(snapshot, scope, "source"))
 
 
@@ -121,7 +120,6 @@ def _cells(statements: Statements, snapshot: Snapshot, scope: Scope, *more: str)
 
 def _listed(listing: Listing) -> str:
     """Return the condition and the order of a listing."""
-    is_listed = (
-        "human + ai + bot > 0" if listing.with_bots and listing.audience == "all" else _IS_LISTED[listing.audience]
-    )
+    is_any = listing.with_bots and listing.audience == "all"
+    is_listed = "human + ai + bot > 0" if is_any else _IS_LISTED[listing.audience]
     return f"{is_listed} ORDER BY {_ORDER[listing.order]}"

@@ -151,17 +151,15 @@ def _taken(snapshot: Snapshot) -> datetime:
     return datetime.fromtimestamp(snapshot.moment.taken_us / 1_000_000, UTC)
 
 
-def _summarize(
-    days: pa.Table, first_and_last: pa.Table, now: datetime, policy: Periods, counted_days: pa.Table
-) -> Coverage:
-    """Return the coverage. `days` are counts by source and day, `counted_days` those under the policy."""
+def _summarize(days: pa.Table, times: pa.Table, now: datetime, policy: Periods, counted: pa.Table) -> Coverage:
+    """Return the coverage. `days` are counts by source and day, `counted` those under the policy."""
     people = _people_by_day(days)
     sources = [
-        _source(source, people[source], first_and_last.filter(pc.field("source") == source), now)
+        _source(source, people[source], times.filter(pc.field("source") == source), now)
         for source in SOURCES
         if source in people
     ]
-    unbeaconed = _unbeaconed(people, _people_by_day(counted_days), policy)
+    unbeaconed = _unbeaconed(people, _people_by_day(counted), policy)
     both = {day for name in LOGS for day in _with_people(people, BEACON) & _with_people(people, name)}
     return Coverage(
         tuple(sources),

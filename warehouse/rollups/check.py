@@ -152,11 +152,7 @@ def _at(path: str) -> str:
 
 def _number(columns: Sequence[str], measures: Mapping[str, str]) -> str:
     """Return the SQL of the number of a row. `measures` has the SQL of each measure."""
-    return " + ".join(f"{_hash([*columns, repr(name)])} * ({sql})" for name, sql in measures.items())
-
-
-def _hash(columns: Sequence[str]) -> str:
-    return f"hash({', '.join(columns)})::HUGEINT"
+    return " + ".join(f"hash({', '.join([*columns, repr(name)])})::HUGEINT * ({sql})" for name, sql in measures.items())
 
 
 _VALUES = {each.name: each.sql for each in DIMENSIONS if each.has_visitors and each.name not in PAGES}

@@ -25,7 +25,6 @@ ASKED = pa.schema(
 
 
 def asked_table(requests: Sequence[Request]) -> pa.Table:
-    """Return requests as a table of ASKED."""
     columns = {
         "ts_us": [each.ts_us for each in requests],
         "user_agent": [each.user_agent for each in requests],

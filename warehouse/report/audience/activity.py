@@ -5,7 +5,7 @@ All projects are read by the same few statements: a list of 1,000 projects does 
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
 
@@ -16,6 +16,7 @@ from warehouse.query.snapshot import Snapshot
 from warehouse.query.time_range import TimeRange
 from warehouse.report import cells
 from warehouse.report.cells import Scope
+from warehouse.report.measured import midnight
 from warehouse.report.statements import VIEWS, Statements, without_waiting
 from warehouse.tables import HITS_TABLE
 
@@ -89,10 +90,8 @@ def last_hits(statements: Statements, snapshot: Snapshot, projects: Collection[s
 def _in_files(statements: Statements, snapshot: Snapshot, scope: Scope) -> pa.Table:
     """Read the files of the last day of each project."""
     chosen = cells.select(snapshot, statements.rollups(snapshot), scope, ("project_id", "day"))
-    last = statements.fetch(
-        snapshot, scope, chosen, f"SELECT DISTINCT max(day) FROM {chosen.sql} GROUP BY project_id"
-    ).columns[0]
-    days = {day.isoformat() for day in last.to_pylist()}
+    sql = f"SELECT DISTINCT max(day) FROM {chosen.sql} GROUP BY project_id"
+    days = {day.isoformat() for day in statements.fetch(snapshot, scope, chosen, sql).columns[0].to_pylist()}
     files = [file for file in snapshot.files if file.partition in days]
     rows = engine.rows(HITS_TABLE, files) if files else engine.no_rows(HITS_TABLE)
     bound = {"projects": [*scope.project]}
@@ -101,8 +100,4 @@ def _in_files(statements: Statements, snapshot: Snapshot, scope: Scope) -> pa.Ta
 
 def time_range(days: Sequence[date]) -> TimeRange:
     """Return the time range of days in order and without gaps."""
-    return TimeRange(_midnight(days[0]), _midnight(days[-1] + _DAY))
-
-
-def _midnight(day: date) -> datetime:
-    return datetime.combine(day, time(tzinfo=UTC))
+    return TimeRange(midnight(days[0].toordinal()), midnight(days[-1].toordinal() + 1))
