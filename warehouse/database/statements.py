@@ -41,6 +41,12 @@ _SQLITE_WORDS = (
 _POSTGRESQL_WORDS = ((re.compile(r"\) WITHOUT ROWID"), ")"), (_VALUE, r"%(\1)s"))
 
 
+def texts(module: str) -> dict[str, str]:
+    """Return the templates of DuckDB's SQL in the file beside a module, by their names."""
+    _, *parts = _HEADER.split(Path(module).with_suffix(".sql").read_text(encoding="utf-8"))
+    return {name: _COMMENT.sub("", text).strip() for name, text in zip(parts[::3], parts[2::3], strict=True)}
+
+
 class Statements:
     """Statements of one file, by their names. Each takes values for all its parameters, by their names."""
 
