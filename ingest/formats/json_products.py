@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ingest.places import country
-
 Time = int | float | str
 Number = Any
 """Number of bytes or time, also in quotes. Any other value, such as a time with its unit, counts as not logged."""
@@ -80,11 +78,6 @@ class _CaddyHeaders(msgspec.Struct, gc=False):
     referer: list[str] | str = msgspec.field(name="Referer", default="")
     accept: Header = msgspec.field(name="Accept", default=None)
     language: Header = msgspec.field(name="Accept-Language", default=None)
-    cloudflare: Header = msgspec.field(name="Cf-Ipcountry", default=None)
-    cloudfront: Header = msgspec.field(name="Cloudfront-Viewer-Country", default=None)
-    vercel: Header = msgspec.field(name="X-Vercel-Ip-Country", default=None)
-    app_engine: Header = msgspec.field(name="X-Appengine-Country", default=None)
-    other_edge: Header = msgspec.field(name="X-Country-Code", default=None)
 
 
 class _CaddyClient(msgspec.Struct, gc=False):
@@ -113,12 +106,11 @@ def _caddy(row: _CaddyRequest) -> Logged:
     client, headers = row.request, row.request.headers
     fields = client.method, client.uri, row.status, _first_value(headers.referer), _first_value(headers.user_agent)
     address = client.client_ip or client.remote_ip or ""
-    place = ""
-    if address != client.remote_ip:  # a trusted proxy forwarded the headers; anybody else may send any country
-        edges = headers.cloudflare, headers.cloudfront, headers.vercel, headers.app_engine, headers.other_edge
-        place = next(filter(country.known, map(_first_value, edges)), "")
-    answer = _size(row.size), _ms(row.duration, 1_000), "", place, _first_value(headers.language)
+    answer = _size(row.size), _ms(row.duration, 1_000), "", "", _first_value(headers.language)
     return Logged(row.ts, *fields, address, _first_value(headers.accept), *answer)
+
+
+_FROM_CACHE = ("hit", "stale", "updating")
 
 
 class _CloudflareLine(msgspec.Struct, gc=False):
@@ -150,10 +142,10 @@ class _CloudflareRequest(_CloudflareLine, gc=False, kw_only=True):
 
 
 def _cloudflare(row: _CloudflareRequest) -> Logged:
-    """Return the fields of a request. The time 0 of a hit is none: the cache answered, and no origin was asked."""
+    """Return the fields of a request. The time 0 of an answer of the cache is none: no origin was asked."""
     headers = row.headers if isinstance(row.headers, _CloudflareHeaders) else _CloudflareHeaders()
     fields = row.method, row.uri, row.status, row.referer or "", row.user_agent or "", row.address or ""
-    origin_ms = None if row.cache == "hit" and _number(row.origin_ms) == 0 else _ms(row.origin_ms)
+    origin_ms = None if row.cache in _FROM_CACHE and _number(row.origin_ms) == 0 else _ms(row.origin_ms)
     answer = _size(row.size), origin_ms, row.cache or "", row.country or "", _first_value(headers.language)
     return Logged(row.time, *fields, _first_value(headers.accept), *answer)
 

@@ -265,7 +265,15 @@ def test_cloudflare_line_without_the_field_of_subrequests_is_of_a_visitor() -> N
 
 @pytest.mark.parametrize(
     ("cache", "origin_ms", "expected"),
-    [("hit", 0, None), ("hit", "0", None), ("hit", 7, 7), ("miss", 0, 0), ("dynamic", 12, 12), (None, 0, 0)],
+    [
+        ("hit", 0, None),
+        ("hit", "0", None),
+        ("stale", 0, None),
+        ("hit", 7, 7),
+        ("miss", 0, 0),
+        ("dynamic", 12, 12),
+        (None, 0, 0),
+    ],
 )
 def test_cloudflare_answer_from_the_cache_has_no_time_of_the_origin(
     cache: str | None, origin_ms: int | str, expected: int | None

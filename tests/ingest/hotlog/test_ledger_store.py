@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from api import data_folder, settings
 from ingest.hotlog import ledger_store
 from ingest.hotlog.ledger_store import Ledger
 from ingest.imports import files, ledger
 from ingest.imports.chunk import Summary
-from ingest.imports.fingerprint import EARLIER_DIGEST_BYTES, fingerprint
+from ingest.imports.fingerprint import fingerprint
 from ingest.imports.importer import Options, import_logs
 from tests.ingest.hotlog.guessing import ADDRESSES, guess_log, stored
 from tests.processes.running import PROJECT, new_key, readership
@@ -63,7 +62,7 @@ def new_log(folder: Path, lines: int = len(LINES)) -> Path:
 
 def unkey(hot: HotConnection, *projects: str) -> None:
     """Give a hot log the ledger of an older release, in which CONTENT was imported into projects."""
-    chunk = fingerprint(CONTENT, EARLIER_DIGEST_BYTES)
+    chunk = fingerprint(CONTENT)
     row = (0, chunk.first_line, chunk.bytes, chunk.digest, chunk.checkpoints, 0)
     is_file = isinstance(hot, sqlite3.Connection)
     statements = (
@@ -81,19 +80,6 @@ def unkey(hot: HotConnection, *projects: str) -> None:
 def unkey_file(data: Path, *projects: str) -> None:
     with closing(batches.connect(data / "hot.sqlite")) as hot:
         unkey(hot, *projects)
-
-
-def test_no_address_is_found_with_the_whole_folder(tmp_path: Path) -> None:
-    """Try all addresses of a network with the secret of the store, as nobody can without the control database."""
-    data, log = tmp_path / "data", new_log(tmp_path)
-    new_key(data)
-    command = ("--data", str(data), "import", PROJECT, str(log))
-    assert readership(*command).returncode == 0
-    secret = data_folder.secret(settings.read({}, data))
-    assert guess_log(stored(data), LINES, secret) == set()
-    unkey_file(data, PROJECT)
-    assert '"known":4' in readership(*command).stdout
-    assert guess_log(stored(data), LINES, secret) == {FIRST, SECOND}, "the attack works on digests of earlier releases"
 
 
 @pytest.mark.long

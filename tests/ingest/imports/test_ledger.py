@@ -557,19 +557,25 @@ def test_each_line_counts_once_in_random_sequences_of_changes_and_imports() -> N
 
 @pytest.mark.long
 @in_small_blocks
-@pytest.mark.parametrize("digest_bytes", [fingerprint.EARLIER_DIGEST_BYTES, 32])
-def test_log_in_the_ledger_of_an_earlier_release_is_recognised(
-    digest_bytes: int, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_log_in_a_ledger_of_sha_256_is_recognised(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Import the log again, a shorter copy of it, and the log with new lines."""
     log, copy = tmp_path / "log", tmp_path / "copy"
     log.write_bytes(log_lines(0, 40))
     copy.write_bytes(log_lines(0, 20))
     with monkeypatch.context() as patch:
-        patch.setattr(fingerprint.Fingerprint.__init__, "__defaults__", (digest_bytes,))
+        patch.setitem(fingerprint._DIGESTS, fingerprint.DIGEST_BYTES, fingerprint._DIGESTS[32])
         run_import(site, log)
-    assert {len(row[0]) for row in site.hot.execute("SELECT digest FROM read_logs")} == {digest_bytes}
+    assert {len(row[0]) for row in site.hot.execute("SELECT digest FROM read_logs")} == {32}
     assert run_import(site, log).known == 40
     assert run_import(site, copy).known == 20
     log.write_bytes(log_lines(0, 45))
     assert (run_import(site, log).lines, run_import(site, log).lines) == (5, 0)
+
+
+def test_logs_that_differ_only_in_addresses_are_two(site: Site, tmp_path: Path) -> None:
+    """Import the logs of two servers, to each of which another address sent the same requests in the same seconds."""
+    for address in (b"192.0.2.1", b"192.0.2.7"):
+        log = tmp_path / address.decode()
+        log.write_bytes(log_lines(0, 3).replace(b"192.0.2.1", address))
+        summary = run_import(site, log)
+        assert (summary.lines, summary.known) == (3, 0)
