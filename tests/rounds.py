@@ -2,9 +2,9 @@
 
 $READERSHIP_TEST_ROUNDS is the share of the rounds that a run has: 1 at night, a twelfth elsewhere.
 $READERSHIP_TEST_SEED changes all random numbers, also of Hypothesis; without it each run has the same ones.
-$READERSHIP_TEST_PART is `NUMBER/PARTS`, for example `2/5`, with a number below PARTS; `.ci/run` sets it to end soon.
-A long test belongs to the part of the hash of its name, and is left out of the other ones; those of EVERY_RUN are in
-each. Without the variable no test is left out.
+$READERSHIP_TEST_PART divides the long tests, so that `.ci/run` ends soon. With `2/5`, a run has part 2 of the parts 0
+to 4. The hash of its name decides in which part a test is; tests in the folders of EVERY_RUN are in all parts. Without
+the variable, a run has all tests.
 """
 
 import math
@@ -25,7 +25,7 @@ EVERY_RUN = (
 )  # fmt: skip
 """Folders of the tests of promises, of several nodes and of the running service."""
 DIVIDED = "tests/service/test_schemathesis.py"
-"""A file of EVERY_RUN that is divided all the same: an example for each operation takes four minutes."""
+"""A file in a folder of EVERY_RUN that is divided nevertheless: its tests take four minutes."""
 _SHARE = Fraction(os.environ.get("READERSHIP_TEST_ROUNDS", "1/12"))
 
 
@@ -59,6 +59,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     part = os.environ.get("READERSHIP_TEST_PART")
     if not part:
         return
-    left_out = [item for item in items if item.get_closest_marker("long") and not is_in(part, item.nodeid)]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in set(left_out)]
+    left_out = {item for item in items if item.get_closest_marker("long") and not is_in(part, item.nodeid)}
+    config.hook.pytest_deselected(items=[*left_out])
+    items[:] = [item for item in items if item not in left_out]

@@ -23,6 +23,8 @@ _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
 SIZE_END = 10**15  # bytes from which a size counts as not logged
 Header = list[str] | str | None
 """Value of a header, a list of its values, or None if the request has no such header."""
+_FROM_CACHE = ("hit", "stale", "updating")
+"""States of Cloudflare's cache with which it answered without asking the origin."""
 
 
 class Logged(NamedTuple):
@@ -108,9 +110,6 @@ def _caddy(row: _CaddyRequest) -> Logged:
     address = client.client_ip or client.remote_ip or ""
     answer = _size(row.size), _ms(row.duration, 1_000), "", "", _first_value(headers.language)
     return Logged(row.ts, *fields, address, _first_value(headers.accept), *answer)
-
-
-_FROM_CACHE = ("hit", "stale", "updating")
 
 
 class _CloudflareLine(msgspec.Struct, gc=False):

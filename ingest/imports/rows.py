@@ -166,7 +166,7 @@ def _is_person(indices: pa.Array, classes: Sequence[Columns]) -> pa.Array:
 def _places(
     views: pa.Table, address: pa.DictionaryArray, is_person: pa.Array, country_database: str
 ) -> dict[str, pa.DictionaryArray]:
-    """Return the country and language of each view by a person: a logged country, else that of the address."""
+    """Return the logged country and language of each view by a person. If no country is logged, look up the address."""
     logged = {name: compact(views[name]) for name in PLACES if views[name].null_count < len(views)}
     places = {name: _where(is_person, column) for name, column in logged.items()}
     if country_database:

@@ -1,4 +1,5 @@
--- Truth of the doctor over the visitors of `hits`. It shares no expression with the reports.
+-- What the doctor compares the visitors of a rollup with. It shares no expression with the reports, except for the choice
+-- among several agents or devices of a visitor.
 
 -- EVIDENCE
 -- Creates the table of the weights of the evidence of visitors.

@@ -1,4 +1,4 @@
-"""Countries and languages that an edge network or a server logged are those of the views by people."""
+"""The country and the language that a log has are stored with the views by people."""
 
 from contextlib import closing
 from pathlib import Path

@@ -108,7 +108,7 @@ def _limits(view: View, run: Run, measurement: Measured, counts: Counts) -> str:
 
 
 def people(view: View, counts: Counts) -> People | None:
-    """Return the views by people by evidence; None without such views, or with a filter by evidence."""
+    """Count the views by people for each kind of evidence. None if there are none, or if evidence is a filter."""
     if not counts.human or "evidence" in view.filters.fields:
         return None
     return view.reports.people(view.snapshot, view.query())

@@ -106,7 +106,7 @@ def setup(visit: ProjectVisit) -> Response:
 
 
 def _site_check(visit: ProjectVisit) -> dict[str, Any] | None:
-    """Return an address, its origin, and whether pages of this origin may send views; None without an address."""
+    """Return the address in question, its origin, and whether views from it are accepted; None without an address."""
     address = visit.parameters.get("site", "").strip()[:URL_CHARACTERS_MAX]
     if not address:
         return None
