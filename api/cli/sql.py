@@ -15,7 +15,7 @@ from api import data_folder
 from api.cli import output
 from api.routes.classify import Classified, classified
 from api.settings import Settings
-from ingest.classification.explain import Step, explain
+from ingest.classification.explain import TriedStep, explain
 from warehouse.plural import counted
 from warehouse.query import engine, sql, sql_views
 from warehouse.query.snapshot import Snapshot, SnapshotReader
@@ -31,7 +31,7 @@ _COMPUTED = (
 class Explained(Classified, frozen=True, rename="camel"):
     """A classification with the steps that led to it."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[TriedStep, ...]
 
 
 @click.command("classify")
@@ -84,7 +84,7 @@ def _steps_tables(rows: Iterable[Explained]) -> Group:
     return Group(*(output.table(columns, map(_step_cells, row.steps), title) for row, title in titled))
 
 
-def _step_cells(step: Step) -> tuple[str, ...]:
+def _step_cells(step: TriedStep) -> tuple[str, ...]:
     if not step.matched:
         return (step.name, "-", "", "", "")
     source = f"{step.source}, {step.reference}" if step.reference else step.source

@@ -15,7 +15,7 @@ from ingest.classification.device import BOT_WORD
 from ingest.classification.rules import Crawler, Rule
 
 
-class Step(msgspec.Struct, frozen=True, rename="camel"):
+class TriedStep(msgspec.Struct, frozen=True, rename="camel"):
     """A step that was tried. Only the last step matched; in the others, all fields after `matched` are null."""
 
     name: Annotated[str, msgspec.Meta(description="Name of the step.")]
@@ -107,13 +107,13 @@ _SOURCES: Mapping[StepName, str] = {
 }
 
 
-def explain(user_agent: str, accept: str | None = None) -> tuple[Step, ...]:
+def explain(user_agent: str, accept: str | None = None) -> tuple[TriedStep, ...]:
     """Return the steps that the classifier tries, in order. The last step matches, and has the rule of `classify`.
 
     The step of the Accept header is tried only if the header is known and the user agent names no agent or bot.
     """
     (text,), (first_matches,), (device,) = classifier.prepare([user_agent])
-    steps: list[Step] = []
+    steps: list[TriedStep] = []
     for name, find in classifier.STEPS:
         decision = find(text, first_matches, device)
         is_unnamed = decision is not None and decision.answer.agent is None
@@ -121,17 +121,17 @@ def explain(user_agent: str, accept: str | None = None) -> tuple[Step, ...]:
             match = classifier.find_accept(accept)
             if match is not None:
                 return (*steps, _matched(ACCEPT_NAME, ACCEPT_LOOKS_FOR, "rules.toml", match.decision, match.text))
-            steps.append(Step(ACCEPT_NAME, ACCEPT_LOOKS_FOR, matched=False))
+            steps.append(TriedStep(ACCEPT_NAME, ACCEPT_LOOKS_FOR, matched=False))
             accept = None
         if decision is not None:
             source = _SOURCES.get(name, "rules.toml")
             return (*steps, _matched(NAMES[name], LOOKS_FOR[name], source, decision, _matched_text(decision, text)))
-        steps.append(Step(NAMES[name], LOOKS_FOR[name], matched=False))
+        steps.append(TriedStep(NAMES[name], LOOKS_FOR[name], matched=False))
     raise AssertionError("the last step decides for every user agent")
 
 
-def _matched(name: str, looks_for: str, source: str, decision: Decision, text: str | None) -> Step:
-    step = Step(
+def _matched(name: str, looks_for: str, source: str, decision: Decision, text: str | None) -> TriedStep:
+    step = TriedStep(
         name,
         looks_for,
         matched=True,

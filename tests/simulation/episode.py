@@ -28,7 +28,7 @@ from tests.simulation.model import Fault, Log, Model
 from tests.simulation.node import Node
 from tests.simulation.operations import OPERATIONS, PATHS, PROJECTS, USER_AGENTS, Deletion, Operation
 from tests.simulation.tasks import Task
-from warehouse.batch.steps import errors_of
+from warehouse.batch.actions import errors_of
 from warehouse.database.postgresql import ServerError
 from warehouse.errors import LakeBusy, StagedTooLong
 from warehouse.hotlog.connection import server_of

@@ -1,6 +1,6 @@
-"""Batch work: many items or steps, in this process, in child processes, or in a Ray cluster.
+"""Batch work: many items or actions, in this process, in child processes, or in a Ray cluster.
 
-- `steps`: Run several steps, so that one that fails does not prevent the others.
+- `actions`: Run several actions, so that one that fails does not prevent the others.
 - `task_faults`: Faults of tasks that run again and again, each until its step has succeeded.
 - `driver`: Run a function for each item in an executor, and commit the results in this process.
 - `processes`: Executor on this machine: child processes.

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import islice
 from typing import Generic, Protocol, TypeVar
 
-from warehouse.batch.steps import Step
+from warehouse.batch.actions import Action
 from warehouse.errors import ItemFailed, WorkerDied
 
 Item = TypeVar("Item")
@@ -139,10 +139,10 @@ def commits(
     items: Iterable[Item],
     commit: Callable[[Item, Result], object],
     on_done: Callable[[int], object] = lambda done: None,
-) -> Iterator[Step]:
+) -> Iterator[Action]:
     """Yield a step for each item, as soon as its result arrives, which calls `commit` with the item and the result.
 
-    The name of the step is `str(item)`. The error of the function is an error of the step: see `steps.run_all`.
+    The name of the action is `str(item)`. The error of the function is an error of the action: see `actions.run_all`.
     `on_done` is called after each step, also a failed one, with the number of items done.
     """
     for done, (item, future) in enumerate(run(executor, function, items), start=1):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from warehouse.batch import steps
+from warehouse.batch import actions
 from warehouse.database_errors import outage_of, reason_of
 from warehouse.errors import DataIncomplete, LakeBusy, WarehouseError
 from warehouse.hotlog import disk_space
@@ -13,7 +13,7 @@ Faults = Mapping[tuple[str, ...], "Fault"]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Error of a step. The notes name the step, and those that it is a part of: see `steps.run_all`.
+    """Error of a step. The notes name the step, and those that it is a part of: see `actions.run_all`.
 
     `shown` is the part of the text that `/readyz` shows to anyone; the log has the whole text. `is_data_incomplete`
     means that reports are refused; otherwise the service works.
@@ -72,13 +72,13 @@ class TaskFaults:
             if task():
                 self._replace(name, {})
         except Exception as error:  # noqa: BLE001  # a later run of the task finds out whether the fault is over
-            errors = steps.errors_of(error)
-            raised = [each for each in errors if isinstance(each, LakeBusy) or steps.is_outage(each)]
+            errors = actions.errors_of(error)
+            raised = [each for each in errors if isinstance(each, LakeBusy) or actions.is_outage(each)]
             recorded = [each for each in errors if each not in raised]
             for each in recorded:
                 each.add_note(f"in {name}")
                 on_error(each)
-            self._record(name, recorded, is_complete=not any(map(steps.is_of_all, errors)))
+            self._record(name, recorded, is_complete=not any(map(actions.is_of_all, errors)))
             if raised:
                 raise min(raised, key=lambda each: isinstance(each, LakeBusy)) from None
 

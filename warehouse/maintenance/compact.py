@@ -10,7 +10,7 @@ from datetime import date
 from functools import partial
 from itertools import accumulate
 
-from warehouse.batch import driver, steps
+from warehouse.batch import actions, driver
 from warehouse.batch.driver import THIS_PROCESS, Executor
 from warehouse.hotlog import wal
 from warehouse.hotlog.connection import HotConnection
@@ -107,7 +107,7 @@ def compact(  # noqa: PLR0913  # where, what, and how
     one of the merged files was replaced meanwhile. `between` is called after each commit: a service, which does not
     load while it compacts, runs the loads that are due in `between`.
 
-    The others are merged if one fails, such as for a damaged file: see `steps.run_all`. Each error has a note that
+    The others are merged if one fails, such as for a damaged file: see `actions.run_all`. Each error has a note that
     names its partition.
 
     Raises:
@@ -126,7 +126,7 @@ def compact(  # noqa: PLR0913  # where, what, and how
 
     commits = driver.commits(executor, write_merged, _merges(root, share, choose), commit)
     with lake_lock(hot, root, turn_wait_s, COMPACTION):
-        steps.run_all(step for each in commits for step in (each, ("a load", between)))
+        actions.run_all(step for each in commits for step in (each, ("a load", between)))
     return Compacted(len(done), sum(before for before, _ in done), sum(after for _, after in done))
 
 
@@ -163,7 +163,7 @@ def vacuum(hot: HotConnection, root: Root, wait_s: float) -> None:
     This machine's copies of removed files are deleted too, whichever machine has removed the files.
 
     The hot log is loaded first, because staged files that wait for the loader are in no table's log. A table that
-    fails does not prevent the vacuum of the others: see `steps.run_all`.
+    fails does not prevent the vacuum of the others: see `actions.run_all`.
     """
 
     def vacuum_table(spec: Spec) -> None:
@@ -171,6 +171,6 @@ def vacuum(hot: HotConnection, root: Root, wait_s: float) -> None:
             delta_table.vacuum(delta_table.open_table(root, spec))
 
     load(hot, root, wait_s)
-    tasks: list[steps.Step] = [(spec.name, partial(vacuum_table, spec)) for spec in TABLES]
+    tasks: list[actions.Action] = [(spec.name, partial(vacuum_table, spec)) for spec in TABLES]
     tasks += [("the cache", root.evict_deleted), ("the hot log", partial(wal.shrink, hot))]
-    steps.run_all(tasks)
+    actions.run_all(tasks)

@@ -12,7 +12,7 @@ from datetime import date
 from functools import partial
 from itertools import chain
 
-from warehouse.batch import driver, steps
+from warehouse.batch import actions, driver
 from warehouse.batch.driver import THIS_PROCESS, Executor
 from warehouse.hotlog import disk_space
 from warehouse.hotlog.connection import HotConnection
@@ -170,7 +170,7 @@ def _write(
     """Write the rollups that `choose` returns, and the ranking of paths. The caller has the lock.
 
     The executor prepares the rollups, and this process commits them. The others are written if today, the month so far
-    or another month fails, such as for a damaged file: see `steps.run_all`. With `replaced_months`, all older rollups
+    or another month fails, such as for a damaged file: see `actions.run_all`. With `replaced_months`, all older rollups
     of these months and of the written ones are taken out of use.
     """
     done = list[int]()
@@ -195,7 +195,7 @@ def _write(
     function = partial(prepare, on_point=on_point)
     total = len(months)
     commits = driver.commits(executor, function, tasks(), commit, lambda number: on_month(min(number, total), total))
-    steps.run_all(chain(commits, [("the ranking of paths", partial(_rank, root, share))]))
+    actions.run_all(chain(commits, [("the ranking of paths", partial(_rank, root, share))]))
     return Written(len(done), sum(done))
 
 

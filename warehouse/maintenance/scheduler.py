@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from warehouse import clock
-from warehouse.batch import steps
+from warehouse.batch import actions
 from warehouse.batch.task_faults import TaskFaults, fault_of
 from warehouse.database_errors import reason_of
 from warehouse.errors import DataIncomplete, LakeBusy, LakeUnreachable, WarehouseError, engine_errors
@@ -176,18 +176,18 @@ class Scheduler:
             except LakeBusy:
                 continue
             except Exception as error:  # noqa: BLE001  # the next round retries, and hits are safe in the hot log
-                self._set_fault(min(steps.errors_of(error), key=lambda each: isinstance(each, LakeBusy)))
+                self._set_fault(min(actions.errors_of(error), key=lambda each: isinstance(each, LakeBusy)))
                 self._plan.on_load(None)
 
     def _set_fault(self, error: Exception) -> None:
         self._log(error)
-        self._fault, self._is_outage = str(fault_of(error)), steps.is_outage(error)
+        self._fault, self._is_outage = str(fault_of(error)), actions.is_outage(error)
 
     def _log(self, error: Exception) -> None:
         """Log an error, unless the one before it or a task's fault has its text, in whichever step."""
         text = fault_of(error).text
         if text != self._logged and not self._task_faults.has(text):
-            has_cause = steps.is_outage(error) or isinstance(error, DataIncomplete)  # its message names the cause
+            has_cause = actions.is_outage(error) or isinstance(error, DataIncomplete)  # its message names the cause
             LOG.error("maintenance failed and is retried: %s", reason_of(error), exc_info=None if has_cause else error)
         self._logged = text
 
@@ -202,7 +202,7 @@ class Scheduler:
         retention.delete_due(self._hot, time.time(), retention.bytes_max(disk_space.free_bytes(self._lake.local)))
         if self._load_due() and not self._is_load_due():  # loads have priority over compaction
             self._tasks[COMPACTION].tried_s = -math.inf
-        steps.run_all(((name, partial(self._attempt, name, now)) for name in self._tasks), steps.is_outage)
+        actions.run_all(((name, partial(self._attempt, name, now)) for name in self._tasks), actions.is_outage)
 
     def run(self, name: str, now: datetime) -> bool:
         """Run a task if it is due. Return whether all of its work is done. Raises LakeBusy."""
@@ -238,15 +238,15 @@ class Scheduler:
         return mark.exists() and abs(now.timestamp() - mark.stat().st_mtime) < VACUUM_EVERY_S
 
     def _vacuum(self, now: datetime) -> bool:
-        """Vacuum the lake. Each step runs, also if one before it failed: see `steps.run_all`."""
+        """Vacuum the lake. Each step runs, also if one before it failed: see `actions.run_all`."""
         # The lock of the run folder lets one process of this machine vacuum at a time; each step takes the lake's lock.
         with write_lock(self._plan.run, wait_s=0):
-            tasks: list[steps.Step] = [
+            tasks: list[actions.Action] = [
                 ("the compaction of closed days", partial(self._compact_closed, now)),
                 ("the deletion of old rows", partial(self._remove_old, now)),
                 ("the removal of unused files", partial(compact.vacuum, self._hot, self._lake, VACUUM_WAIT_S)),
             ]
-            steps.run_all(tasks, steps.is_outage)
+            actions.run_all(tasks, actions.is_outage)
             (self._lake.local / delta_table.LAST_VACUUM).touch()
         return True
 
@@ -256,7 +256,7 @@ class Scheduler:
             today, between = now.date(), self._between_queries
             write = partial(rollups.write_due, self._hot, self._lake, self._share, today, 0, on_point=between)
             removal = partial(upkeep.vacuum_rollups, self._hot, self._lake, 0)
-            steps.run_all([("the new rollups", write), ("the removal of unused rollups", removal)])
+            actions.run_all([("the new rollups", write), ("the removal of unused rollups", removal)])
             return True
         return False
 
@@ -281,14 +281,14 @@ class Scheduler:
         if not clock.observe(root.local, now_s, partial(first_trusted_s, root, self._share, now_s)).is_trusted:
             LOG.warning(clock.warning(root.local))
             return
-        tasks: list[steps.Step] = [("the deletion of event ids", partial(plan.delete_ids, self._hot, now_s))]
+        tasks: list[actions.Action] = [("the deletion of event ids", partial(plan.delete_ids, self._hot, now_s))]
         if days := plan.retention_days:
             erase = partial(erase_before, self._hot, root, now.date(), days, VACUUM_WAIT_S)
             logs = partial(plan.delete_logs, self._hot, now.date() - timedelta(days=days))
             tasks += [("the deletion of hits", erase), ("the deletion of old logs from the ledger", logs)]
             stale = partial(rollups.write_stale, self._hot, root, self._share, now.date(), VACUUM_WAIT_S)
             tasks.append(("the rollups of deleted hits", stale))
-        steps.run_all(tasks, steps.is_outage)
+        actions.run_all(tasks, actions.is_outage)
 
 
 def _release_memory(_: datetime) -> bool:

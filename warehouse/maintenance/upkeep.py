@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import partial
 
-from warehouse.batch import steps
+from warehouse.batch import actions
 from warehouse.batch.driver import THIS_PROCESS, Executor
 from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.lake_lock import ROLLUPS, lake_lock
@@ -41,7 +41,7 @@ def run(  # noqa: PLR0913  # where, what, and how
 ) -> Upkeep:
     """Compact the lake, write the rollups that are due, and delete unused files and rollups.
 
-    Each step runs, also if one before it failed, unless it would fail for the same reason: see `steps.run_all`.
+    Each step runs, also if one before it failed, unless it would fail for the same reason: see `actions.run_all`.
     `progress` yields the function that is called after each month of rollups. Other parameters: see `compact.compact`.
 
     Raises:
@@ -59,13 +59,13 @@ def run(  # noqa: PLR0913  # where, what, and how
             due = rollups.write_due(hot, root, share, today, wait_s, settle_s=0, on_month=on_month, executor=executor)
         written.append(due)
 
-    tasks: list[steps.Step] = [
+    tasks: list[actions.Action] = [
         ("the compaction", merge),
         ("the new rollups", write_rollups),
         ("the removal of unused files", partial(compact.vacuum, hot, root, wait_s)),
         ("the removal of unused rollups", partial(vacuum_rollups, hot, root, wait_s)),
     ]
-    steps.run_all(tasks, steps.is_of_lake)
+    actions.run_all(tasks, actions.is_of_lake)
     return Upkeep(done[0], written[0].rollups)
 
 

@@ -71,11 +71,11 @@ def some(statements: Statements, snapshot: Snapshot, scope: Scope, paths: Collec
 def agent_pages(statements: Statements, snapshot: Snapshot, scope: Scope, by: str) -> dict[str, int]:
     """Return the number of distinct paths that each agent or operator read. Unknown ones are left out."""
 
-    def read() -> pa.Table:
+    def fetch() -> pa.Table:
         chosen = _cells(statements, snapshot, scope, "agent", "operator")
         return statements.fetch(snapshot, scope, chosen, _DISTINCT.format(cells=chosen.sql))
 
-    rows = statements.cached(("agent pages", scope, snapshot.rows_key), read).filter(pc.field(by).is_valid())
+    rows = statements.cached(("agent pages", scope, snapshot.rows_key), fetch).filter(pc.field(by).is_valid())
     return dict(zip(rows[by].to_pylist(), rows["pages"].to_pylist(), strict=True))
 
 
@@ -84,12 +84,12 @@ def first_ai_days(statements: Statements, snapshot: Snapshot, project: str, path
     assert len(paths) <= PATHS_MAX
     scope, listed = Scope(project, TimeRange(), Filters(traffic="ai")), sorted(set(paths))
 
-    def read() -> pa.Table:
+    def fetch() -> pa.Table:
         chosen = _cells(statements, snapshot, scope, "day")
         sql = f"SELECT path, min(day) FROM {chosen.sql} WHERE {_some(listed)} GROUP BY path"
         return statements.fetch(snapshot, scope, chosen, sql, paths=listed)
 
-    rows = statements.cached(("first days", project, *listed, snapshot.rows_key), read)
+    rows = statements.cached(("first days", project, *listed, snapshot.rows_key), fetch)
     return dict(zip(*rows.to_pydict().values(), strict=True))
 
 

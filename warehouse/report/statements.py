@@ -86,7 +86,7 @@ class Statements:
         columns = dict.fromkeys(chain(*sets))
         traffic, of_all = scope.filters["traffic"], replace(scope, filters=scope.filters.but(traffic=None))
 
-        def read() -> pa.Table:
+        def fetch() -> pa.Table:
             names = ["sources" if name == "source" else name for name in columns]
             chosen = cells.select(snapshot, self.rollups(snapshot), of_all, dict.fromkeys([*names, "traffic"]))
             of_source = f"(SELECT *, {NAME} AS source FROM {chosen.sql})" if "source" in columns else chosen.sql
@@ -95,7 +95,7 @@ class Statements:
             sql = _COUNT.format(by=", ".join(columns), sums=sums, cells=of_source, sets=grouped)
             return self.fetch(snapshot, of_all, chosen, sql)
 
-        rows = self.cached((of_all, measure, *columns, snapshot.rows_key), read)
+        rows = self.cached((of_all, measure, *columns, snapshot.rows_key), fetch)
         absent = sum(1 << number for number, name in enumerate(reversed(columns)) if name not in by)
         rows = rows.filter(pc.field("absent") == absent).select([*by, *TRAFFIC])
         return _of_readers(rows, traffic) if traffic else rows

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ingest.classification import classifier
-from ingest.classification.explain import ACCEPT_NAME, LOOKS_FOR, MEANINGS, NAMES, Step, explain
+from ingest.classification.explain import ACCEPT_NAME, LOOKS_FOR, MEANINGS, NAMES, TriedStep, explain
 from ingest.classification.rules import RULES
 
 HERE = Path(__file__).parent
@@ -53,7 +53,7 @@ def test_last_step_has_the_rule_of_the_classifier_for_changed_user_agents(head: 
 
 def test_agent_has_its_row_of_the_table() -> None:
     (step,) = explain(GPTBOT)
-    assert step == Step(
+    assert step == TriedStep(
         NAMES["agents"],
         LOOKS_FOR["agents"],
         matched=True,

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 import pytest
 
 from tests.warehouse.batch.tasks import divide, square
-from warehouse.batch import driver, steps
+from warehouse.batch import actions, driver
 from warehouse.batch.driver import THIS_PROCESS, Executor, Item, Result, ThisProcess
 from warehouse.errors import WorkerDied
 
@@ -134,6 +134,6 @@ def test_each_result_is_committed_and_an_error_names_its_item() -> None:
     committed: list[tuple[int, float]] = []
     commits = driver.commits(THIS_PROCESS, divide, [4, 0, 2], lambda *result: committed.append(result))
     with pytest.raises(ZeroDivisionError) as caught:
-        steps.run_all(commits)
+        actions.run_all(commits)
     assert caught.value.__notes__ == ["in 0"]
     assert committed == [(4, 0.25), (2, 0.5)]

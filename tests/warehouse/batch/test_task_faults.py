@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from warehouse.batch.steps import run_all
+from warehouse.batch.actions import run_all
 from warehouse.batch.task_faults import TaskFaults
 from warehouse.errors import DataIncomplete, LakeBusy, LakeUnreachable, WarehouseError
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
-from warehouse.batch import driver, steps
+from warehouse.batch import actions, driver
 from warehouse.batch.driver import THIS_PROCESS, Executor
 from warehouse.hotlog.connection import HotConnection
 from warehouse.integrity.durability import durable_writes
@@ -134,7 +134,7 @@ def reclassify(  # noqa: PLR0913  # where, what, and how
         for _ in range(1 if is_preview else PASSES):
             load(hot, root, wait_s)
             if days := run.outdated_days():
-                steps.run_all(run.commits(executor, days, run.count if is_preview else commit, on_day))
+                actions.run_all(run.commits(executor, days, run.count if is_preview else commit, on_day))
         return run.result()
 
 
@@ -158,7 +158,7 @@ class _Run(ExitStack):
 
     def commits(
         self, executor: Executor, days: Sequence[str], commit: Callable[[Day, NewDay], None], on_day: OnDay
-    ) -> Iterator[steps.Step]:
+    ) -> Iterator[actions.Action]:
         """Yield a step for each day that still has files: see `driver.commits`.
 
         The files of a day are listed when the day is taken: another process may compact the day while it waits, and

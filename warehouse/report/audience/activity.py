@@ -53,13 +53,13 @@ def sparklines(
     listed = tuple(sorted(projects))
     scope = Scope(listed, time_range(days), Filters())
 
-    def read() -> pa.Table:
+    def fetch() -> pa.Table:
         chosen = cells.select(snapshot, statements.rollups(snapshot), scope, ("project_id", "day", "traffic"))
         sql = f"SELECT project_id, day, {VIEWS} FROM {chosen.sql} GROUP BY project_id, day"
         return statements.fetch(snapshot, scope, chosen, sql)
 
     views = dict.fromkeys(((project, day) for project in listed for day in days), (0, 0))
-    rows = statements.cached(("sparklines", scope, snapshot.rows_key), read)
+    rows = statements.cached(("sparklines", scope, snapshot.rows_key), fetch)
     for project, day, human, ai, _ in zip(*(column.to_pylist() for column in rows.columns), strict=True):
         views[project, day] = human, ai
     for project in listed:

@@ -59,7 +59,7 @@ def counts(statements: Statements, snapshot: Snapshot, scope: Scope, *by: str) -
         TooManyViews
     """
 
-    def read() -> pa.Table:
+    def fetch() -> pa.Table:
         columns, by_evidence = [name for name in by if name not in OF_SETS], "evidence" in by
         return reduce(add, map(count, select(statements, snapshot, scope, columns, by_evidence=by_evidence)))
 
@@ -82,7 +82,7 @@ def counts(statements: Statements, snapshot: Snapshot, scope: Scope, *by: str) -
         sql = f"SELECT {names}{sums} FROM {relation} GROUP BY ALL"
         return statements.fetch(snapshot, scope, chosen, f"FROM ({sql}) WHERE human + ai + bot + visits > 0")
 
-    return statements.cached(("visitors", scope, by, snapshot.rows_key), read)
+    return statements.cached(("visitors", scope, by, snapshot.rows_key), fetch)
 
 
 def pages_of_visits(statements: Statements, snapshot: Snapshot, scope: Scope, by: str) -> pa.Table:
@@ -100,12 +100,12 @@ def first_days(statements: Statements, snapshot: Snapshot, project: str) -> dict
     """Return the first UTC day on which the visitor of a view of each source is known; other sources are left out."""
     scope = Scope(project, TimeRange(), Filters())
 
-    def read() -> pa.Table:
+    def fetch() -> pa.Table:
         chosen = cells.select(snapshot, statements.rollups(snapshot), scope, ["sources", "day"])
         sql = f"SELECT {NAME} AS source, min(day) FROM {chosen.sql} WHERE identified > 0 GROUP BY 1"
         return statements.fetch(snapshot, scope, chosen, sql)
 
-    rows = statements.cached(("first visitors", project, snapshot.rows_key), read)
+    rows = statements.cached(("first visitors", project, snapshot.rows_key), fetch)
     return dict(zip(*rows.to_pydict().values(), strict=True))
 
 
@@ -126,11 +126,11 @@ def views_of_days(
     """Return the views of a project in a range, those of bots included, on each UTC day that has one, in order."""
     scope = Scope(project, time_range, Filters())
 
-    def read() -> pa.Table:
+    def fetch() -> pa.Table:
         chosen = cells.select(snapshot, statements.rollups(snapshot), scope, ["day"])
         return statements.fetch(snapshot, scope, chosen, f"SELECT day, sum(views)::BIGINT FROM {chosen.sql} GROUP BY 1")
 
-    rows = statements.cached(("views of days", scope, snapshot.rows_key), read).to_pydict()
+    rows = statements.cached(("views of days", scope, snapshot.rows_key), fetch).to_pydict()
     return dict(sorted(zip(*rows.values(), strict=True)))
 
 

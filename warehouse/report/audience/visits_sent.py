@@ -71,8 +71,8 @@ def _visits(
     products = {"hosts": hosts, "campaigns": campaigns}
     tables = {name: pa.table({"name": [*of], "operator": [*of.values()]}) for name, of in products.items()}
 
-    def read() -> pa.Table:
+    def fetch() -> pa.Table:
         return statements.fetch(snapshot, of_people, chosen, _SENT.format(by=by, cells=chosen.sql), tables)
 
     key = "visits", by, of_people, *hosts.items(), None, *campaigns.items(), snapshot.rows_key
-    return dict(zip(*statements.cached(key, read).to_pydict().values(), strict=True))
+    return dict(zip(*statements.cached(key, fetch).to_pydict().values(), strict=True))

@@ -14,7 +14,7 @@ from ingest.classification import agents
 from ingest.classification.agents import Agent
 from ingest.classification.classifier import AFTER_ACCEPT, classify
 from ingest.classification.device import MATCHED_CHARACTERS_MAX, matched_text
-from ingest.classification.explain import ACCEPT_NAME, NAMES, Step, explain
+from ingest.classification.explain import ACCEPT_NAME, NAMES, TriedStep, explain
 from ingest.hits.evidence import ACCEPT_CHARACTERS_MAX
 from ingest.hits.hit import USER_AGENT_CHARACTERS_MAX
 from warehouse.columns.filters import Filters
@@ -74,7 +74,7 @@ def _explained(user_agent: str, accept: str | None) -> dict[str, Any]:
     }
 
 
-def _untried(steps: Sequence[Step], accept: str | None) -> tuple[str, ...]:
+def _untried(steps: Sequence[TriedStep], accept: str | None) -> tuple[str, ...]:
     """Return the names of the other steps; that of the Accept header only if the header is known."""
     names = list(NAMES.values())
     if accept is not None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from warehouse.batch.steps import Step, is_of_all, is_outage, run_all
+from warehouse.batch.actions import Action, is_of_all, is_outage, run_all
 from warehouse.errors import DataIncomplete, LakeBusy, LakeUnreachable
 
 
@@ -57,7 +57,7 @@ def test_caller_decides_which_errors_end_the_steps() -> None:
 
 
 def test_error_of_the_iterator_ends_the_steps_and_hides_no_error() -> None:
-    def steps() -> Iterator[Step]:
+    def steps() -> Iterator[Action]:
         yield "a", failing(ValueError("damaged"))
         raise KeyError("lost")
 
