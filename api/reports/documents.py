@@ -25,6 +25,14 @@ class VisitorCounts(msgspec.Struct, frozen=True):
     total: Annotated[int | None, Meta(description="People or AI; a visitor that was both counts once.")]
 
 
+class VisitorShares(msgspec.Struct, frozen=True):
+    """Views whose visitor is known, in percent of all: views have a visitor if their source sent the address."""
+
+    human: Annotated[float | None, Meta(description="Of the views by people; null without one.")]
+    ai: Annotated[float | None, Meta(description="Of the views by AI agents; null without one.")]
+    total: Annotated[float | None, Meta(description="Of the views by people or AI; null without one.")]
+
+
 class Counts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Views by people, AI agents and other bots. A count is null if nothing was measured."""
 
@@ -33,6 +41,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     bot: Annotated[int | None, Meta(description=f"Views by other bots, which are not in `total`; {UNKNOWN}")]
     total: Annotated[int | None, Meta(description="`human` plus `ai`; null if both are unknown.")]
     visitors: VisitorCounts | Unset = UNSET
+    visitors_known: VisitorShares | Unset = UNSET
     visits: Annotated[int | Unset | None, Meta(description="Visits of people; null if no visitor was known.")] = UNSET
     bounce_rate: Annotated[
         float | Unset | None,
@@ -105,6 +114,7 @@ class Visitors(msgspec.Struct, frozen=True, rename="camel"):
     visitors: Annotated[list[PathVisitors], Meta(description="One page of the paths, most visited first.")]
     has_more: HasMore
     measured: Measured
+    visitors_known: VisitorShares
 
 
 class IntervalViews(Counts, frozen=True):

@@ -1,21 +1,21 @@
 """Visitors, visits and bytes of a report, as columns of its table and fields of its JSON."""
 
 from bisect import bisect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from api.reports.documents import VisitorCounts
+from api.reports.documents import VisitorCounts, VisitorShares
 from api.reports.measured import Hidden, hide
-from warehouse.columns.dimensions import OF_VISITS
-from warehouse.columns.sources import TRAFFIC
 from warehouse.report.audience.visitors import COLUMNS
 
 _COUNT, _RATIO = pa.int64(), pa.float64()
 VISITORS = {"human": "visitorsHuman", "ai": "visitorsAi", "total": "visitorsTotal"}
 """Columns of visitors, by kind of readers."""
+KNOWN = {"human": "visitorsKnownHuman", "ai": "visitorsKnownAi", "total": "visitorsKnownTotal"}
+"""Columns of the share of views whose visitor is known, beside the metrics of visitors and visits."""
 METRICS: Mapping[str, tuple[pa.Field, ...]] = {
     "views": (),
     "visitors": tuple(pa.field(name, _COUNT) for name in VISITORS.values()),
@@ -40,7 +40,9 @@ _FIELDS = {
 
 def schema(columns: pa.Schema, metrics: Collection[str]) -> pa.Schema:
     """Return the columns of a table with metrics."""
-    return pa.schema([*columns, *(field for name, fields in METRICS.items() if name in metrics for field in fields)])
+    fields = [field for name, fields in METRICS.items() if name in metrics for field in fields]
+    known = [pa.field(name, _RATIO) for name in KNOWN.values()] if {*metrics} - {BYTES} else []
+    return pa.schema([*columns, *fields, *known])
 
 
 def of_values(rows: pa.Table, by: str, counts: pa.Table, names: Sequence[str] = COLUMNS) -> pa.Table:
@@ -77,32 +79,21 @@ def whole(counts: pa.Table) -> pa.Table:
     return taken(counts, pa.array([0 if counts.num_rows else None], pa.int32()))
 
 
-def unknown(views: pa.Table, counts: pa.Table, identified: Callable[[], pa.Table]) -> Hidden:
-    """Return for which rows nothing is known of the visitors: there are views, and the visitor of none is known.
+def shares(views: pa.Table, identified: pa.Table) -> pa.Table:
+    """Return the percentage of the views of each row whose visitor is known, by kind of readers; null without a view.
 
-    A row of known visitors may have 0 visitors: they count at the first view of a day. `identified` returns the views
-    of known visitors.
+    `identified` are the views of known visitors.
     """
-    none = {name: pc.and_(pc.greater(pc.fill_null(views[name], 0), 0), pc.equal(counts[name], 0)) for name in VISITORS}
-    if not any(pc.any(flags).as_py() for flags in none.values()):
-        return {}
-    known = identified()
-    known = {"human": known["human"], "ai": known["ai"], "total": pc.add(known["human"], known["ai"])}
-    return {name: pc.and_(flags, pc.equal(known[name], 0)).to_pylist() for name, flags in none.items()}
+    human, ai = identified["human"], identified["ai"]
+    known = {"human": human, "ai": ai, "total": pc.add(human, ai)}
+    return pa.table({name: _ratio(pc.multiply(known[name], 100), views[name]) for name in VISITORS})
 
 
-def columns_of_values(
-    by: str, counts: pa.Table, identified: Callable[[], pa.Table], unmeasured: Hidden, rows: pa.Table
-) -> pa.Table:
-    """Return the columns of the metrics of visitors and visits of rows of a breakdown. `identified`: see `unknown`."""
-    of_rows, of_views = of_values(rows, by, counts), lambda: of_values(rows, by, identified(), TRAFFIC)
-    return columns(of_rows, unmeasured, {} if by in OF_VISITS else unknown(rows, of_rows, of_views))
+def columns(counts: pa.Table, known: pa.Table, unmeasured: Hidden) -> pa.Table:
+    """Return the columns of the metrics of visitors and visits, by the counts and the `shares` of each row.
 
-
-def columns(counts: pa.Table, *unmeasured: Hidden) -> pa.Table:
-    """Return the columns of the metrics of visitors and visits, by the counts of each row.
-
-    A count of 0 that was not measured becomes null, and so does a ratio without a visit.
+    A count of 0 becomes null if it was not measured, or if there are views and the visitor of none is known: a row of
+    known visitors may have 0 visitors, who count at the first view of a day. A ratio without a visit becomes null.
     """
     shown = {
         **{column: counts[name] for name, column in VISITORS.items()},
@@ -112,9 +103,10 @@ def columns(counts: pa.Table, *unmeasured: Hidden) -> pa.Table:
         "viewsPerVisit": pc.round(_ratio(counts["visit_views"], counts["visits"]), 2),
     }
     rows, of_readers = pa.table(shown), (*VISITORS.items(), ("human", "visits"))
-    for each in unmeasured:
+    unknown = {name: pc.fill_null(pc.equal(known[name], 0), fill_value=False).to_pylist() for name in VISITORS}
+    for each in (unmeasured, unknown):
         rows = hide(rows, {column: each[name] for name, column in of_readers if name in each})
-    return rows
+    return append(rows, pa.table({column: pc.round(known[name], 1) for name, column in KNOWN.items()}))
 
 
 def fields(row: dict[str, Any], metrics: Collection[str]) -> dict[str, Any]:
@@ -122,7 +114,14 @@ def fields(row: dict[str, Any], metrics: Collection[str]) -> dict[str, Any]:
     named = {field.name: row[field.name] for name in metrics if name != "visitors" for field in METRICS[name]}
     if "visitors" in metrics:
         named["visitors"] = VisitorCounts(**{name: row[column] for name, column in VISITORS.items()})
+    if {*metrics} - {BYTES}:
+        named["visitors_known"] = known_of(row)
     return {_FIELDS.get(name, name): value for name, value in named.items()}
+
+
+def known_of(row: dict[str, Any]) -> VisitorShares:
+    """Return the shares of the views of a row whose visitor is known."""
+    return VisitorShares(**{name: row[column] for name, column in KNOWN.items()})
 
 
 def taken(counts: pa.Table, indices: pa.Array, names: Sequence[str] = COLUMNS) -> pa.Table:

@@ -1,7 +1,6 @@
 """The reports, one record each: parameters, JSON, columns, and the report of the warehouse that it calls."""
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache, partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -32,6 +31,8 @@ from api.reports.events import EVENTS
 from api.reports.goals import GOALS
 from api.reports.metrics import BYTES
 from api.reports.report import Report, Run
+from warehouse.columns.dimensions import OF_VISITS
+from warehouse.columns.sources import TRAFFIC
 from warehouse.report.results import Counts, ReportPage
 
 Item = TypeVar("Item", bound=documents.Counts)
@@ -67,7 +68,8 @@ def _visitors(run: Run) -> documents.Visitors:
     end = start + run.selection.limit
     shown = [PathVisitors(**row) for row in rows.select(names).slice(start, end - start).to_pylist()]
     of_totals = VisitorTotals(**totals.select(names[1:]).to_pylist()[0])
-    return documents.Visitors(of_totals, shown, end < rows.num_rows, measured.of(run.visitors_known, run.query))
+    has_more, known = end < rows.num_rows, metrics.known_of(run.visitors)
+    return documents.Visitors(of_totals, shown, has_more, measured.of(run.visitors_known, run.query), known)
 
 
 def _visited(run: Run) -> pa.Table:
@@ -100,10 +102,9 @@ def _intervals(run: Run) -> tuple[Counts, pa.Table]:
     totals, rows = run.reports.series(*asked)
     shown = measured.hide(rows, measured.hidden_intervals(rows, run.measured, run.query, zone))
     if run.selection.has_visitors:
-        counts = run.reports.visitor_series(*asked)
+        known = metrics.shares(rows, run.reports.series(*asked, "identified")[1])
         hidden = measured.hidden_intervals(rows, run.visitors_known, run.query, zone)
-        unknown = metrics.unknown(rows, counts, lambda: run.reports.series(*asked, "identified")[1])
-        shown = metrics.append(shown, metrics.columns(counts, hidden, unknown))
+        shown = metrics.append(shown, metrics.columns(run.reports.visitor_series(*asked), known, hidden))
     if BYTES in run.selection.shown:
         shown = metrics.append(shown, metrics.sizes(metrics.of_intervals(rows, run.requests_of_days)))
     return totals, shown
@@ -145,8 +146,13 @@ def _beside(run: Run) -> Callable[[pa.Table], pa.Table]:
     if run.selection.has_visitors:
         hidden = measured.hidden(run.visitors_known, run.query)
         counts = run.reports.visitor_counts(run.snapshot, run.query, by)
-        identified = cache(lambda: run.reports.sums(run.snapshot, run.query, "identified", by))
-        added.append(partial(metrics.columns_of_values, by, counts, identified, hidden))
+        identified = None if by in OF_VISITS else run.reports.sums(run.snapshot, run.query, "identified", by)
+
+        def of_visitors(rows: pa.Table) -> pa.Table:
+            known = rows if identified is None else metrics.of_values(rows, by, identified, TRAFFIC)
+            return metrics.columns(metrics.of_values(rows, by, counts), metrics.shares(rows, known), hidden)
+
+        added.append(of_visitors)
     if BYTES in run.selection.shown:
         requests = run.requests(by)
         added.append(lambda rows: metrics.sizes(metrics.of_values(rows, "value", requests, metrics.SIZES)))

@@ -66,9 +66,8 @@ class Run:
     def visitors(self) -> dict[str, Any]:
         """Return the columns of visitors and visits of the whole range."""
         counts = metrics.whole(self.reports.visitor_counts(self.snapshot, self.query))
-        unknown = metrics.unknown(self._sums("views"), counts, lambda: self._sums("identified"))
-        hidden = measured.hidden(self.visitors_known, self.query)
-        row: dict[str, Any] = metrics.columns(counts, hidden, unknown).to_pylist()[0]
+        hidden, known = measured.hidden(self.visitors_known, self.query), map(self._sums, ("views", "identified"))
+        row: dict[str, Any] = metrics.columns(counts, metrics.shares(*known), hidden).to_pylist()[0]
         return row
 
     def _sums(self, measure: str) -> pa.Table:

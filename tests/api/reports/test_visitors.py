@@ -8,7 +8,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from api.reports.metrics import columns
+from api.reports.metrics import KNOWN, VISITORS, columns
 from tests.api.reports.client import (
     COUNTS,
     CSV,
@@ -46,6 +46,10 @@ def row(path: str, human: int, ai: int, total: int) -> dict[str, object]:
     return {"path": path, "human": human, "ai": ai, "total": total}
 
 
+def shares(human: float | None, ai: float | None, total: float | None) -> dict[str, float | None]:
+    return {"human": human, "ai": ai, "total": total}
+
+
 @pytest.fixture(scope="module")
 def visited(service: Running) -> Iterator[httpx.Client]:
     markdown, yesterday = {"accept": "text/markdown"}, {"timestamp": (today() - timedelta(hours=1)).isoformat()}
@@ -63,6 +67,7 @@ def test_visitor_counts_once_a_day_and_once_for_people_and_ai(visited: httpx.Cli
         "visitors": [row("/b", 1, 2, 3), row("/a", 2, 1, 2)],
         "hasMore": False,
         "measured": {"human": "all", "ai": "all", "bot": "all"},
+        "visitorsKnown": shares(80, 100, 87.5),
     }
     of_today = visited.get(f"visitors?dateFrom={today().date()}&limit=1").json()
     assert (of_today["totals"], of_today["visitors"]) == ({"human": 1, "ai": 3, "total": 3}, [row("/b", 1, 2, 3)])
@@ -88,7 +93,7 @@ def metrics(
 
 
 def of_metrics(row: dict[str, object], *names: str) -> dict[str, object]:
-    return {name: value for name, value in row.items() if name not in {*COUNTS, "bot", *names}}
+    return {name: value for name, value in row.items() if name not in {*COUNTS, "bot", "visitorsKnown", *names}}
 
 
 def test_metrics_are_beside_the_views(visited: httpx.Client) -> None:
@@ -103,7 +108,14 @@ def test_metrics_are_beside_the_views(visited: httpx.Client) -> None:
     for each, row in zip((report["totals"], *report["rows"]), (plain["totals"], *plain["rows"]), strict=True):
         assert {name: each[name] for name in row} == row
     one = visited.get("breakdown?by=path&metrics=visitors&limit=1").json()
-    assert one["rows"] == [{**plain["rows"][0], "visitors": {"human": 2, "ai": 1, "total": 2}}]
+    known = {"visitorsKnown": shares(75, 100, 80)}
+    assert one["rows"] == [{**plain["rows"][0], "visitors": {"human": 2, "ai": 1, "total": 2}, **known}]
+    assert report["totals"]["visitorsKnown"] == shares(80, 100, 87.5)
+    assert [row["visitorsKnown"] for row in report["rows"]] == [
+        shares(75, 100, 80),
+        shares(100, 100, 100),
+        shares(None, None, None),
+    ]
     assert visited.get("breakdown?by=path&metrics=views").json() == plain
 
 
@@ -116,13 +128,14 @@ def test_entry_and_exit_pages_have_every_metric(visited: httpx.Client) -> None:
         assert [of_metrics(row) for row in report["rows"]] == expected
         assert report["totals"]["visits"] == sum(row["visits"] for row in report["rows"])
         for row in report["rows"]:
+            assert row["visitorsKnown"] == shares(100, None, 100)
             asked = f"{by}={row['value']}&{EVERY}"
             assert {**visited.get(f"series?{asked}").json()["totals"], "value": row["value"]} == row
         assert table(visited.get(f"breakdown?by={by}&metrics=views", headers={"Accept": NDJSON}))[0]["value"] == "/a"
 
 
 def test_tables_have_every_path_and_the_columns_of_metrics(visited: httpx.Client) -> None:
-    names = [*COUNTS, "visitorsHuman", "visitorsAi", "visitorsTotal", "bounceRate", "viewsPerVisit"]
+    names = [*COUNTS, "visitorsHuman", "visitorsAi", "visitorsTotal", "bounceRate", "viewsPerVisit", *KNOWN.values()]
     for kind in (CSV, PARQUET, NDJSON):
         response = visited.get("visitors?limit=1", headers={"Accept": kind})
         assert table(response) == [row("/b", 1, 2, 3), row("/a", 2, 1, 2)]
@@ -142,8 +155,9 @@ def test_series_has_the_metrics_of_each_interval(visited: httpx.Client) -> None:
 def test_bounce_rate_and_duration_are_means_of_the_visits_that_the_script_saw() -> None:
     counts = pa.table({**{name: [5, 0, 0] for name in COLUMNS}, "bounces": [1, 0, 0], "visit_seconds": [100, 0, 0],
         "visits": [7, 2, 0], "visit_views": [11, 2, 0], "timed": [3, 0, 0]})  # fmt: skip
-    shown = columns(counts, {"human": [False, True, True], "ai": [True] * 3, "bot": [True] * 3})
-    assert shown.drop_columns(["visitorsAi", "visitorsTotal"]).to_pylist() == [
+    known = pa.table({name: [100.0] * 3 for name in VISITORS})
+    shown = columns(counts, known, {"human": [False, True, True], "ai": [True] * 3, "bot": [True] * 3})
+    assert shown.drop_columns(["visitorsAi", "visitorsTotal", *KNOWN.values()]).to_pylist() == [
         {"visitorsHuman": 5, "visits": 7, "bounceRate": 33.3, "visitDuration": 33, "viewsPerVisit": 1.57},
         {"visitorsHuman": None, "visits": 2, "bounceRate": None, "visitDuration": None, "viewsPerVisit": 1},
         {"visitorsHuman": None, "visits": None, "bounceRate": None, "visitDuration": None, "viewsPerVisit": None},
@@ -161,7 +175,7 @@ def test_visitors_without_an_address_are_not_measured(site: httpx.Client) -> Non
     post(site, ("/a", FIREFOX, None, {}))
     answer = site.get("visitors").json()
     visitors = answer.pop("visitors")
-    assert {**answer, "views": visitors} == NOTHING
+    assert {**answer, "views": visitors} == {**NOTHING, "visitorsKnown": shares(0, None, 0)}
 
 
 def test_visitors_of_views_without_an_address_are_unknown_beside_known_ones(site: httpx.Client) -> None:
@@ -172,6 +186,10 @@ def test_visitors_of_views_without_an_address_are_unknown_beside_known_ones(site
     of_b = {**metrics(0, 0, 0, 0, None), "visitors": {"human": 0, "ai": None, "total": None}}
     report = site.get(f"breakdown?by=path&{EVERY}").json()
     assert of_metrics(report["totals"]) == metrics(1, 1, 2, 1, 2)
+    assert report["totals"]["visitorsKnown"] == shares(50, 50, 50)
+    assert {row["value"]: tuple(row["visitorsKnown"].values()) for row in report["rows"]} == {
+        "/a": (0, 100, 33.3), "/b": (None, 0, 0), "/known": (100, None, 100)
+    }  # fmt: skip
     assert {row["value"]: of_metrics(row, "value") for row in report["rows"]} == {
         "/a": of_a, "/b": of_b, "/known": metrics(1, 0, 1, 1, 2)
     }  # fmt: skip
@@ -187,6 +205,10 @@ def test_visitors_of_views_without_an_address_are_unknown_beside_known_ones(site
         ("visitorsHuman", "visitorsAi", "visits"),
     )
     assert [tuple(row[name] for name in columns) for row in days[:2]] == [("1", "1", "1"), (None, None, None)]
+    assert [(row["visitorsKnownHuman"], row["visitorsKnownAi"]) for row in days[:2]] == [
+        ("66.7", "100.0"),
+        ("0.0", "0.0"),
+    ]
     key, goal = {"Authorization": site.headers["authorization"]}, {"name": "A", "kind": "path", "value": "/a"}
     goals = str(site.base_url).replace("analytics", "projects") + "goals"
     assert httpx.post(goals, json=goal, headers=key).status_code == 201
@@ -205,6 +227,6 @@ def test_visitor_who_counts_with_another_verification_is_known_and_not_null(site
     at = [{"timestamp": (today() - timedelta(hours=each)).isoformat()} for each in (12, 11)]
     post(site, *(("/v", bot, f"2a00:1:2:1::{end}", each) for end, each in zip(("", "5"), at, strict=True)))
     report = site.get("series?metrics=visitors&agent=PerplexityBot&verification=not_checked").json()
-    nobody = {"human": 0, "ai": 0, "total": 0}
-    assert report["totals"] == {"human": 0, "ai": 1, "bot": 0, "total": 1, "visitors": nobody}
+    nobody, known = {"human": 0, "ai": 0, "total": 0}, shares(None, 100, 100)
+    assert report["totals"] == {"human": 0, "ai": 1, "bot": 0, "total": 1, "visitors": nobody, "visitorsKnown": known}
     assert [row["visitors"] for row in report["series"]] == [nobody] * len(report["series"])

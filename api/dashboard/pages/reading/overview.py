@@ -83,7 +83,7 @@ def _readers(view: View, measurement: Measured) -> dict[str, Any]:
     counts = chart.totals if chart else _totals(view, view.query())
     shown = measurement.shown(counts, view.period.start, view.period.end)
     visits = operators.visits_sent(view) if view.filters["traffic"] in PEOPLE else None
-    of_visitors, about = visitors.totals(view, measurement, counts)
+    of_visitors, about = visitors.totals(view, measurement)
     return {
         "chart": chart,
         "totals": _groups(view, measurement, shown, visits, of_visitors),

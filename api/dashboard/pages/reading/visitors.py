@@ -36,8 +36,8 @@ GOALS_ROWS_MAX = 500_000
 """Maximum number of page views of a project in a period whose goals the overview counts: a million takes 0.4 s."""
 NOT_BY_SCRIPT, NO_VISIT = "only the website script knows it", "the website script saw no visit"
 NOT_KNOWN = "not known for these views"
-KNOWN_SHARE = 0.995
-"""Share of the views with a known visitor from which the page does not name it."""
+KNOWN_PERCENT = 99.5
+"""Percentage of the views with a known visitor from which the page does not name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +57,13 @@ class Total:
     unit: str = "number"
 
 
-def totals(view: View, measurement: Measured, counts: Counts) -> tuple[Mapping[str, list[Total]], str]:
-    """Return the totals of NUMBERS, and a text about their limits. `counts` are the views of the period."""
+def totals(view: View, measurement: Measured) -> tuple[Mapping[str, list[Total]], str]:
+    """Return the totals of NUMBERS, and a text about their limits."""
     try:
         run = view.run()
         known = replace(measurement, known=run.visitors_known)
         every = {kind: _totals(view, run, known, kind) for kind in NUMBERS}
-        return every, _limits(view, run, measurement, counts)
+        return every, _limits(view, run, measurement)
     except TooManyViews:
         return {"human": [], "ai": []}, f"Visitors are {tables.TOO_MANY}."
 
@@ -86,19 +86,19 @@ def _totals(view: View, run: Run, known: Measured, kind: str) -> list[Total]:
     return every[:1] if reason else every
 
 
-def _limits(view: View, run: Run, measurement: Measured, counts: Counts) -> str:
-    """Return which people the numbers leave out, and who counts twice."""
+def _limits(view: View, run: Run, measurement: Measured) -> str:
+    """Return whom the numbers leave out, and who counts twice."""
     start, end = view.period.start, view.period.end
-    limit = run.visitors_known.limit("human", start, end)
+    limit, texts = run.visitors_known.limit("human", start, end), list[str]()
+    for kind, views in {"human": "views by people", "ai": "reads by AI"}.items():
+        if (percent := run.visitors[metrics.KNOWN[kind]]) and percent < KNOWN_PERCENT:
+            share = locale.percent(percent / 100, view.visit.locale)
+            texts.append(f"{next(iter(NUMBERS[kind]))} are known for {share} of the {views}.")
     if "human" not in measurement.traffic or run.visitors["visitorsHuman"] is None:
-        return ""
-    row = metrics.whole(run.reports.visitor_counts(view.snapshot, run.query)).to_pylist()[0]
-    texts = list[str]()
+        return " ".join(texts)
     if limit and limit.reason == "began" and limit != measurement.known.limit("human", start, end):
-        texts.append(f"Visitors are known since {view.day(limit.at)}.")
-    is_whole = not view.filters.but(traffic=None, source=None).items
-    if is_whole and counts.human and (share := row["visit_views"] / counts.human) < KNOWN_SHARE:
-        texts.append(f"Visitors are known for {locale.percent(share, view.visit.locale)} of the views by people.")
+        texts.insert(0, f"Visitors are known since {view.day(limit.at)}.")
+    row = metrics.whole(run.reports.visitor_counts(view.snapshot, run.query)).to_pylist()[0]
     if view.period.days != 1:
         texts.append("A person who comes on two days counts twice.")
     if 0 < row["timed"] < row["visits"]:

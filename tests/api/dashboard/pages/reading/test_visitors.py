@@ -94,9 +94,16 @@ def test_comparison_of_a_period_until_now_ends_at_this_time_of_day(dashboard: Da
 def test_visitors_that_are_known_in_a_part_of_the_period_have_their_first_day(dashboard: Dashboard) -> None:
     ages = [(timedelta(days=20), None), (timedelta(days=5), "203.0.113.9"), (timedelta(days=4), "203.0.113.9")]
     post(dashboard, *((age, address, FIREFOX, "/") for age, address in ages), project="part")
-    first = locale.day((begin() - timedelta(days=5)).date(), locale.DEFAULT)
-    text = page_of(dashboard.visitor("viewer"), "part").text
-    assert f"Visitors are known since {first}. Visitors are known for 67% of the views by people." in text
+    reads = ((timedelta(days=3), address, "GPTBot/1.3", "/ai") for address in (None, "198.51.100.7", "198.51.100.7"))
+    post(dashboard, *reads, project="part")
+    first, of_ai = (
+        locale.day((begin() - timedelta(days=5)).date(), locale.DEFAULT),
+        "AI sources are known for 67% of the reads by AI.",
+    )
+    viewer = dashboard.visitor("viewer")
+    text = page_of(viewer, "part").text
+    assert f"Visitors are known since {first}. Visitors are known for 67% of the views by people. {of_ai}" in text
+    assert of_ai in page_of(viewer, "part", path="/ai").text
 
 
 @pytest.mark.long
