@@ -1,6 +1,7 @@
 """Folders of a job in the layout of the service, and a coding agent that runs in them."""
 
 import secrets
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,8 @@ class Job:
             "on_output": self._take,
             **options,
         }
-        return runner.run(RunRequest(**request))
+        with ThreadPoolExecutor(1) as thread:  # as a worker has it: other children of this one have memory, too
+            return thread.submit(runner.run, RunRequest(**request)).result()
 
     def shell(self, script: str, **options: Any) -> str:
         """Return what a shell script prints in the sandbox to both streams; its status is ignored."""
