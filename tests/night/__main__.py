@@ -57,6 +57,9 @@ def steps(seed: int) -> dict[str, Step]:
         "simulation-nodes": Step([*simulation, "--steps", "300000", "--nodes", "2"], 3),
         "fuzzing": Step([python, "-m", "tests.fuzzing", "--seconds", "600", "--seed", str(seed)], 2),
         "paths": Step([*paths, "build/night/paths", "--paths", "50000", "--length", "2000", "--days", "1"], 1),
+        "many-paths": Step(
+            [*paths, "build/night/many-paths", "--paths", "2000000", "--length", "200", "--days", "20"], 2
+        ),
         "soak": Step([python, "-m", "tests.night.soak", "--minutes", "60"], 1.5),
         "mutants": Step([python, "-m", "tests.night.mutants", "--number", "100", "--seed", str(seed)], 3),
         "coverage": Step([python, "-m", "tests.night.covered"], 2),
