@@ -4,6 +4,8 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -57,6 +59,41 @@ def run(node: Running, *arguments: str) -> int:
 
 def totals(node: Running) -> dict[str, int]:
     return {each["path"]: each["total"] for each in node.get()["views"]}
+
+
+def people(node: Running) -> list[Any]:
+    """Return the visitors, visits and evidence of one day."""
+    asked = ("visitors", "breakdown?by=evidence&metrics=visitors,visits", "breakdown?by=exitPage")
+    of_day = [f"{each}{'&' if '?' in each else '?'}dateFrom=2026-09-01&dateTo=2026-09-02" for each in asked]
+    return [httpx.get(f"{node.url}/v1/analytics/site/{each}", headers=node.auth, timeout=60).json() for each in of_day]
+
+
+def test_visitors_visits_and_evidence_stay_if_each_node_imports_the_same_log(
+    nodes: tuple[Running, Running, Way], tmp_path: Path
+) -> None:
+    requests = [(1, "00", "/"), (1, "05", "/style.css"), (1, "10", "/a"), (2, "00", "/"), (2, "40", "/")]
+    line = '203.0.113.{} - - [01/Sep/2026:00:{}:00 +0000] "GET {} HTTP/1.1" 200 9 "-" "{}"\n'
+    log, before = tmp_path / "access.log", list[Any]()
+    log.write_text("".join(line.format(*each, HIT["userAgent"]) for each in requests))
+    for node in nodes[:2] * 2:
+        assert run(node, "import", "site", str(log)) == 0
+        for reader in nodes[:2]:
+            before = before or people(reader)
+            assert people(reader) == before
+        assert run(node, "flush") == 0
+    visitors, evidence, exits = before
+    assert visitors["totals"] == {"human": 2, "ai": 0, "total": 2}
+    assert [(row["value"], row["human"], row["visits"]) for row in evidence["rows"]] == [
+        ("assets", 2, 1),
+        ("none", 2, 2),
+    ]
+    assert [(row["value"], row["visits"]) for row in exits["rows"]] == [("/", 2), ("/a", 1)]
+    hit = {**HIT, "path": "/b", "address": "203.0.113.1", "timestamp": "2026-09-01T00:20:00Z"}
+    assert nodes[1].post(hit).json()["accepted"] == 1  # the salt of the day is one
+    for node in nodes[:2]:
+        visitors, evidence, exits = people(node)
+        assert visitors["totals"] == {"human": 2, "ai": 0, "total": 2}
+        assert evidence["rows"][0]["human"] == 3
 
 
 def test_hit_counts_once_over_all_nodes_and_is_in_the_next_export_of_each(nodes: tuple[Running, Running, Way]) -> None:

@@ -36,6 +36,7 @@ NOT_FOUND = 404
 CURL, FIREFOX = "curl/8.5.0", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 USER_AGENTS = ["GPTBot/1.3", "ClaudeBot/1.0", CURL, FIREFOX]
 DAYS = [f"2026-{month:02}-{day:02}" for month in (8, 9) for day in (1, 2, 30)]
+LINE = '203.0.113.{} - - [01/Sep/2026:{}:00 +0000] "GET {} HTTP/1.1" 200 9 "-" "{}"\n'
 TEST_S = 600
 """Timeout of the test under load, in seconds. On a busy machine it may exceed the 300 s of other tests."""
 
@@ -220,6 +221,40 @@ def test_pages_of_a_moment_add_up_to_its_totals_while_hits_arrive(start: Callabl
         post(page)
     first = get(running, "views", limit=LIMIT)
     read_moment(running, first.headers["X-As-Of"], first.json()["totals"], post)
+
+
+@pytest.mark.long
+def test_visitors_visits_and_evidence_of_a_moment_stay_while_their_day_is_imported_and_loaded(
+    start: Callable[..., Running],
+) -> None:
+    running = start(READERSHIP_LOAD_EVERY_S="3600", READERSHIP_JOBS_AT_ONCE="0")
+
+    def read_log(*lines: tuple[int, str, str]) -> None:
+        text = "".join(LINE.format(address, time, path, FIREFOX) for address, time, path in lines)
+        assert running.run("import", PROJECT, "-", input=text, env={**os.environ, **running.environ}).returncode == 0
+
+    def people(**moment: str) -> list[Any]:
+        of_day = {"dateFrom": "2026-09-01", "dateTo": "2026-09-02", **moment}
+        asked = {"metrics": "visitors,visits,viewsPerVisit", **of_day}
+        answers = [get(running, "breakdown", by=by, **asked) for by in ("evidence", "exitPage")]
+        answers += [get(running, "series", interval="hour", **asked), get(running, "visitors", **of_day)]
+        return [answer.json() for answer in answers]
+
+    read_log((1, "00:00", "/"), (1, "00:10", "/a"), (2, "00:20", "/"))
+    as_of, before = get(running, "views").headers["X-As-Of"], people()
+    counts = [(row["value"], row["human"], row["visitors"]["human"], row["visits"]) for row in before[0]["rows"]]
+    assert counts == [("not_measured", 3, 2, 2)]
+    later = ((1, "00:05", "/style.css"), (1, "00:30", "/b"), (1, "02:00", "/"), (3, "00:00", "/"))
+    read_log(*later)
+    changed = people()
+    counts = [(row["value"], row["human"], row["visitors"]["human"], row["visits"]) for row in changed[0]["rows"]]
+    assert counts == [("assets", 4, 1, 2), ("none", 2, 2, 2)]
+    for command in ("flush", "compact"):
+        assert people(asOf=as_of) == before, command
+        assert people() == changed, command
+        assert running.run(command).returncode == 0
+        read_log(*later)
+    assert (people(asOf=as_of), people()) == (before, changed)
 
 
 def test_moment_that_is_too_old_or_malformed_is_refused(service: Running) -> None:
