@@ -1,6 +1,7 @@
 """The reports: one record each, from which routes, tables, downloads and the reference are derived.
 
-- `documents`: the JSON of each report.
+- `documents`: the JSON of each report but the coverage.
+- `coverage`: the JSON of the coverage.
 - `measured`: counts that no source measured; a 0 that was not measured is null.
 - `metrics`: visitors and visits beside the views of a report: columns of its table, and fields of its JSON.
 - `parameters`: the parameters, each with its JSON schema, by which it is parsed, and the selection that they make.

@@ -1,6 +1,6 @@
-"""The JSON of the reports. The reference shows the descriptions of the fields."""
+"""The JSON of the reports but `coverage`. The reference shows the descriptions of the fields."""
 
-from datetime import date, datetime
+from datetime import datetime
 from typing import Annotated, Literal
 
 import msgspec
@@ -8,11 +8,7 @@ from msgspec import UNSET, Meta
 from msgspec import UnsetType as Unset
 
 from api.http.operation import HasMore
-from warehouse.columns.sources import SOURCES
-from warehouse.control import policy
-from warehouse.control.policy import Policy
-from warehouse.report.measured import HABIT_DAYS, SILENT_AFTER, Extent
-from warehouse.report.source_warnings import MISSING_DAYS_MAX
+from warehouse.report.measured import Extent
 
 UNKNOWN = "null if no source counted them in this time."
 
@@ -245,61 +241,3 @@ class Events(msgspec.Struct, frozen=True, rename="camel"):
 
     events: Annotated[list[EventRow], Meta(description="Most events first.")]
     has_more: HasMore
-
-
-class SourceCoverage(msgspec.Struct, frozen=True, rename="camel"):
-    """A source of hits."""
-
-    source: Annotated[str, Meta(description=f"One of {', '.join(f'`{each}`' for each in SOURCES)}.")]
-    first_hit: Annotated[datetime, Meta(description="Time of the first hit.")]
-    last_hit: Annotated[datetime, Meta(description="Time of the last hit.")]
-    missing_days: Annotated[
-        tuple[date, ...],
-        Meta(
-            description="UTC days without a hit between the first and the last hit; the last"
-            f" {MISSING_DAYS_MAX:,} of them if there are more."
-        ),
-    ]
-    silent_since: Annotated[
-        date | None,
-        Meta(
-            description="First UTC day from which the source counts nothing, because it fell silent; null if it is not"
-            f" silent. A source is silent after {SILENT_AFTER} times its usual distance from one day with a hit to the"
-            f" next, in the {HABIT_DAYS} days up to its last hit."
-        ),
-    ]
-
-
-class Span(msgspec.Struct, frozen=True, rename={"start": "from", "end": "to"}):
-    """A time in which readers were counted."""
-
-    start: Annotated[datetime, Meta(description="When counting began.")]
-    end: Annotated[datetime | None, Meta(description="When counting ended, exclusive; null if it did not end.")]
-
-
-class MeasuredTimes(msgspec.Struct, frozen=True):
-    """Times in which each kind of readers was counted, by any source under the source policy."""
-
-    human: tuple[Span, ...]
-    ai: tuple[Span, ...]
-    bot: tuple[Span, ...]
-
-
-class Coverage(msgspec.Struct, frozen=True, rename="camel"):
-    """The sources that have sent hits."""
-
-    sources: Annotated[list[SourceCoverage], Meta(description="The sources. One that never sent a hit is not listed.")]
-    policy: Annotated[
-        Policy,
-        Meta(description="Today's policy. " + " ".join(f"`{name}`: {text}" for name, text in policy.TEXTS.items())),
-    ]
-    warnings: Annotated[tuple[str, ...], Meta(description="What the project's owner should check.")]
-    overlap_days: Annotated[int, Meta(description="UTC days on which beacons and logs both have views of people.")] = 0
-    unbeaconed: Annotated[
-        int,
-        Meta(
-            description="Views in logs that look like people and are not counted, because people count from beacons:"
-            " scripts with the user agent of a browser, and people whose browser sent no beacon."
-        ),
-    ] = 0
-    measured: MeasuredTimes = MeasuredTimes((), (), ())

@@ -8,21 +8,18 @@ import pyarrow.compute as pc
 
 from api.http.operation import paging
 from api.reports import documents, measured, metrics, parameters
+from api.reports.coverage import Coverage, MeasuredTimes, SourceCoverage, Span
 from api.reports.documents import (
     Breakdown,
     Cost,
-    Coverage,
     ErrorRow,
     Errors,
     IntervalViews,
-    MeasuredTimes,
     PathErrors,
     PathViews,
     PathVisitors,
     Requests,
     Series,
-    SourceCoverage,
-    Span,
     Totals,
     ValueViews,
     VisitorTotals,
