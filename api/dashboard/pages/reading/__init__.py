@@ -3,9 +3,9 @@
 - `projects`: the projects, each with its readers of the last 30 days.
 - `measured`: what the sources of a project counted in a period, and their warnings.
 - `timeline`: the chart of a page of counts.
-- `tables`: the tables of the overview.
+- `tables`: the rows of a table of counts.
 - `visitors`: visitors and visits, and the visitors of the last minutes.
-- `events`: the table of events, and the files that AI downloaded.
+- `panels`: the cards of the overview and of AI readers.
 - `overview`: the overview of a project, which a share link shows, too.
 - `export`: the tables of the overview as CSV and Parquet.
 - `path_list`: the paths of a project, and lists of those that only people read, that only AI reads, or that are new to

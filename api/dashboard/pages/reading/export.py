@@ -5,7 +5,7 @@ from itertools import chain
 
 from starlette.responses import Response, StreamingResponse
 
-from api.dashboard.pages.reading import tables
+from api.dashboard.pages.reading.panels import dimension, pages
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import View
 from api.dashboard.web.visit import ProjectVisit
@@ -17,7 +17,7 @@ from api.reports.records import BREAKDOWN, SERIES, VIEWS
 from api.reports.report import Table
 
 TIME, PAGES_REPORT = "time", "pages"
-REPORTS = (TIME, PAGES_REPORT, *tables.DIMENSIONS)
+REPORTS = (TIME, PAGES_REPORT, *dimension.DIMENSIONS)
 """Names of the reports in addresses."""
 
 
@@ -57,10 +57,10 @@ def table_file(view: View, media_type: str, name: str, table: Table) -> Response
 def _report(view: View, name: str, media_type: str) -> Table:
     if name == TIME:
         return SERIES.table(view.run(interval=view.period.interval, zone=view.zone), media_type)
-    if name == PAGES_REPORT or name not in tables.DIMENSIONS:
-        return VIEWS.table(view.run(order=tables.SORTS[tables.order(view)]), media_type)
-    dimension = tables.DIMENSIONS[name]
-    return BREAKDOWN.table(view.run(tables.query(view, dimension), by=dimension.by), media_type)
+    if name == PAGES_REPORT or name not in dimension.DIMENSIONS:
+        return VIEWS.table(view.run(order=pages.SORTS[pages.order(view)]), media_type)
+    chosen = dimension.DIMENSIONS[name]
+    return BREAKDOWN.table(view.run(dimension.query(view, chosen), by=chosen.by), media_type)
 
 
 PAGES = (

@@ -12,6 +12,7 @@ from api.dashboard.pages.reading import measured, tables
 from api.dashboard.pages.reading.export import table_file
 from api.dashboard.pages.reading.measured import Measured
 from api.dashboard.pages.reading.overview import SEARCH, to_pages
+from api.dashboard.pages.reading.panels import pages
 from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.view import View
@@ -102,8 +103,8 @@ def _tab(view: View) -> str:
 
 
 def _order(view: View, tab: str) -> str:
-    """Return the name of the order of the paths: a key of `tables.SORTS`, or FIRST_READ."""
-    return FIRST_READ if view.values.get("sort", DEFAULT_SORTS[tab]) == FIRST_READ else tables.order(view)
+    """Return the name of the order of the paths: a key of `pages.SORTS`, or FIRST_READ."""
+    return FIRST_READ if view.values.get("sort", DEFAULT_SORTS[tab]) == FIRST_READ else pages.order(view)
 
 
 def _page(view: View, tab: str, sort: str, offset: int, limit: int = ROWS) -> ReportPage:
@@ -112,7 +113,7 @@ def _page(view: View, tab: str, sort: str, offset: int, limit: int = ROWS) -> Re
     elif tab == NEW:
         rows = pa.Table.from_batches(_all(view, tab, sort), WITH_BOTS)
     else:
-        return view.reports.views(view.snapshot, view.query(), offset, limit, tables.SORTS[sort], TABS[tab])
+        return view.reports.views(view.snapshot, view.query(), offset, limit, pages.SORTS[sort], TABS[tab])
     return ReportPage.of(Counts(), rows, offset, limit)
 
 
@@ -132,8 +133,8 @@ def _by_first_read(view: View, rows: pa.Table) -> pa.Table:
 
 
 def _all(view: View, tab: str, sort: str) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of all paths of a tab in an order of `tables.SORTS`."""
-    _, batches = view.reports.all_views(view.snapshot, view.query(), tables.SORTS[sort], TABS[tab])
+    """Yield the rows of all paths of a tab in an order of `pages.SORTS`."""
+    _, batches = view.reports.all_views(view.snapshot, view.query(), pages.SORTS[sort], TABS[tab])
     if tab != NEW:
         yield from batches
         return

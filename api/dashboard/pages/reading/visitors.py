@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from api.dashboard.pages.reading import tables
 from api.dashboard.pages.reading.measured import NOT_COUNTED, Measured
@@ -13,10 +12,7 @@ from api.dashboard.web import locale
 from api.dashboard.web.view import View
 from api.reports import metrics
 from api.reports.report import Run
-from warehouse.columns.filters import Filters
-from warehouse.control.goals import of_project
 from warehouse.errors import TooManyViews
-from warehouse.report.audience.goals import Conversion
 from warehouse.report.audience.people import People
 from warehouse.report.results import Counts, Query
 
@@ -32,8 +28,6 @@ NUMBERS = {
     "ai": {"AI sources": ("visitorsAi", "number")},
 }
 """Totals beside the views of each kind of readers: their column in the API, and their format."""
-GOALS_ROWS_MAX = 500_000
-"""Maximum number of page views of a project in a period whose goals the overview counts: a million takes 0.4 s."""
 NOT_BY_SCRIPT, NO_VISIT = "only the website script knows it", "the website script saw no visit"
 NOT_KNOWN = "not known for these views"
 KNOWN_PERCENT = 99.5
@@ -112,32 +106,6 @@ def people(view: View, counts: Counts) -> People | None:
     if not counts.human or "evidence" in view.filters.fields:
         return None
     return view.reports.people(view.snapshot, view.query())
-
-
-class GoalTable(NamedTuple):
-    """Conversions of each goal, or of the goal `name` by channel."""
-
-    name: str | None
-    rows: list[Conversion]
-
-
-def goals(view: View) -> GoalTable | None:
-    """Return how many people reached each goal, or AI agents with a filter; None if there are too many views.
-
-    With the parameter `goal`, the rows are the channels of this goal: only people have channels.
-    """
-    query, kind = view.query(), view.filters["traffic"] or "human"
-    name = view.values.get("goal") if kind == "human" else None
-    if not of_project(view.visit.state.control, view.project.id):
-        return GoalTable(name, [])
-    all_views = replace(query, filters=Filters())  # those that the goals read
-    counts = view.reports.breakdown(view.snapshot, all_views, "source", 0, 1).totals
-    if counts.total + counts.bot <= GOALS_ROWS_MAX:
-        with suppress(TooManyViews):
-            every = chain.from_iterable(view.reports.goals(view.snapshot, query, "channel" if name else ""))
-            rows = [each for each in every if each.traffic == kind and (not name or (each.goal == name and each.value))]
-            return GoalTable(name, rows)
-    return None
 
 
 def live(view: View) -> dict[str, Any]:

@@ -5,19 +5,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from api.dashboard.charts import bar
 from api.dashboard.pages.reading.ai.obedience import Robots, Verdict
 from api.dashboard.pages.reading.ai.verdicts import KNOWN_KEY, NOT_CHECKED, Agent, Verification
 from api.dashboard.pages.reading.measured import Measured
-from api.dashboard.pages.reading.tables import ROWS, Row
 from api.dashboard.robots.rules import State, names
-from api.dashboard.web import links
 from api.dashboard.web.period import Period
 from api.dashboard.web.view import PURPOSES, STATES, View
 from ingest.channels.ai_referrers import CAMPAIGNS, OPERATORS
 from ingest.verification import verdict
-from warehouse.report.results import Counts
 
+PEOPLE = (None, "human")
+"""Filters of readers that have people, who visit from AI products."""
 ROBOTS_NAMES: Mapping[State, str] = {"allowed": "Allowed", "partly": "Partly disallowed", "disallowed": "Disallowed"}
 
 
@@ -150,32 +148,11 @@ def visits_sent(view: View, period: Period | None = None) -> dict[str, int] | No
     Return None if the filters select agents: visits come from the products of an operator, not from one of its agents.
     Also return None if they select an operator without a product.
     """
-    products = _products(view)
-    return view.reports.visits_sent(view.snapshot, view.query(period), *products) if products else None
+    chosen = products(view)
+    return view.reports.visits_sent(view.snapshot, view.query(period), *chosen) if chosen else None
 
 
-def pages_sent(view: View) -> list[Row] | None:
-    """Return the pages to which AI products sent most visits: `counts` are visits by people, and reads by AI.
-
-    Return None if they are not known, as in `visits_sent`, or take long to count.
-    """
-    products = _products(view)
-    sent = view.reports.pages_sent(view.snapshot, view.query(), *products, ROWS) if products else None
-    if sent is None:
-        return None
-    return [
-        Row(
-            page.path,
-            links.readable(page.path),
-            Counts(human=page.visits, ai=page.reads),
-            bar.svg(Counts(human=page.visits), sent[0].visits),
-            view.link(path=page.path),
-        )
-        for page in sent
-    ]
-
-
-def _products(view: View) -> tuple[dict[str, str], dict[str, str]] | None:
+def products(view: View) -> tuple[dict[str, str], dict[str, str]] | None:
     """Return the operators of the selected products, by host and by campaign; None if none can be selected."""
     if "human" not in view.filters.but(traffic=None, operator=None).selected_traffic:
         return None

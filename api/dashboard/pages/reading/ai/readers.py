@@ -9,12 +9,14 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from api.dashboard.charts import bar, sparkline
-from api.dashboard.pages.reading import events, measured, tables
+from api.dashboard.pages.reading import measured, tables
 from api.dashboard.pages.reading.ai import operators, verdicts
 from api.dashboard.pages.reading.ai.obedience import robots_of
 from api.dashboard.pages.reading.ai.operators import ROBOTS_NAMES, AiTable, OperatorRow, Reads
 from api.dashboard.pages.reading.export import table_file
 from api.dashboard.pages.reading.measured import Measured
+from api.dashboard.pages.reading.panels import events, sent
+from api.dashboard.pages.reading.panels.panel import Panel, filled
 from api.dashboard.pages.reading.timeline import timeline
 from api.dashboard.robots.rules import EVERY_AGENT, RobotsRules, names
 from api.dashboard.web import locale, render
@@ -63,7 +65,7 @@ def ai_readers(visit: ProjectVisit) -> Response:
     """Respond to GET /projects/{project}/ai."""
     view = _view(visit)
     measurement = measured.measured_in(view)
-    table, pages = threads.together(partial(_table, view, measurement), partial(_pages, view))
+    table, cards = threads.together(partial(_table, view, measurement), partial(filled, PANELS, view, measurement))
     return render.counts_page(
         view,
         "reading/ai_readers.html",
@@ -74,8 +76,8 @@ def ai_readers(visit: ProjectVisit) -> Response:
         states=STATES,
         purpose_texts=PURPOSE_TEXTS,
         old_lists=age_warning(visit.state.intake.verifier.lists(), view.now),
+        panels=cards,
         **table,
-        **pages,
     )
 
 
@@ -91,14 +93,18 @@ def _table(view: View, measurement: Measured) -> dict[str, Any]:
     return {**values, "chart": chart, "summary": _summary(view, table), **_rows(view, table)}
 
 
-def _pages(view: View) -> dict[str, Any]:
-    """Return the lists of pages and files."""
-    most_read = view.reports.views(view.snapshot, view.query(), 0, tables.ROWS, "ai")
-    return {
-        "sent": operators.pages_sent(view),
-        "most_read": {"rows": tables.rows_of(view, most_read, "path"), "has_more": False},
-        "downloads": events.downloads(view),
-    }
+def most_read(view: View, _: Measured) -> dict[str, Any]:
+    """Return the pages that AI reads most."""
+    page = view.reports.views(view.snapshot, view.query(), 0, tables.ROWS, "ai")
+    return {"rows": tables.rows_of(view, page, "path"), "has_more": False}
+
+
+PANELS = (
+    Panel("most-read", most_read, "most_read"),
+    Panel("sent", sent.pages_sent, "sent"),
+    Panel("downloads", events.downloads, "downloads"),
+)
+"""The cards below the table, in their order."""
 
 
 def export(visit: ProjectVisit) -> Response:

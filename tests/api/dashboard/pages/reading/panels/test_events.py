@@ -45,6 +45,10 @@ def test_events_are_listed_with_their_values_and_downloads_of_ai(tmp_path: Path)
 
         ai = Html(viewer.get(f"/projects/{PROJECT}/ai?period=7d").text)
         assert ai.rows("Downloads by AI") == [["/set.zipGPTBot", "1"]]
+        of_file = viewer.get(f"/projects/{PROJECT}/ai?period=7d&path=/set.zip").text
+        assert "period=7d&amp;path=%2Fset.zip" in viewer.get(f"/projects/{PROJECT}/ai?period=7d").text
+        assert "No reads by AI" in of_file
+        assert Html(of_file).rows("Downloads by AI") == [["/set.zipGPTBot", "1"]]
         of_ai = Html(viewer.get(f"{overview}&traffic=ai").text)
         assert of_ai.rows("Events") == [["File Download", "1", "\u2013"]]
         assert of_ai.tables["Events"][0] == ["Event", "Times", "AI sources"]
