@@ -43,6 +43,15 @@ def test_standard_error_is_logged_without_the_token_and_control_characters(tmp_p
     assert log == ["sent [token] ?[2J"]
 
 
+def test_end_of_a_long_standard_error_is_logged_and_a_long_answer_is_refused(tmp_path: Path) -> None:
+    log: list[str] = []
+    script = 'head -c "$0" /dev/zero | tr "\\0" a >&2; echo end >&2'
+    git(tmp_path, log).run_program("sh", "-c", script, "100000", environ={})
+    assert log == ["a" * (64 * 1024 - len("end\n")) + "end"]
+    with pytest.raises(TurnFailed, match="sh printed more than 1 MiB"):
+        git(tmp_path, log).run_program("sh", "-c", 'head -c "$0" /dev/zero', str(1024**2 + 1), environ={})
+
+
 def test_commands_of_a_step_share_one_deadline(tmp_path: Path) -> None:
     with pytest.raises(ProgramTimedOut, match="sleep did not end within the step's time limit"):
         git(tmp_path, [], limit_s=-1).run_program("sleep", "60", environ={})

@@ -118,6 +118,9 @@ def test_resumed_session_gets_the_prompts_whose_changes_are_not_in_the_work_tree
     assert turns.run("a") == f"{lost}wait\n\nThe request now:\nwait\n", "the stopped turn is repeated"
     store.cancel(turns.engine, PROJECT, turns.job, _now_us())
     assert turns.follow_up("Five", "a") == f"{lost}wait\n\nThe request now:\nFive\n"
+    failed = "(This request failed; none of its changes are in the work tree.)\n"
+    first_three = f"Request 1:\nOne\n\nRequest 2:\n{failed}break\n\nRequest 3:\nThree\n\n"
+    assert first_three in turns.follow_up("Six", "b"), "a new session on another machine"
 
 
 @pytest.mark.long

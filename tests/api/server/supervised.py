@@ -45,8 +45,10 @@ def cannot_start(number: int, folder: Path) -> None:
 def ends_at_once(number: int, folder: Path) -> None:
     record(folder, number)
     starts = len(started(folder))
-    if starts < 3:
-        os._exit(7 if starts == 1 else STARTUP_FAILURE)
+    if starts == 1:
+        raise RuntimeError("a fault of the service")
+    if starts == 2:
+        os._exit(STARTUP_FAILURE)
     end_supervisor()
     threading.Event().wait()
 

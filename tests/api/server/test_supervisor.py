@@ -200,7 +200,7 @@ def test_server_process_that_ignores_the_end_is_killed_and_the_status_is_1(tmp_p
 def test_process_that_ends_by_itself_is_restarted_by_number(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert Supervisor(ends_at_once, (tmp_path,), 1).run() == 0
     assert [record.getMessage() for record in caplog.records] == [
-        "server process 0 ended with exit status 7; it is restarted in 0 s",
+        "server process 0 ended with exit status 1; it is restarted in 0 s",
         f"server process 0 ended with exit status {STARTUP_FAILURE}; it is restarted in 0.5 s",
     ]
     assert [line.split()[0] for line in started(tmp_path)] == ["0", "0", "0"]

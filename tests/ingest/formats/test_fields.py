@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.errors import InvalidLine
-from ingest.formats.fields import decode, field_text, iso_us, storable, time_us
+from ingest.formats.fields import decode, field_text, iso_us, size_of, storable, time_us
 from ingest.hits.hit import EPOCH
 
 NOON_US = 1_789_473_600_000_000  # 2026-09-15T12:00:00Z, by `date -u -d @1789473600`
@@ -73,3 +73,11 @@ def test_characters_that_cannot_be_stored_are_replaced() -> None:
 )  # fmt: skip
 def test_escapes_of_apache_and_nginx_are_undone(field: bytes, text: str) -> None:
     assert field_text(field) == text
+
+
+@pytest.mark.parametrize(
+    ("field", "size"),
+    [(b"0", 0), (b"5316", 5_316), (b"9" * 15, 10**15 - 1), (b"9" * 16, None), (b"-", None), (b"-1", None), (b"", None)],
+)
+def test_size_is_a_whole_number_of_at_most_15_digits(field: bytes, size: int | None) -> None:
+    assert size_of(field) == size

@@ -102,6 +102,16 @@ def test_test_view_that_has_not_arrived_is_waited_for(dashboard: Dashboard) -> N
     assert 'hx-trigger="every 5s"' in text
 
 
+def test_test_view_of_the_same_millisecond_has_arrived(tmp_path: Path) -> None:
+    sent = (datetime.now(UTC) - timedelta(seconds=10)).replace(microsecond=123_000)
+    with opened(tmp_path / "data") as dashboard:
+        dashboard.post_hits({"path": "/readership-test", "userAgent": FIREFOX, "timestamp": sent.isoformat()})
+        owner = dashboard.visitor("owner")
+        for since, arrived in ((sent, True), (sent + timedelta(milliseconds=2), False)):
+            text = owner.get(PATH, params={"test": str(round(since.timestamp() * 1_000))}).text
+            assert ("Your test view has arrived" in text) == arrived
+
+
 def test_other_time_of_a_test_view_is_ignored(dashboard: Dashboard) -> None:
     hour_ago = str(int((datetime.now(UTC) - timedelta(hours=1)).timestamp() * 1_000))
     owner = dashboard.visitor("owner")
