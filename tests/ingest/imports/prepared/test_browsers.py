@@ -1,37 +1,40 @@
-"""Evidence of readers in the log of a real nginx: a real Chromium, and scripts with its user agent."""
+"""Evidence of readers in the log of a real nginx: real browsers with and without the website script, and scripts."""
 
 import getpass
+import hashlib
+import os
 import re
+import shutil
 import subprocess
 import time
-from collections.abc import Iterator
-from datetime import UTC, datetime
+import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlencode
 from zlib import crc32
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+import requests
+from playwright.sync_api import Browser, Playwright, sync_playwright
 
-from ingest.hits.row import Site as ProjectSite
-from ingest.imports.importer import Options
-from tests.ingest.imports.prepared.test_asset_loads import run_import
-from tests.processes.chromium import launch
+from tests.processes.chromium import ARGS, NOT_AUTOMATED, launch
 from tests.processes.ports import held_port
+from tests.processes.running import PROJECT, Running
 from tests.processes.waiting import killed_on_failure, until
-from tests.programs import find
-from tests.warehouse.site import DAY, ROOT, Site
-from warehouse.columns.filters import Filters
-from warehouse.report.results import Query
+from tests.programs import INSTALL, find, skip
+from tests.warehouse.site import ROOT
 
 pytestmark = [pytest.mark.long, pytest.mark.needs("nginx"), pytest.mark.needs("curl")]
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36"
+CHROME_OF_PROGRAM, CHROME_IN_READER_MODE = (CHROME.replace("140", version) for version in ("139", "138"))
+"""User agents of readers for whom the test sets no header with an address."""
 PAGE = (
     '<!doctype html><link rel="icon" href="data:,"><link rel="stylesheet" href="/{folder}/style.css">'
     '<script src="/{folder}/app.js"></script><img src="/{folder}/photo.svg">'
     '<a href="/second.html">Read on</a>'
 )
+SCRIPT = '<script defer src="/beacon.js" data-project="site" data-local></script>'
 CONFIGURATION = """
 user {user}; daemon off; pid {folder}/pid; error_log stderr; worker_processes 1;
 events {{}}
@@ -46,26 +49,35 @@ http {{
         location / {{ add_header Cache-Control "no-cache"; }}
         location /cached/ {{ add_header Cache-Control "max-age=3600"; }}
         location /checked/ {{ add_header Cache-Control "no-cache"; }}
+        location ~ ^/(beacon.js|v1/) {{
+            access_log off; proxy_pass {service}; proxy_set_header X-Forwarded-For $remote_addr;
+        }}
     }}
 }}
 """
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> Iterator[str]:
+def service(start: Callable[..., Running]) -> Running:
+    return start(READERSHIP_JOBS_AT_ONCE="0")
+
+
+@pytest.fixture
+def url(tmp_path: Path, service: Running) -> Iterator[str]:
     """Serve pages whose assets a browser may use again for an hour (two pages), or only after it has asked.
 
     Without a header, a browser uses a page again for a tenth of its age, and a slow test has no second request.
     """
-    for name, assets in (("cached", "cached"), ("second", "cached"), ("checked", "checked")):
+    for name, assets in {"cached": "cached", "second": "cached", "checked": "checked", "script": "cached"}.items():
         folder = tmp_path / "site" / assets
         folder.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "site" / f"{name}.html").write_text(PAGE.format(folder=assets))
+        script = SCRIPT if name == "script" else ""
+        (tmp_path / "site" / f"{name}.html").write_text(PAGE.format(folder=assets) + script)
         for asset, text in (("style.css", "p {}"), ("app.js", ";"), ("photo.svg", "<svg/>")):
             (folder / asset).write_text(text)
     configuration, user = tmp_path / "nginx.conf", getpass.getuser()  # the folder is readable by this user alone
     with held_port() as port:
-        configuration.write_text(CONFIGURATION.format(folder=tmp_path, port=port, user=user))
+        configuration.write_text(CONFIGURATION.format(folder=tmp_path, port=port, user=user, service=service.url))
         with subprocess.Popen([find("nginx"), "-p", tmp_path, "-c", configuration]) as nginx, killed_on_failure(nginx):
             until((tmp_path / "pid").exists)
             yield f"http://127.0.0.1:{port}"
@@ -89,6 +101,24 @@ def browse(browser: Browser, name: str, *urls: str, has_script: bool = True, has
     context.close()
 
 
+def read_in_reader_mode(playwright: Playwright, log: Path, url: str) -> None:
+    """Open Chromium's reader mode, which loads the page in the background, and wait until the log has its last file."""
+    program = shutil.which("chromium") or skip("chromium", f"{INSTALL} chromium")  # its shell has no reader mode
+    options = [*ARGS, "--enable-dom-distiller", f"--user-agent={CHROME_IN_READER_MODE}"]
+    browser = playwright.chromium.launch(executable_path=program, args=options)
+    host = f"{uuid.uuid4()}_{hashlib.sha256(url.encode()).hexdigest()}"
+    reader = f"chrome-distiller://{host}/?{urlencode({'time': 1, 'url': url})}"
+    browser.new_browser_cdp_session().send("Target.createTarget", {"url": reader})
+    until(lambda: re.search(rf"photo\.svg.*{re.escape(CHROME_IN_READER_MODE)}", log.read_text()))
+    browser.close()
+
+
+def run_chromium(profile: Path, url: str) -> None:
+    """Print a page with Chromium as a program."""
+    options = [*ARGS, "--headless", f"--user-data-dir={profile}", f"--user-agent={CHROME_OF_PROGRAM}", "--dump-dom"]
+    subprocess.run([find("chromium"), *options, url], check=True, capture_output=True)
+
+
 def campaign(url: str, name: str) -> str:
     return f"{url}?{urlencode({'utm_campaign': name})}"
 
@@ -104,8 +134,13 @@ def documented() -> dict[str, str]:
     return {name: evidence for name, evidence in rows if name != "reader"}
 
 
-def test_evidence_of_browsers_and_scripts_is_as_documented(tmp_path: Path, url: str) -> None:
-    cached, checked = f"{url}/cached.html", f"{url}/checked.html"
+def test_evidence_of_browsers_and_scripts_is_as_documented(tmp_path: Path, url: str, service: Running) -> None:
+    cached, checked, script, log = (
+        f"{url}/cached.html",
+        f"{url}/checked.html",
+        f"{url}/script.html",
+        tmp_path / "access.log",
+    )
     with sync_playwright() as playwright:
         browser = launch(playwright)
         browse(browser, "first visit", cached)
@@ -114,19 +149,26 @@ def test_evidence_of_browsers_and_scripts_is_as_documented(tmp_path: Path, url: 
         browse(browser, "return, and the cache has all assets", cached, cached)
         browse(browser, "the same, then a link", cached, cached)
         browse(browser, "Playwright that loads pages alone", cached, has_assets=False)
+        browse(browser, "Playwright, on a page with the website script", script)
         browser.close()
+        browser = launch(playwright, NOT_AUTOMATED)
+        browse(browser, "the same, on a page with the website script", script, script)
+        browser.close()
+        read_in_reader_mode(playwright, log, campaign(cached, "reader mode of Chromium"))
+    run_chromium(tmp_path / "profile", campaign(cached, "headless Chromium as a program"))
     curl = [f"{key}: {value}" for key, value in headers("curl").items()]
     subprocess.run([find("curl"), "-s", "-A", CHROME, "-H", *curl, campaign(cached, "curl")], check=True)
-    httpx.get(campaign(cached, "httpx"), headers={"User-Agent": CHROME, **headers("httpx")})
-    site = Site(tmp_path / "data")
-    own = Options(site=ProjectSite(frozenset(["127.0.0.1"])))
-    run_import(site, tuple((tmp_path / "access.log").read_bytes().splitlines()), now=time.time, options=own)
-    reports, today = site.reports(), datetime.now(UTC)
+    for library in (httpx, requests):
+        name = library.__name__
+        library.get(campaign(cached, name), headers={"User-Agent": CHROME, **headers(name)}, timeout=60)
+    own = service.run("project", "origins", PROJECT, url)
+    assert own.returncode == 0, own.stderr
+    done = service.run("import", PROJECT, str(log), env={**os.environ, **service.environ})
+    assert done.returncode == 0, done.stderr
     found = {}
     for name in documented():
-        query = Query("site", today - DAY, today + DAY, Filters(utmCampaign=name), today + DAY)
-        found[name] = reports.breakdown(reports.take(), query, "evidence", 0, 10).rows.to_pylist()
-    assert {name: [row["value"] for row in rows] for name, rows in found.items()} == {
-        name: [evidence] for name, evidence in documented().items()
-    }
-    site.close()
+        asked = {"by": "evidence", "utmCampaign": name}
+        breakdown = service.views.replace("views", "breakdown")
+        rows = httpx.get(breakdown, params=asked, headers=service.auth, timeout=60).json()["rows"]
+        found[name] = [row["value"] for row in rows]
+    assert found == {name: [evidence] for name, evidence in documented().items()}
