@@ -1,7 +1,7 @@
 """Evidence in a public access log: 10,000 lines of semicomplete.com of May 2015.
 
-`tests/data/access-2015.log.gz` is `apache_logs` of https://github.com/elastic/examples (Apache License 2.0), with a number of the
-network 198.18.0.0/15 in place of each address.
+`tests/data/access-2015.log.gz` is `apache_logs` of https://github.com/elastic/examples (Apache License 2.0), with an
+address of the network 198.18.0.0/15 in place of each address.
 """
 
 import gzip
@@ -21,19 +21,15 @@ from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE
 
 pytestmark = pytest.mark.long
 LOG = ROOT / "tests/data/access-2015.log.gz"
-ORIGINS = frozenset(["semicomplete.com", "www.semicomplete.com"])
+ORIGINS = Options(site=ProjectSite(frozenset(["semicomplete.com", "www.semicomplete.com"])))
 
 
 def people_of(folder: Path, options: Options) -> list[tuple[str, str]]:
     """Return the evidence and the user agent of each view by people of the log."""
     site = Site(folder)
     run_import(site, tuple(gzip.decompress(LOG.read_bytes()).splitlines()), options=options)
-    tables = {
-        name: pa.Table.from_pylist(site.stored(spec))
-        for name, spec in (("hits", HITS_TABLE), ("loads", ASSET_LOADS_TABLE))
-    }
-    for name, table in tables.items():
-        site.database.register(name, table)
+    for name, spec in {"hits": HITS_TABLE, "loads": ASSET_LOADS_TABLE}.items():
+        site.database.register(name, pa.Table.from_pylist(site.stored(spec)))
     rows = evidence.joined("hits", f"({evidence.of_visitors('hits', 'loads')})")
     views = site.database.sql(f"SELECT evidence, user_agent FROM {rows} WHERE traffic = 'human'").fetchall()
     site.close()
@@ -42,15 +38,14 @@ def people_of(folder: Path, options: Options) -> list[tuple[str, str]]:
 
 def test_evidence_of_a_public_log_is_as_documented(tmp_path: Path) -> None:
     text = " ".join((ROOT / "docs/data.md").read_text().split())
-    known, unknown = (
-        people_of(tmp_path / name, each)
-        for name, each in (("origins", Options(site=ProjectSite(ORIGINS))), ("none", DEFAULTS))
-    )
-    of_kinds, without_origins = Counter(each for each, _ in known), Counter(each for each, _ in unknown)
-    share = f"{100 * of_kinds['none'] / len(known):.0f} %"
-    assert (
-        f"{len(known):,} views by people: {of_kinds['assets']} have the evidence `assets`, {of_kinds['navigation']} `navigation` and"
-        f" {of_kinds['none']} ({share}) `none`; without allowed origins, {without_origins['none']} have none"
-    ) in text
-    agents = Counter(agent for each, agent in known if each == "none").most_common(5)
-    assert re.findall(r"\| `(Mozilla[^`]+)` \| (\d+) \|", text) == [(agent, str(views)) for agent, views in agents]
+    known, unknown = (people_of(tmp_path / name, of) for name, of in {"known": ORIGINS, "unknown": DEFAULTS}.items())
+    counts, without_origins = (Counter(each for each, _ in views) for views in (known, unknown))
+    share = f"{100 * counts['none'] / len(known):.0f} %"
+    assert f"are {len(known):,} views by people: {counts['assets']} have the evidence `assets`, " in text
+    assert f"{counts['navigation']} `navigation` and {counts['none']} ({share}) `none`;" in text
+    assert f"without allowed origins, {without_origins['none']} have none" in text
+    assert without_origins == {"assets": counts["assets"], "none": len(known) - counts["assets"]}
+    agents = Counter(agent for each, agent in known if each == "none")
+    assert f"of {len(agents)}: | user agent" in text
+    shown = re.findall(r"\| `(Mozilla[^`]+)` \| (\d+) \|", text)
+    assert shown == [(agent, str(views)) for agent, views in agents.most_common(5)]
