@@ -175,17 +175,19 @@ class Errors(msgspec.Struct, frozen=True, rename="camel"):
     ] = UNSET
 
 
-class Requests(msgspec.Struct, frozen=True, rename="camel"):
-    """Requests with one value of a dimension."""
+class RequestTotals(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """All requests in the time range."""
 
-    value: Annotated[str | None, Meta(description="The value; null for people, and for agents without a name.")]
     requests: Annotated[int, Meta(description="Number of requests.")]
     bytes: Annotated[int | None, Meta(description="Bytes of the `sized` requests; null if none has a size.")]
     sized: Annotated[int, Meta(description="Number of requests whose size is known.")]
+    bytes_known: Annotated[float | None, Meta(description="Share of `sized` in `requests`, in percent.")]
     timed: Annotated[int, Meta(description="Number of requests whose time is known.")]
+    times_known: Annotated[float | None, Meta(description="Share of `timed` in `requests`, in percent.")]
     p50_ms: Annotated[int | None, Meta(description="Half of the `timed` requests took less, in milliseconds.")]
     p95_ms: Annotated[int | None, Meta(description="95 % of the `timed` requests took less, in milliseconds.")]
     cached: Annotated[int, Meta(description="Number of requests with the state of a cache.")]
+    cache_known: Annotated[float | None, Meta(description="Share of `cached` in `requests`, in percent.")]
     cache_hits: Annotated[int, Meta(description="Number of requests that this cache answered.")]
     refused: Annotated[int, Meta(description="Number of requests answered with 401, 402, 403, 429, 451 or 503.")]
     after_refusal: Annotated[
@@ -193,12 +195,19 @@ class Requests(msgspec.Struct, frozen=True, rename="camel"):
         Meta(description="At least so many requests of an agent or operator after its first refusal; else null."),
     ]
     robots_read: Annotated[datetime | None, Meta(description="Time of the last request that got `/robots.txt`.")]
-    last_seen: Annotated[datetime, Meta(description="Time of the last request.")]
+    last_seen: Annotated[datetime | None, Meta(description="Time of the last request; null without requests.")]
+
+
+class Requests(RequestTotals, frozen=True):
+    """Requests with one value of a dimension."""
+
+    value: Annotated[str | None, Meta(description="The value; null for people, and for agents without a name.")]
 
 
 class Cost(msgspec.Struct, frozen=True, rename="camel"):
-    """One page of the values of a dimension, with their requests."""
+    """Requests in a time range: the totals, and one page of the values of a dimension."""
 
+    totals: Annotated[RequestTotals, Meta(description="Totals of the whole time range, on every page.")]
     rows: Annotated[list[Requests], Meta(description="One page of the values, most requests first.")]
     has_more: HasMore
 

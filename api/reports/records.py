@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,6 +20,7 @@ from api.reports.documents import (
     PathViews,
     PathVisitors,
     Requests,
+    RequestTotals,
     Series,
     Totals,
     ValueViews,
@@ -30,6 +32,7 @@ from api.reports.metrics import BYTES
 from api.reports.report import Report, Run
 from warehouse.columns.dimensions import OF_VISITS
 from warehouse.columns.sources import TRAFFIC
+from warehouse.report.audience.requests import ALL
 from warehouse.report.results import Counts, ReportPage
 
 Item = TypeVar("Item", bound=documents.Counts)
@@ -222,29 +225,30 @@ ERRORS = Report(
 
 
 def _cost(run: Run) -> Cost:
-    page = ReportPage.of(Counts(), _requests(run), run.selection.offset, run.selection.limit)
-    return Cost([Requests(*row.values()) for row in page.rows.to_pylist()], page.has_more)
+    page = ReportPage.of(Counts(), _requests(run, run.selection.by), run.selection.offset, run.selection.limit)
+    [totals] = _requests(run, ALL).to_pylist() or [dict.fromkeys(COST.columns.names) | dict.fromkeys(_SUMS, 0)]
+    rows = msgspec.convert(page.rows.to_pylist(), list[Requests])
+    return Cost(msgspec.convert(totals, RequestTotals), rows, page.has_more)
 
 
-def _requests(run: Run) -> pa.Table:
-    return run.requests(run.selection.by).rename_columns(COST.columns.names).cast(COST.columns)
+def _requests(run: Run, by: str) -> pa.Table:
+    return run.requests(by).rename_columns(COST.columns.names).cast(COST.columns)
 
 
+_SUMS = ("requests", "sized", "timed", "cached", "cacheHits", "refused")
+_OF_REQUESTS = (
+    *("requests", "bytes", "sized", "bytesKnown", "timed", "timesKnown", "p50Ms", "p95Ms"),
+    *("cached", "cacheKnown", "cacheHits", "refused", "afterRefusal"),
+)
+_NUMBERS = {name: pa.float64() if name.endswith("Known") else _COUNT for name in _OF_REQUESTS}
 COST = Report(
     "cost",
     "getCost",
     parameters.COST,
     Cost,
-    pa.schema(
-        {
-            "value": _TEXT,
-            **dict.fromkeys(("requests", "bytes", "sized", "timed", "p50Ms", "p95Ms"), _COUNT),
-            **dict.fromkeys(("cached", "cacheHits", "refused", "afterRefusal"), _COUNT),
-            **dict.fromkeys(("robotsRead", "lastSeen"), _TIME),
-        }
-    ),
+    pa.schema({"value": _TEXT, **_NUMBERS, **dict.fromkeys(("robotsRead", "lastSeen"), _TIME)}),
     _cost,
-    lambda run: _requests(run).to_batches,
+    lambda run: _requests(run, run.selection.by).to_batches,
     "The requests.",
 )
 

@@ -19,6 +19,8 @@ from warehouse.tables import REQUESTS_TABLE
 
 BY = ("agent", "operator", "kind", "status", "source", "date")
 """Columns by which requests are counted."""
+ALL = "project_id"
+"""Column by which all requests of a project are counted together."""
 READERS = BY[:2]
 """Columns of BY that name a reader, who may come back after a refusal."""
 REFUSED = (401, 402, 403, 429, 451, 503)
@@ -58,8 +60,9 @@ _ROWS = """, asked AS (
         max(last_seen) FILTER ({got_robots}) AS robots_read, max(last_seen) AS last_seen
     FROM chosen GROUP BY {by}
 )
-SELECT counted.value::VARCHAR AS value, requests, bytes, sized, coalesce(timed, 0) AS timed, p50_ms, p95_ms, cached,
-    cache_hits, refused, after_refusal, robots_read, last_seen
+SELECT counted.value::VARCHAR AS value, requests, bytes, sized, round(100 * sized / requests, 1) AS bytes_known,
+    coalesce(quantiles.timed, 0) AS timed, round(100 * timed / requests, 1) AS times_known, p50_ms, p95_ms,
+    cached, round(100 * cached / requests, 1) AS cache_known, cache_hits, refused, after_refusal, robots_read, last_seen
 FROM counted LEFT JOIN quantiles ON counted.value IS NOT DISTINCT FROM quantiles.value
 ORDER BY {order} counted.value NULLS LAST
 """
@@ -88,11 +91,12 @@ class RequestQuery:
 
 
 def rows(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, query: RequestQuery, by: str) -> pa.Table:
-    """Return the requests by one of BY: most first, unknown values after their equals.
+    """Return the requests by one of BY, or by ALL in one row: most first, unknown values after their equals.
 
     Columns: value, requests, bytes of the `sized` ones, p50_ms and p95_ms of the `timed` ones as upper bounds,
-    `cache_hits` among the `cached` ones, `refused`, `after_refusal` (lower bound of the requests of one of READERS
-    after its first refusal), robots_read and last_seen. `snapshot` is of the table `requests`.
+    `cache_hits` among the `cached` ones, the shares `..._known` of these in percent, `refused`, `after_refusal` (lower
+    bound of the requests of one of READERS after its first refusal), robots_read and last_seen. `snapshot` is of the
+    table `requests`.
     """
     filters = "".join(f" AND {name} = ${name}" for name in query.filters)
     sources = "true" if "source" in query.filters else _ONE_SOURCE

@@ -19,13 +19,19 @@ ASKED = [  # minute, path, status, agent, bytes and seconds
     (5, "/style.css", 304, FIREFOX, 0, None),
 ]
 GPTBOT_ROW = {
-    "value": "GPTBot", "requests": 4, "bytes": 2_100, "sized": 3, "timed": 3, "p50Ms": 20, "p95Ms": 20, "cached": 0,
-    "cacheHits": 0, "refused": 1, "afterRefusal": 0, "robotsRead": "2026-09-02T10:00:00Z",
-    "lastSeen": "2026-09-02T10:03:00Z",
+    "value": "GPTBot", "requests": 4, "bytes": 2_100, "sized": 3, "bytesKnown": 75.0, "timed": 3, "timesKnown": 75.0,
+    "p50Ms": 20, "p95Ms": 20, "cached": 0, "cacheKnown": 0.0, "cacheHits": 0, "refused": 1,
+    "afterRefusal": 0, "robotsRead": "2026-09-02T10:00:00Z", "lastSeen": "2026-09-02T10:03:00Z",
 }  # fmt: skip
 PEOPLE_ROW = {
-    "value": None, "requests": 2, "bytes": 5_000, "sized": 2, "timed": 1, "p50Ms": 500, "p95Ms": 500, "cached": 0,
-    "cacheHits": 0, "refused": 0, "afterRefusal": None, "robotsRead": None, "lastSeen": "2026-09-02T10:05:00Z",
+    "value": None, "requests": 2, "bytes": 5_000, "sized": 2, "bytesKnown": 100.0, "timed": 1, "timesKnown": 50.0,
+    "p50Ms": 500, "p95Ms": 500, "cached": 0, "cacheKnown": 0.0, "cacheHits": 0,
+    "refused": 0, "afterRefusal": None, "robotsRead": None, "lastSeen": "2026-09-02T10:05:00Z",
+}  # fmt: skip
+TOTALS = {
+    "requests": 6, "bytes": 7_100, "sized": 5, "bytesKnown": 83.3, "timed": 4, "timesKnown": 66.7, "p50Ms": 20,
+    "p95Ms": 500, "cached": 0, "cacheKnown": 0.0, "cacheHits": 0, "refused": 1, "afterRefusal": None,
+    "robotsRead": "2026-09-02T10:00:00Z", "lastSeen": "2026-09-02T10:05:00Z",
 }  # fmt: skip
 
 
@@ -52,7 +58,21 @@ def rows(client: httpx.Client, query: str = "") -> list[dict[str, Any]]:
 
 
 def test_agents_have_their_requests_bytes_and_times(cost: httpx.Client) -> None:
-    assert cost.get("cost").json() == {"rows": [GPTBOT_ROW, PEOPLE_ROW], "hasMore": False}
+    assert cost.get("cost").json() == {"totals": TOTALS, "rows": [GPTBOT_ROW, PEOPLE_ROW], "hasMore": False}
+
+
+def test_totals_are_of_the_range_and_filters_on_every_page(cost: httpx.Client) -> None:
+    for query in ("limit=1&by=status", "limit=1&offset=9&by=kind"):
+        assert cost.get(f"cost?{query}").json()["totals"] == TOTALS
+    of_ai = {name: value for name, value in GPTBOT_ROW.items() if name != "value"}
+    assert cost.get("cost?traffic=ai").json()["totals"] == {**of_ai, "afterRefusal": None}
+    nothing = {name: 0 if isinstance(value, int) else None for name, value in TOTALS.items()}
+    assert cost.get("cost?dateFrom=2026-09-03").json()["totals"] == {
+        **nothing,
+        "bytes": None,
+        "p50Ms": None,
+        "p95Ms": None,
+    }
 
 
 def test_filters_and_days_choose_requests(cost: httpx.Client) -> None:
@@ -84,8 +104,9 @@ def test_what_was_not_logged_is_null(cost: httpx.Client) -> None:
 def test_tables_have_all_rows(cost: httpx.Client) -> None:
     answer = cost.get("cost?traffic=ai", headers={"Accept": CSV})
     assert answer.text == (
-        "agent,requests,bytes,sized,timed,p50Ms,p95Ms,cached,cacheHits,refused,afterRefusal,robotsRead,lastSeen\r\n"
-        "GPTBot,4,2100,3,3,20,20,0,0,1,0,2026-09-02T10:00:00+00:00,2026-09-02T10:03:00+00:00\r\n"
+        "agent,requests,bytes,sized,bytesKnown,timed,timesKnown,p50Ms,p95Ms,cached,cacheKnown,cacheHits,refused,"
+        "afterRefusal,robotsRead,lastSeen\r\n"
+        "GPTBot,4,2100,3,75.0,3,75.0,20,20,0,0.0,0,1,0,2026-09-02T10:00:00+00:00,2026-09-02T10:03:00+00:00\r\n"
     )
     assert table(cost.get("cost?traffic=human", headers={"Accept": CSV}))[0]["robotsRead"] is None
     for kind in (NDJSON, PARQUET):
