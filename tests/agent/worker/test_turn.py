@@ -170,13 +170,13 @@ def change(engine: Pool, **settings: object) -> None:
 
 
 @pytest.mark.long
-def test_job_continues_with_the_coding_agent_that_it_started_with(site: Site, tmp_path: Path) -> None:
+def test_job_continues_with_the_coding_agent_and_repository_that_it_started_with(site: Site, tmp_path: Path) -> None:
     engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
     store_configuration(engine, site, "sh", "-c", "echo first >> agents.md")
     id = store.create(engine, PROJECT, "One", None, 1).job.id
     change(engine, command=("sh", "-c", "echo second >> agents.md"))
     perform(engine, tmp_path / "jobs")
-    change(engine, preset="opencode", command=(), model="a-model")
+    change(engine, preset="opencode", command=(), model="a-model", repository=f"{site.git.url}/another.git")
     store.message(engine, PROJECT, id, "Two", None, 2)
     perform(engine, tmp_path / "jobs")
     assert site.git.read(REPOSITORY, f"readership/{id}")["agents.md"][1] == b"first\nfirst\n"

@@ -126,7 +126,10 @@ def test_previous_period_is_a_line_across_each_interval_and_raises_the_axis() ->
     root = people(1, 1, 1, 1, previous=[2, 4, None, 0, 9])
     (line,) = root.iter("path")
     assert line.attrib["d"] == "M0 120h1M1 0h1M3 240h1"  # the fifth interval is outside of the plot
+    assert line.attrib["class"] == "previous"
     assert rects(root, "people")[0][3] == "60"
+    (line,) = people(*[1] * 60, previous=[2, 4, None, 0]).iter("path")
+    assert (line.attrib["class"], line.attrib["d"]) == ("previous joined", "M0 120h1V0h1M3 240h1")
 
 
 def test_marks_are_numbered_and_share_a_text_at_one_position() -> None:
