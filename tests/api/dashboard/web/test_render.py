@@ -3,8 +3,10 @@
 import jinja2
 import pytest
 
-from api.dashboard.web.render import environment
+from api.dashboard.web.render import TEMPLATES, environment
 
+LINE_MAX = 160
+"""Maximum number of characters of a line of a template."""
 ATTACK = "<script>&'\""
 
 
@@ -24,3 +26,14 @@ def test_values_are_escaped_in_html_alone(templates: jinja2.Environment) -> None
 def test_misspelled_name_is_an_error(templates: jinja2.Environment) -> None:
     with pytest.raises(jinja2.UndefinedError):
         templates.get_template("list.html").render(values=1)
+
+
+def test_lines_of_templates_are_short_enough_to_read() -> None:
+    files = sorted(TEMPLATES.rglob("*.html"))
+    assert len(files) > 30
+    assert [
+        f"{file.name}:{number}"
+        for file in files
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+        if len(line) > LINE_MAX
+    ] == []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from api.dashboard.pages.reading import visitors
+from api.dashboard.pages.reading.panels import goals as card
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.overview.overview_page import FIREFOX
 from tests.api.dashboard.site import Dashboard, opened, post
@@ -65,7 +65,7 @@ def test_goal_is_counted_on_the_overview_until_it_is_removed(tmp_path: Path, mon
         assert "There is no such goal" in viewer.get(f"{overview}&goal=None").text
         assert "There is no such goal" not in viewer.get(f"{overview}&goal=None&traffic=ai").text
         with monkeypatch.context() as patched:
-            patched.setattr(visitors, "GOALS_ROWS_MAX", 4)  # of five
+            patched.setattr(card, "ROWS_MAX", 4)  # of five
             assert "Goals are counted for shorter periods only." in viewer.get(overview).text
         assert "New goal" not in viewer.get(PATH).text
         [order] = [each for each in goals.of_project(dashboard.engine, PROJECT) if each.value == "/thanks"]
@@ -86,7 +86,7 @@ def test_goals_of_a_small_project_are_counted_beside_a_large_one(
         for project in (PROJECT, "large"):
             goals.add(dashboard.engine, project, "Reads", "path", "/a")
         assert readership_process("--data", str(data), "flush").returncode == 0
-        monkeypatch.setattr(visitors, "GOALS_ROWS_MAX", 5)
+        monkeypatch.setattr(card, "ROWS_MAX", 5)
         viewer = dashboard.visitor("viewer")
         for project, has_goals in ((PROJECT, True), ("large", False)):
             page = Html(viewer.get(f"/projects/{project}?period=7d").text)
