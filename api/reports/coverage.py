@@ -60,12 +60,14 @@ class Coverage(msgspec.Struct, frozen=True, rename="camel"):
         Meta(description="Today's policy. " + " ".join(f"`{name}`: {text}" for name, text in policy.TEXTS.items())),
     ]
     warnings: Annotated[tuple[str, ...], Meta(description="What the project's owner should check.")]
-    overlap_days: Annotated[int, Meta(description="UTC days on which beacons and logs both have views of people.")] = 0
+    overlap_days: Annotated[
+        int, Meta(description="UTC days on which the website script and logs both have views of people.")
+    ] = 0
     unbeaconed: Annotated[
         int,
         Meta(
-            description="Views in logs that look like people and are not counted, because people count from beacons:"
-            " scripts with the user agent of a browser, and people whose browser sent no beacon."
+            description="Views in logs that look like people and are not counted, because people count from the website"
+            " script: programs with the user agent of a browser, and people whose browser did not run it."
         ),
     ] = 0
     measured: MeasuredTimes = MeasuredTimes((), (), ())

@@ -106,8 +106,8 @@ def test_policy_without_a_day_begins_with_the_source_that_it_prefers(twice: Dash
 
 def test_views_that_a_policy_leaves_out_are_compared_with_the_script(twice: Dashboard, owner: TestClient) -> None:
     for first, views, sentence in (
-        (NOON, 2, "The script counted fewer views of people"),
-        (NOON - DAY, 3, "The script counted most of these views."),
+        (NOON, 2, "The website script counted fewer views of people"),
+        (NOON - DAY, 3, "The website script counted most of these views."),
     ):
         path, day = fill(twice, f"left-out-{views}"), str(first.date())
         assert post(owner, f"{path}/policy", policy="beacon_people_log_machines", **{"from": day}).status_code == 303
