@@ -200,6 +200,10 @@ class Reports:
         """Return the time of the last hit of each project; None without a hit."""
         return activity.last_hits(self._statements, snapshot, projects)
 
+    def first_day(self, snapshot: Snapshot, project: str, dimension: str) -> date | None:
+        """Return the first UTC day with a known value of a dimension, or with a measured evidence; None without one."""
+        return activity.first_day(self._statements, snapshot, project, dimension)
+
     def errors(self, query: RequestQuery, moment: Moment) -> pa.Table:
         """Return errors of the moment of a snapshot: see `errors.rows`."""
         return errors.rows(self._statements.fast, self._reader.take(moment, REQUESTS_TABLE), query)
@@ -279,10 +283,9 @@ class Reports:
         return rows.sort_by([("total", "descending"), ("value", "ascending")])
 
     def _buckets(self, snapshot: Snapshot, query: Query, interval: str, zone: ZoneInfo) -> list[Bucket]:
-        start: datetime | None = query.start
-        if start == FIRST:
-            start = source_coverage.first_hit(self._statements, snapshot, query.project)
-        return buckets(TimeRange(start, query.end or query.now + timedelta.resolution), interval, zone) if start else []
+        start, project = query.start, query.project
+        first = source_coverage.first_hit(self._statements, snapshot, project) if start == FIRST else start
+        return buckets(TimeRange(first, query.end or query.now + timedelta.resolution), interval, zone) if first else []
 
     def _scope(self, snapshot: Snapshot, query: Query) -> Scope:
         return scope_of(self._statements, snapshot, query, self._policy_of(query.project))

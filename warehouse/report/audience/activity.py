@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
 
+from warehouse.columns.evidence import NOT_MEASURED
 from warehouse.columns.filters import Filters
 from warehouse.control.policy import Periods
 from warehouse.query import engine
@@ -72,6 +73,19 @@ def sparklines(
         project: Sparkline(days, *(tuple(views[project, day][number] for day in days) for number in (0, 1)))
         for project in listed
     }
+
+
+def first_day(statements: Statements, snapshot: Snapshot, project: str, dimension: str) -> date | None:
+    """Return the first UTC day with a known value of a dimension: see `Reports.first_day`."""
+    scope = Scope(project, TimeRange(), Filters())
+
+    def read() -> pa.Table:
+        chosen = cells.select(snapshot, statements.rollups(snapshot), scope, (dimension, "day"))
+        sql = f"SELECT min(day) AS day FROM {chosen.sql} WHERE {dimension} <> '{NOT_MEASURED}'"
+        return statements.fetch(snapshot, scope, chosen, sql)
+
+    first: date | None = statements.cached(("first day", project, dimension, snapshot.rows_key), read)["day"][0].as_py()
+    return first
 
 
 def last_hits(statements: Statements, snapshot: Snapshot, projects: Collection[str]) -> dict[str, datetime | None]:

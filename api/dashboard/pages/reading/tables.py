@@ -9,10 +9,11 @@ from urllib.parse import urlsplit
 from markupsafe import Markup
 
 from api.dashboard.charts import bar
-from api.dashboard.pages.reading.measured import Shown
+from api.dashboard.pages.reading.measured import Measured, Shown
 from api.dashboard.web import links
 from api.dashboard.web.view import View, value_name
 from warehouse.columns.dimensions import FILTERS, OF_VISITS
+from warehouse.report.measured import midnight
 from warehouse.report.results import Counts, ReportPage
 
 ROWS = 8
@@ -38,6 +39,13 @@ class Row:
     bar: Markup
     link: str | None
     before: int | None = None
+
+
+def known_since(view: View, measurement: Measured, name: str) -> str | None:
+    """Return the first day with a known value of a dimension, if the period has earlier views or ends before it."""
+    first, begin = view.reports.first_day(view.snapshot, view.project.id, name), measurement.since
+    is_later = first and begin and max(begin, view.period.start) < midnight(first.toordinal())
+    return view.day(midnight(first.toordinal())) if first and is_later else None
 
 
 def own_hosts(view: View) -> frozenset[str]:

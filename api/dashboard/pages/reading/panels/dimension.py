@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from api.dashboard.pages.reading.measured import FILTERED, Measured
 from api.dashboard.pages.reading.panels.panel import Panel
-from api.dashboard.pages.reading.tables import ROWS, TOO_MANY, Row, own_hosts, rows_of
+from api.dashboard.pages.reading.tables import ROWS, TOO_MANY, Row, known_since, own_hosts, rows_of
 from api.dashboard.web.view import View
 from warehouse.columns.dimensions import OF_VISITS, dimension
 from warehouse.errors import TooManyViews
@@ -68,6 +68,8 @@ DIMENSIONS = {
     "exit": Dimension("Exit pages", "exitPage", "human"),
 }
 """The tables by their name in addresses."""
+BEGAN_LATER = ("channel", "country", "language")
+"""Dimensions that views which an older release stored do not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,8 @@ class Table:
     """Rows of a table, and whether more follow. `name` is that of the export, and `kind` that of the counted readers.
 
     `reason` is the reason why nothing was counted; None if the readers were counted. `hides_rows` is whether rows were
-    left out: the site's own hosts, or views without a channel or campaign.
+    left out: the site's own hosts, or views without a channel or campaign. `since` is the day from which the values are
+    known, if the period has views without one.
     """
 
     name: str
@@ -85,6 +88,7 @@ class Table:
     rows: list[Row]
     has_more: bool
     hides_rows: bool
+    since: str | None = None
 
 
 class Card(NamedTuple):
@@ -138,7 +142,9 @@ def by_dimension(view: View, name: str, measurement: Measured) -> Table:
         with suppress(TooManyViews):  # of the previous period only: the rows have no change
             previous = before(view, dimension.by, [row.value for row in rows], traffic=kind)
             rows = [replace(row, before=getattr(previous.get(row.value, Counts()), kind)) for row in rows]
-    return Table(name, dimension, kind, None, rows, has_more, shown.rows.num_rows < page.rows.num_rows)
+    is_known = dimension.by not in BEGAN_LATER or None not in page.rows["value"].to_pylist()
+    since = None if is_known else known_since(view, measurement, dimension.by)
+    return Table(name, dimension, kind, None, rows, has_more, shown.rows.num_rows < page.rows.num_rows, since)
 
 
 def _page(view: View, query: Query, by: str, limit: int) -> ReportPage:

@@ -8,7 +8,7 @@ from api.dashboard.pages.reading import measured, visitors
 from api.dashboard.pages.reading.ai import operators
 from api.dashboard.pages.reading.measured import FILTERED, Measured, Shown
 from api.dashboard.pages.reading.panels.dimension import before
-from api.dashboard.pages.reading.tables import BOTH
+from api.dashboard.pages.reading.tables import BOTH, known_since
 from api.dashboard.pages.reading.timeline import CSS, timeline
 from api.dashboard.pages.reading.visitors import Total
 from api.dashboard.web import locale
@@ -37,11 +37,13 @@ def views(view: View, measurement: Measured) -> dict[str, Any]:
     shown = measurement.shown(counts, view.period.start, view.period.end)
     visits = operators.visits_sent(view) if view.filters["traffic"] in operators.PEOPLE else None
     of_visitors, about = visitors.totals(view, measurement)
+    people = visitors.people(view, counts)
     return {
         "chart": chart,
         "totals": _groups(view, measurement, shown, visits, of_visitors),
         "about_visitors": about,
-        "people": visitors.people(view, counts),
+        "people": people,
+        "evidence_since": known_since(view, measurement, "evidence") if people and people.not_measured else None,
         "shown": shown,
         "visits": visits,
         "sources": sources(view, measurement),

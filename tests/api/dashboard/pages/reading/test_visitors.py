@@ -230,6 +230,31 @@ def test_people_who_are_all_confirmed_or_not_measured_are_named(dashboard: Dashb
 
 
 @pytest.mark.long
+def test_evidence_countries_and_languages_have_the_first_day_from_which_they_are_known(
+    dashboard: Dashboard, tmp_path: Path
+) -> None:
+    viewer, log, key = dashboard.visitor("viewer"), tmp_path / "access.log", new_key(dashboard.data, "since")
+    days = {age: begin() - timedelta(days=age) for age in (5, 4, 3, 2)}
+    headers = {4: {"CF-IPCountry": "DE"}, 3: {"Accept-Language": "de-AT"}}
+    hits = [
+        {"path": "/", "userAgent": FIREFOX, "address": "203.0.113.9", "timestamp": at.isoformat()}
+        | {"headers": headers.get(age, {})}
+        for age, at in days.items()
+    ]
+    dashboard.post_hits(*hits, project="since", key=key)
+    of_tables = [page_of(viewer, "since", places=name).text for name in ("countries", "languages")]
+    assert "measured since" not in of_tables[0]
+    line = f'203.0.113.8 - - [{days[2]:%d/%b/%Y:%H:%M:%S} +0000] "GET {{}} HTTP/1.1" 200 10 "-" "{FIREFOX}"\n'
+    log.write_text(line.format("/a") + line.format("/style.css"))
+    assert readership_process("--data", str(dashboard.data), "import", "since", str(log)).returncode == 0
+    of_tables.append(page_of(viewer, "since").text)
+    expected = {"Countries are known": 4, "Languages are known": 3, "Evidence is measured": 2}
+    for text, (sentence, age) in zip(of_tables, expected.items(), strict=True):
+        assert f"{sentence} since {locale.day(days[age].date(), locale.DEFAULT)}." in text
+    assert "known since" not in page_of(viewer, "since", places="countries", from_=4, to=4).text
+
+
+@pytest.mark.long
 def test_people_without_evidence_are_named_and_lead_to_their_views(dashboard: Dashboard, tmp_path: Path) -> None:
     viewer, log = dashboard.visitor("viewer"), tmp_path / "access.log"
     new_key(dashboard.data, "with-assets")
