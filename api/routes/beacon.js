@@ -40,7 +40,7 @@
     const page = new URL(link && link.href.startsWith(location.origin + '/') ? link.href : url);
     new URL(url).searchParams.forEach((value, name) => {
       if (/^(utm_|ref$|source$)/.test(name)) page.searchParams.set(name, value);
-      if (/(cl?k?id|braid|fat_id)$/.test(name)) page.searchParams.set(name, 1);
+      if (/(cl?k?|sh|fat_|bra)id$/.test(name)) page.searchParams.set(name, 1);
     });
     return page.href;
   };

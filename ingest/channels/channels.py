@@ -13,6 +13,8 @@ from ingest.channels import ai_referrers
 
 PAID, AI, SEARCH, REFERRAL, DIRECT = "Paid", "AI assistants", "Search", "Referral", "Direct"
 """Channels that the code names."""
+_IS_PAID = re.compile(r"(?<![a-z])(?:cp|ppc|paid|retargeting)").search
+"""Media with a word that begins so, as in `cpc_brand`, `paid_social` and `social-paid`, but not `mcp`."""
 _GOOGLE = re.compile(r"(?:(?:www|m|images|news|cse)\.)?google\.(?:com|(?:com?\.)?[a-z]{2}|cat)")
 _CACHED = 4_096
 
@@ -34,9 +36,9 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 CHANNELS = msgspec.convert(tomllib.loads((Path(__file__).parent / "channels.toml").read_text("utf-8")), _Table).channel
 """Channels in the order in which they are tried."""
-NAMES = (*(each.name for each in CHANNELS), REFERRAL, DIRECT)
-CLICKS = tuple(click for each in CHANNELS for click in each.clicks)
-"""Names of the query parameters of advertisements, by which a view is paid."""
+NAMES = (*(each.name for each in CHANNELS), DIRECT)
+CLICKS = MappingProxyType({click: each.name for each in CHANNELS for click in each.clicks})
+"""Channels by the names of the query parameters that advertisements, and some sites, add to their links."""
 _SITES = MappingProxyType(
     {site: each.name for each in reversed(CHANNELS) for site in each.sites} | dict.fromkeys(ai_referrers.OPERATORS, AI)
 )
@@ -54,11 +56,13 @@ def channel(host: str | None, utm_source: str | None, utm_medium: str | None, cl
     `click` is one of CLICKS, or None. Views within a site have no channel: see `of_referrer`.
     """
     campaign, medium = (utm_source or "").lower().strip(), (utm_medium or "").lower().strip()
-    if click in CLICKS or medium.startswith("paid"):
+    of_click = CLICKS.get(click or "")
+    if of_click == PAID or _IS_PAID(medium):
         return PAID
     tagged = {_MEDIA.get(medium), _CAMPAIGNS.get(campaign), _of_host(campaign)}
     of_tags = next((name for name in NAMES if name in tagged), None)
-    return of_tags or _of_host(host) or (REFERRAL if host or campaign or medium else DIRECT)
+    of_link = of_tags or _of_host(host) or (None if host else of_click)
+    return of_link or (REFERRAL if host or campaign or medium else DIRECT)
 
 
 def _of_host(host: str | None) -> str | None:

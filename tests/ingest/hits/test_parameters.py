@@ -38,7 +38,8 @@ def test_all_parameters_of_a_query_are_read() -> None:
         ("href=a&pref=b&resource=c", {}),
         ("gclid=Cj0KCQ", {"click": "gclid"}),
         ("msclkid=1&gclid=2", {"click": "gclid"}),
-        ("fbclid=IwAR", {}),
+        ("fbclid=IwAR", {"click": "fbclid"}),
+        ("fbclid=IwAR&gclid=2", {"click": "gclid"}),
         ("xgclid=1&gclidx=2", {}),
     ],
 )
