@@ -37,7 +37,6 @@ class Classified(msgspec.Struct, frozen=True, rename="camel"):
 
 
 async def classify_user_agent(request: Request) -> Response:
-    """Respond to GET /v1/classify."""
     auth.require_scope(await auth.key_of(request, state_of(request).keyring), "read")
     sent = parameters.single(request, tuple(CHARACTERS_MAX))
     for name, text in sent.items():

@@ -68,7 +68,6 @@ async def goals_of(request: Request) -> Response:
 
 
 async def remove(request: Request) -> Response:
-    """Respond to DELETE /v1/projects/{projectId}/goals/{id}."""
     project = request.path_params["projectId"]
     key = await auth.key_for(request, state_of(request).keyring, project, "write")
     parameters.single(request, ())

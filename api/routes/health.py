@@ -38,7 +38,6 @@ class Readiness(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 async def alive(request: Request) -> Response:
-    """Respond to GET /healthz."""
     return JSONResponse(_ALIVE)
 
 

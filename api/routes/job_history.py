@@ -62,7 +62,6 @@ class LogPage(msgspec.Struct, frozen=True, rename="camel"):
 
 
 async def list_prompts(request: Request) -> Response:
-    """Respond to GET /v2/agent/{projectId}/job/{id}/prompts."""
     project, engine = await jobs.authorise(request, "read"), state_of(request).control
     limit, offset = parameters.parsed(request, _PROMPTS_PAGE)
     job = await run_in_threadpool(store.find, engine, project, jobs.job_id(request))
@@ -78,7 +77,6 @@ def _prompt(turn: Turn) -> SentPrompt:
 
 
 async def read_log(request: Request) -> Response:
-    """Respond to GET /v2/agent/{projectId}/job/{id}/log."""
     project, engine = await jobs.authorise(request, "read"), state_of(request).control
     limit, offset = parameters.parsed(request, _LOG_PAGE)
     media_type = accepted(request, (TEXT, NDJSON, JSON), "the log")

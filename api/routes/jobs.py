@@ -34,22 +34,18 @@ class JobList(msgspec.Struct, frozen=True, rename="camel"):
 
 
 async def get(request: Request) -> Response:
-    """Respond to GET /v2/agent/{projectId}/job/{id}."""
     return await _respond(request, "read", lambda control, project, job, _: store.find(control, project, job))
 
 
 async def cancel(request: Request) -> Response:
-    """Respond to POST /v2/agent/{projectId}/job/{id}/cancel."""
     return await _respond(request, "write", store.cancel)
 
 
 async def archive(request: Request) -> Response:
-    """Respond to POST /v2/agent/{projectId}/job/{id}/archive."""
     return await _respond(request, "write", store.archive)
 
 
 async def list_all(request: Request) -> Response:
-    """Respond to GET /v2/agent/{projectId}/jobs."""
     project, control = await authorise(request, "read"), state_of(request).control
     values = Values(request, [each.name for each in _PAGE])
     status, limit, _ = map(values.parsed, _PAGE)

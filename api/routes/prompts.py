@@ -45,7 +45,6 @@ _PROMPT = msgspec.json.Decoder(Prompt)
 
 
 async def create(request: Request) -> Response:
-    """Respond to POST /v2/agent/{projectId}/job."""
     project = await jobs.authorise(request, "write")
     prompt, key = await _prompt(request), idempotency_key(request)
     await jobs.authorise(request, "write")  # the project may have been deleted during the upload
@@ -56,7 +55,6 @@ async def create(request: Request) -> Response:
 
 
 async def message(request: Request) -> Response:
-    """Respond to POST /v2/agent/{projectId}/job/{id}/message."""
     project = await jobs.authorise(request, "write")
     prompt, key, id = await _prompt(request), idempotency_key(request), jobs.job_id(request)
     await jobs.authorise(request, "write")  # as in `create`

@@ -47,7 +47,6 @@ def _by_address() -> dict[str, Asset]:
 
 
 async def serve(request: Request) -> Response:
-    """Respond to GET /static/NAME."""
     asset = _by_address().get(PATH + request.path_params["name"])
     if asset is None:
         raise Problem("not-found", "there is no static file at this path")

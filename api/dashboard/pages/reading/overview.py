@@ -35,7 +35,6 @@ DOWNLOADS = {"time": "Chart", "pages": "Pages"} | {name: TITLES[name] for name i
 
 
 def overview(visit: ProjectVisit) -> Response:
-    """Respond to GET /projects/{project}."""
     view = View(visit)
     if SEARCH in view.values:
         return to_pages(view)

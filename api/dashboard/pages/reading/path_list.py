@@ -41,7 +41,6 @@ WITH_FIRST_READ = VIEWS.columns.append(pa.field(FIRST_READ_COLUMN, pa.date32()))
 
 
 def path_list(visit: ProjectVisit) -> Response:
-    """Respond to GET /projects/{project}/pages."""
     view = View(visit)
     view.drop("traffic")
     if SEARCH in view.values:
@@ -74,7 +73,6 @@ def path_list(visit: ProjectVisit) -> Response:
 
 
 def export(visit: ProjectVisit) -> Response:
-    """Respond to GET /projects/{project}/pages.csv."""
     view = View(visit)
     view.drop("traffic")
     tab = _tab(view)

@@ -22,7 +22,6 @@ ROWS = 20
 
 
 def path_page(visit: ProjectVisit) -> Response:
-    """Respond to GET /projects/{project}/page."""
     view = View(visit)
     path = view.filters.path
     if path is None or path.endswith("*"):

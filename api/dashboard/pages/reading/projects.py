@@ -29,7 +29,6 @@ ID_CHARACTERS_MAX, ORIGIN_CHARACTERS_MAX = 63, 1_000
 
 
 def list_projects(visit: Visit) -> Response:
-    """Respond to GET /projects."""
     return _page(visit)
 
 

@@ -12,7 +12,6 @@ PATH = "/account/audit"
 
 
 def show(visit: Visit) -> Response:
-    """Respond to GET /account/audit."""
     pages = max(-(-audit.count(visit.state.control) // PAGE_ENTRIES), 1)
     number, fault = visit.page_of(pages)
     return render.page(

@@ -16,7 +16,6 @@ KIND_NAMES: dict[Kind, str] = {"path": "Page", "event": "Event"}
 
 
 def add(visit: ProjectVisit) -> Response:
-    """Respond to POST /projects/{project}/goals."""
     form, project = visit.form, visit.project.id
     kind, name = cast("Kind", form.choice("kind", KINDS)), form.text("name", NAME_CHARACTERS_MAX)
     value = form.text("value", VALUE_CHARACTERS_MAX.get(kind, 0))
@@ -30,13 +29,11 @@ def add(visit: ProjectVisit) -> Response:
 
 
 def remove(visit: ProjectVisit) -> Response:
-    """Respond to POST /projects/{project}/goals/{goal}/remove."""
     goals.remove(visit.state.control, visit.project.id, visit.path_parameter("goal"), visit.user_name)
     return render.redirect(visit, f"/projects/{visit.project.id}/goals")
 
 
 def list_goals(visit: ProjectVisit, status: int = 200) -> Response:
-    """Respond to GET /projects/{project}/goals."""
     listed, title = goals.of_project(visit.state.control, visit.project.id), f"Goals of {visit.project.id}"
     return render.page(
         visit, "settings/goals.html", title=title, status=status, tab="Goals", goals=listed, kind_names=KIND_NAMES

@@ -34,12 +34,10 @@ class AgentState:
 
 
 def show(visit: ProjectVisit) -> Response:
-    """Respond to GET /projects/{project}/ai/robots."""
     return _page(visit)
 
 
 def save(visit: ProjectVisit) -> Response:
-    """Respond to POST /projects/{project}/ai/robots."""
     content, since_s = visit.form.values.get(FIELD, ""), _since_s(visit)
     if fault := _fault(content):
         visit.form.fault(FIELD, fault)
@@ -51,7 +49,6 @@ def save(visit: ProjectVisit) -> Response:
 
 
 def remove(visit: ProjectVisit) -> Response:
-    """Respond to POST /projects/{project}/ai/robots/remove."""
     texts.remove(visit.state.control, visit.project.id, _number(visit.form.values.get(SINCE, "")))
     return render.redirect(visit, f"/projects/{visit.project.id}/ai/robots", notice="removed")
 

@@ -36,7 +36,6 @@ def create(visit: ProjectVisit) -> Response:
 
 
 def revoke(visit: ProjectVisit) -> Response:
-    """Respond to POST /projects/{project}/share/{link}/revoke."""
     project, id = visit.project.id, visit.path_parameter("link")
     if id not in [link.id for link in share_links.list_all(visit.state.control, project)]:
         raise Problem("not-found", f"the project {project!r} has no share link with this id")

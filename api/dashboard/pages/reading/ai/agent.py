@@ -37,7 +37,6 @@ ASKED = ("assistant",)
 
 
 def agent(visit: ProjectVisit) -> Response:
-    """Respond to GET /projects/{project}/ai/agents/{agent}."""
     view, name = View(visit), visit.path_parameter("agent")
     traffic: AgentTraffic = "bot" if view.filters["verification"] == SPOOFED else "ai"
     view.fix(traffic=traffic, agent=name, operator=None, purpose=None)

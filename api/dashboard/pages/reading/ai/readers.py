@@ -62,7 +62,6 @@ Cells = tuple[object, ...]
 
 
 def ai_readers(visit: ProjectVisit) -> Response:
-    """Respond to GET /projects/{project}/ai."""
     view = _view(visit)
     measurement = measured.measured_in(view)
     table, cards = threads.together(partial(_table, view, measurement), partial(filled, PANELS, view, measurement))
@@ -108,7 +107,6 @@ PANELS = (
 
 
 def export(visit: ProjectVisit) -> Response:
-    """Respond to GET /projects/{project}/ai.csv."""
     view = _view(visit)
     view.require_valid()
     verification = verdicts.verification_of(view)

@@ -28,7 +28,6 @@ _SUMS = ("requests", "bytes", "sized", "timed", "cached", "refused")
 
 
 def cost(visit: ProjectVisit) -> Response:
-    """Respond to GET /projects/{project}/cost."""
     view = _view(visit)
     by = _by(view)
     rows = _rows(view, by)
@@ -56,7 +55,6 @@ def cost(visit: ProjectVisit) -> Response:
 
 
 def export(visit: ProjectVisit) -> Response:
-    """Respond to GET /projects/{project}/cost.csv."""
     view = _view(visit)
     view.require_valid()
     return table_file(view, CSV, "cost", COST.table(run_of_days(view, by=_by(view), kind=_kind(view)), CSV))

@@ -33,7 +33,6 @@ BARS_MAX = 60
 
 
 def error_list(visit: ProjectVisit) -> Response:
-    """Respond to GET /projects/{project}/errors."""
     view = _view(visit)
     query, number = run_of_days(view).selection.errors, view.page_number()
     by, moment = _by(view), view.snapshot.moment
@@ -57,7 +56,6 @@ def error_list(visit: ProjectVisit) -> Response:
 
 
 def export(visit: ProjectVisit) -> Response:
-    """Respond to GET /projects/{project}/errors.csv."""
     view = _view(visit)
     view.require_valid()
     by = "path" if _by(view) == "path" else ""
