@@ -112,11 +112,8 @@ def run(request: RunRequest) -> RunResult:
         if upstream is not None:
             socket = paths.scratch / SOCKET
             calls = ModelCalls(agent.requests, request.limits.model_requests, on_refusal)
-            gateway = stack.enter_context(
-                Gateway(
-                    socket, upstream, request.model_key, agent.key_header, paths.token, calls, request.failing_s_max
-                )
-            )
+            keys = request.model_key, agent.key_header, paths.token
+            gateway = stack.enter_context(Gateway(socket, upstream, *keys, calls, request.failing_s_max))
         _write_scratch(request, _prompt(request, agent), command_line, paths)
         watchdog = stack.enter_context(Watchdog((request.tree, request.home), request.limits))
         try:

@@ -7,7 +7,6 @@ back into the queue.
 import logging
 import os
 import socket
-import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from threading import Event, Thread
 
 from agent import retry
 from agent.errors import AgentError, LeaseLost, ProgramTerminated, TurnStopped
@@ -66,15 +66,12 @@ class WorkerThreads:
 
     def __init__(self, config: WorkerConfig) -> None:
         self._config = config
-        self._stopping = threading.Event()
-        self._queued = threading.Event()
+        self._stopping = Event()
+        self._queued = Event()
         self._is_claiming = True
         self._name = f"{socket.gethostname()[:20]}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-        slots = [
-            threading.Thread(target=self._take_turns, args=(slot,), name=f"turns-{slot}")
-            for slot in range(config.slots)
-        ]
-        others = [threading.Thread(target=each, name="jobs") for each in (self._send_webhooks, self._clean_up)]
+        slots = [Thread(target=self._take_turns, args=(slot,), name=f"turns-{slot}") for slot in range(config.slots)]
+        others = [Thread(target=each, name="jobs") for each in (self._send_webhooks, self._clean_up)]
         self._threads = [*slots, *others] if slots else []
 
     def start(self) -> None:
@@ -194,7 +191,7 @@ class WorkerThreads:
             pass
 
 
-def _remove_folders(config: WorkerConfig, stopping: threading.Event) -> None:
+def _remove_folders(config: WorkerConfig, stopping: Event) -> None:
     """Remove the folders of archived and deleted jobs. Once `stopping` is set, the rest is left to the next process."""
     folders = list(config.folder.iterdir()) if config.folder.is_dir() else []
     unarchived = store.unarchived_ids(config.control)  # after the folders: a job created in between keeps its folder
@@ -222,7 +219,7 @@ class Sender:
     environ: Mapping[str, str] = field(repr=False)
     now_us: Callable[[], int]
     on_outcome: Callable[[webhook.Outcome], None]
-    _stopping: threading.Event = field(default_factory=threading.Event)
+    _stopping: Event = field(default_factory=Event)
     _running: dict[str, Future[None]] = field(default_factory=dict)
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS, "webhooks"))
 

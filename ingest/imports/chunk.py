@@ -15,7 +15,7 @@ from ingest.hits.hit import Hit
 from ingest.imports.columns import combined, json_lines
 from ingest.imports.columns.asked import asked_table
 from ingest.imports.columns.page_views import ParsedLines
-from ingest.imports.columns.separators import positions
+from ingest.imports.columns.separators import pieces_of, positions
 from ingest.imports.log_stream import BLOCK_BYTES, LogStream
 from ingest.imports.request_cache import RequestCache
 from ingest.imports.rows import ViewCounts, hits_table
@@ -142,7 +142,7 @@ def parse(block: Block, format: Format, requests: RequestCache) -> ParseResult:
     if lines and not lines.endswith(b"\n"):
         lines = lines[: lines.rfind(b"\n") + 1 + LINE_BYTES_MAX] + b"\n"
     parse_piece = _parse_short if (are_short := _are_short(lines)) else _parse_lines
-    pieces = _pieces(lines) if are_short else [lines]
+    pieces = map(bytes, pieces_of(lines, SAMPLED_EVERY_BYTES)) if are_short else [lines]
     tables = [table for piece in pieces for table in parse_piece(piece, format, requests, result)]
     if last_line:
         is_counted = not block.is_growing and _parse_last(last_line, format, requests, result, tables)
@@ -186,15 +186,6 @@ def _are_short(lines: bytes) -> bool:
     """Return whether many lines are so short that a list of them would be large."""
     samples = range(0, len(lines), SAMPLED_EVERY_BYTES)
     return any(lines.count(b"\n", start, start + SAMPLE_BYTES) > SAMPLE_LINES_MAX for start in samples)
-
-
-def _pieces(lines: bytes) -> Iterator[bytes]:
-    """Yield the lines in pieces of at least SAMPLED_EVERY_BYTES."""
-    start = 0
-    while start < len(lines):
-        end = lines.find(b"\n", start + SAMPLED_EVERY_BYTES) + 1 or len(lines)
-        yield lines[start:end]
-        start = end
 
 
 def _parse_short(lines: bytes, format: Format, requests: RequestCache, result: ParseResult) -> list[pa.Table]:

@@ -41,9 +41,8 @@ class PublicKey(NamedTuple):
 
     def is_in_use(self, time_s: float) -> bool:
         """Return whether the directory permits the use of the key at a time, in seconds since 1970."""
-        return (self.not_before_s is None or self.not_before_s <= time_s) and (
-            self.expires_s is None or time_s <= self.expires_s
-        )
+        begin, end = self.not_before_s, self.expires_s
+        return (begin is None or begin <= time_s) and (end is None or time_s <= end)
 
 
 class _Directory(msgspec.Struct, frozen=True):

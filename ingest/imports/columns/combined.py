@@ -30,7 +30,7 @@ from ingest.imports.columns.page_views import (
     skipped_and_unparsed,
     within_limit,
 )
-from ingest.imports.columns.separators import Array, positions
+from ingest.imports.columns.separators import Array, pieces_of, positions
 from ingest.imports.dictionary import TEXTS, map_values, one_array, repeated, replace, take
 from ingest.imports.request_cache import RequestCache
 
@@ -115,19 +115,10 @@ def _split(block: bytes, shape: Shape) -> tuple[dict[str, pa.Array], Array]:
 
     Another number of quotes, too many bytes, an unusual size, or a text around the user agent prevents it.
     """
-    pieces = [_split_piece(piece, shape) for piece in _pieces(block)]
+    pieces = [_split_piece(piece, shape) for piece in pieces_of(block, PIECE_BYTES)]
     columns = {name: pa.chunked_array([fields[name] for fields, _ in pieces]) for name in pieces[0][0]}
     fields = {name: one_array(each) if name == "bytes" else _encoded(each) for name, each in columns.items()}
     return fields, np.concatenate([is_split for _, is_split in pieces])
-
-
-def _pieces(block: bytes) -> Iterator[memoryview]:
-    """Yield the lines of a block in pieces of PIECE_BYTES, of which one may be longer by a line."""
-    start, end = 0, -1
-    while end < len(block):
-        end = block.find(b"\n", start + PIECE_BYTES) + 1 or len(block)
-        yield memoryview(block)[start:end]
-        start = end
 
 
 def _split_piece(block: memoryview, shape: Shape) -> tuple[dict[str, pa.Array], Array]:

@@ -1,5 +1,6 @@
 """Positions of the separators of a block: line ends, and the characters that separate the fields of a format."""
 
+from collections.abc import Iterator
 from functools import reduce
 from typing import Any
 
@@ -18,3 +19,12 @@ def positions(block: bytes | memoryview, separators: bytes) -> Array:
         piece = characters[start : start + SEARCHED_BYTES]
         pieces.append(np.flatnonzero(reduce(np.logical_or, [piece == each for each in separators])) + start)
     return np.concatenate(pieces)
+
+
+def pieces_of(block: bytes, size: int) -> Iterator[memoryview]:
+    """Yield the lines of a block in pieces of `size` bytes, of which each may be longer by a line."""
+    start, end = 0, -1
+    while end < len(block):
+        end = block.find(b"\n", start + size) + 1 or len(block)
+        yield memoryview(block)[start:end]
+        start = end
