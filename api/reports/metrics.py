@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from api.reports.documents import VisitorCounts, VisitorShares
+from api.reports.documents import Counts, VisitorCounts, VisitorShares
 from api.reports.measured import Hidden, hide
 from warehouse.report.audience.visitors import COLUMNS
 
@@ -30,12 +30,7 @@ BYTES = "bytes"
 """The metric of all requests. The other ones are of visitors and visits."""
 SIZES = ("requests", "bytes", "sized")
 """Columns of requests of which the metric `bytes` is computed."""
-_FIELDS = {
-    "bounceRate": "bounce_rate",
-    "visitDuration": "visit_duration",
-    "viewsPerVisit": "views_per_visit",
-    "bytesKnown": "bytes_known",
-}
+_FIELDS = dict(zip(Counts.__struct_encode_fields__, Counts.__struct_fields__, strict=True))
 
 
 def schema(columns: pa.Schema, metrics: Collection[str]) -> pa.Schema:

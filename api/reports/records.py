@@ -63,13 +63,11 @@ VIEWS = Report(
 
 
 def _visitors(run: Run) -> documents.Visitors:
-    rows, totals = _visited(run), metrics.whole(run.reports.visitor_counts(run.snapshot, run.query))
-    start, names = run.selection.offset, VISITORS.columns.names
-    end = start + run.selection.limit
-    shown = [PathVisitors(**row) for row in rows.select(names).slice(start, end - start).to_pylist()]
-    of_totals = VisitorTotals(**totals.select(names[1:]).to_pylist()[0])
-    has_more, known = end < rows.num_rows, metrics.known_of(run.visitors)
-    return documents.Visitors(of_totals, shown, has_more, measured.of(run.visitors_known, run.query), known)
+    names, totals = VISITORS.columns.names, metrics.whole(run.reports.visitor_counts(run.snapshot, run.query))
+    page = ReportPage.of(Counts(), _visited(run), run.selection.offset, run.selection.limit)
+    shown = [PathVisitors(**row) for row in page.rows.select(names).to_pylist()]
+    of_totals, known = VisitorTotals(**totals.select(names[1:]).to_pylist()[0]), metrics.known_of(run.visitors)
+    return documents.Visitors(of_totals, shown, page.has_more, measured.of(run.visitors_known, run.query), known)
 
 
 def _visited(run: Run) -> pa.Table:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from itertools import combinations
-from types import MappingProxyType
 from typing import Literal
 
 from warehouse.columns import sources
@@ -27,7 +26,6 @@ _TEXTS: Mapping[Kind, str] = {
     "one_address": "most of the views that {sources} had on {days}, the last of them {day}, came from one address with "
     "several user agents: if it is a proxy, list it in READERSHIP_TRUSTED_PROXIES, or log the address of the reader",
 }
-_API_NAMES: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +48,10 @@ class SourceWarning:
         return self.text()
 
     def text(
-        self, names: Mapping[str, str] = _API_NAMES, day: Callable[[date], str] = date.isoformat, hit: str = "hit"
+        self, names: Mapping[str, str] | None = None, day: Callable[[date], str] = date.isoformat, hit: str = "hit"
     ) -> str:
         """Return the sentence without its full stop. `names` are the names of the sources on pages."""
-        joined = " and ".join(names.get(each, each) for each in self.sources)
+        joined = " and ".join((names or {}).get(each, each) for each in self.sources)
         return _TEXTS[self.kind].format(
             sources=joined,
             senders=joined if names else f"{joined}s",

@@ -35,6 +35,9 @@ from warehouse.integrity import completeness
 from warehouse.maintenance import double_counting
 
 LOG = logging.getLogger("readership.import")
+NO_ORIGIN = (
+    "a link from page to page is no evidence of a person without your site's origin: run readership project origins"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +143,9 @@ def _follow(reading: Reading, check: Check) -> Summary:
     def wait(seconds: float) -> bool:
         for text in due(following.summary, time.monotonic()):
             LOG.warning("%s", text)
-        return _wait(stop_signals, seconds)
+        if not stop_signals:
+            time.sleep(seconds)
+        return bool(stop_signals)
 
     maintenance = open_scheduler(settings)
     maintenance.start()
@@ -159,13 +164,6 @@ def _follow(reading: Reading, check: Check) -> Summary:
         maintenance.close()
 
 
-def _wait(stop_signals: list[int], seconds: float) -> bool:
-    """Wait, and return whether a signal has stopped the command."""
-    if not stop_signals:
-        time.sleep(seconds)
-    return bool(stop_signals)
-
-
 def _summary_json(summary: Summary, seconds: float, is_dry_run: bool) -> dict[str, Any]:
     return {
         **{field.name: getattr(summary, field.name) for field in fields(summary)},
@@ -181,8 +179,9 @@ CHECK_S = 24 * 3600
 
 
 def warnings(settings: Settings, project_id: str, summary: Summary) -> list[str]:
-    """Return the warnings about an import: old address lists, and a policy that counts people from log and pages."""
-    return [*_old_lists(settings, summary.ai), *_counted_twice(settings, project_id, summary.human)]
+    """Return the warnings about an import: old address lists, people who count twice, visitors who are not known."""
+    of_people = (*_counted_twice(settings, project_id, summary.human), *_not_known(settings, project_id, summary.human))
+    return [*_old_lists(settings, summary.ai), *of_people]
 
 
 def _old_lists(settings: Settings, views: int) -> list[str]:
@@ -197,6 +196,18 @@ def _counted_twice(settings: Settings, project_id: str, views: int) -> list[str]
         policies = {project_id: source_policies.periods(control, project_id)}
     by_project = double_counting.find(settings.hot_log, settings.lake, settings.run / "spill", policies)
     return [double_counting.advice(project_id, text) for text in by_project.get(project_id, ())]
+
+
+def _not_known(settings: Settings, project_id: str, views: int) -> list[str]:
+    """Return the warnings about a proxy that is not trusted, and about links that are no evidence of a person."""
+    if not views or not settings.visitors:
+        return []
+    with (
+        closing(open_salts(settings.database_url, settings.data)) as salts,
+        closing(database.connect(settings.database_url)) as control,
+    ):
+        is_site_known = bool(projects.find(control, project_id).hosts)
+        return [*map(str, salts.warnings(project_id)), *([] if is_site_known else [f"{NO_ORIGIN} {project_id} ORIGIN"])]
 
 
 @dataclass

@@ -53,9 +53,7 @@ DIMENSIONS = {
     "referrers": Dimension("Referrers", "referrerHost", "human", unknown="Direct or unknown"),
     "channels": Dimension("Channels", "channel", "human", empty="The channels of these views are not known."),
     **{
-        name: Dimension(
-            title, "utm" + field.capitalize(), "human", empty=f"No visit came from a link with utm_{field}."
-        )
+        name: Dimension(title, "utm" + field.title(), "human", empty=f"No visit came from a link with utm_{field}.")
         for name, (field, title) in CAMPAIGNS.items()
     },
     "countries": Dimension("Countries", "country", "human", empty="The countries of these views are not known."),

@@ -255,6 +255,28 @@ def test_evidence_countries_and_languages_have_the_first_day_from_which_they_are
 
 
 @pytest.mark.long
+def test_proxy_that_hides_the_addresses_of_a_log_has_a_warning_at_import_in_coverage_and_on_pages(
+    dashboard: Dashboard, tmp_path: Path
+) -> None:
+    log, key, day = tmp_path / "access.log", new_key(dashboard.data, "proxied"), begin().date()
+    line = f'{{}} - - [{begin():%d/%b/%Y:%H:%M:%S} +0000] "GET / HTTP/1.1" 200 10 "-" "{FIREFOX} {{}}"\n'
+    data, warning = ("--data", str(dashboard.data)), "most of the views that {} had on 1 day, the last of them"
+    for count, is_warned in ((49, False), (60, True)):
+        log.write_text("".join(line.format(f"198.51.100.{host}", host) for host in range(100 - count)))
+        with log.open("a") as file:
+            file.writelines(line.format("192.0.2.1", number % 7) for number in range(count))
+        done = readership_process(*data, "import", "proxied", str(log))
+        assert done.returncode == 0
+        assert (f"Warning: {warning.format('log')} {day}, came from one address" in done.stderr) == is_warned
+        assert ("Warning: a link from page to page is no evidence" in done.stderr) == (not is_warned)
+        assert readership_process(*data, "project", "origins", "proxied", "https://www.example.com").returncode == 0
+    headers = {"Authorization": f"Bearer {key}"}
+    (text,) = dashboard.client.get("/v1/analytics/proxied/coverage", headers=headers).json()["warnings"]
+    assert text.startswith(f"{warning.format('log')} {day}, came from one address")
+    assert "came from one address with several user agents" in page_of(dashboard.visitor("viewer"), "proxied").text
+
+
+@pytest.mark.long
 def test_people_without_evidence_are_named_and_lead_to_their_views(dashboard: Dashboard, tmp_path: Path) -> None:
     viewer, log = dashboard.visitor("viewer"), tmp_path / "access.log"
     new_key(dashboard.data, "with-assets")
