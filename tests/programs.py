@@ -24,6 +24,7 @@ PACKAGES = {
     "chromium": "chromium",
     "curl": "curl",
     "git": "git",
+    "goaccess": "goaccess",
     "initdb": "postgresql",
     "nginx": "nginx",
     "node": "nodejs",

@@ -1,6 +1,9 @@
 """An import counts all requests of a log, with the bytes and times that its format has."""
 
+import json
+import os
 import random
+import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
@@ -204,6 +207,40 @@ def test_dash_of_combined_formats_is_0_bytes_and_a_size_that_is_not_logged_is_no
         run_import(site, log, Options(format=log_format))
         [row] = site.stored(REQUESTS_TABLE)
         assert (row["requests"], row["sized"], row["bytes"], row["date"]) == (1, sized, 0, TODAY)
+
+
+SAMPLE = Path(__file__).parents[4] / "sample_data/access.log"
+AWK_SUMS = r"""
+BEGIN { FS = "\"" }
+$1 ~ /\[[0-9][0-9]\/[A-Z][a-z]+\/2026:([01][0-9]|2[0-3]):/ && $3 ~ /^ [0-9]+ ([0-9]+|-) $/ {
+    is_request = $2 ~ /^[A-Z]+ [^ ]+ HTTP\/[0-9.]+$/ && $1 !~ /\[31\/Sep/ && /"$/
+    kind = is_request ? "request" : "other"
+    split($3, fields, " ")
+    lines[kind]++
+    bytes[kind] += fields[2]
+}
+END { printf "%d %d %d %d\n", lines["request"], bytes["request"], lines["other"], bytes["other"] }
+"""
+
+
+@pytest.mark.needs("goaccess")
+def test_requests_and_bytes_of_the_sample_log_are_those_of_awk_and_goaccess(tmp_path: Path) -> None:
+    """GoAccess also counts six lines without a request of HTTP, such as a TLS handshake, one of the 31st of September,
+    and one whose end is missing."""
+    command = ["awk", AWK_SUMS, str(SAMPLE)]
+    summed = subprocess.run(command, env=os.environ | {"LC_ALL": "C"}, check=True, capture_output=True, text=True)
+    requests, size, other, of_other = map(int, summed.stdout.split())
+    with closing(Site(tmp_path / "data")) as site:
+        now = datetime(2026, 10, 2, tzinfo=UTC).timestamp()
+        import_logs(site.hot, site.root, "site", [str(SAMPLE)], SECRET, lambda: now, DEFAULTS)
+        rows = site.stored(REQUESTS_TABLE)
+        assert tuple(sum(row[name] for row in rows) for name in ("requests", "bytes")) == (requests, size)
+    report = tmp_path / "report.json"
+    options = ["--no-global-config", "--log-format=COMBINED", "--no-progress", "-o", report]
+    subprocess.run(["goaccess", SAMPLE, *options], check=True, capture_output=True)
+    counted = json.loads(report.read_text("latin-1"))["general"]
+    assert (counted["valid_requests"], counted["bandwidth"]) == (requests + other, size + of_other)
+    assert (requests, size, other, of_other) == (4_953, 137_921_397, 8, 336_551)
 
 
 def test_requests_older_than_the_ledger_are_refused(tmp_path: Path, log: Path) -> None:
