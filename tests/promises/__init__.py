@@ -17,6 +17,8 @@ README = {
         "promises/test_every_number.py::test_each_row_leads_to_hits_whose_rules_classify_repeats",
         "promises/test_every_number.py::test_each_row_of_visitors_and_visits_leads_to_its_hits",
         "promises/test_every_number.py::test_each_row_of_errors_cost_and_events_is_that_of_its_table",
+        "promises/test_every_number.py::test_conversions_of_each_goal_lead_to_its_hits_and_events",
+        "promises/test_every_number.py::test_coverage_leads_to_the_first_and_last_hits_and_the_days_between",
     ),
     "The data is plain Parquet in Delta Lake tables, for DuckDB, Polars, Spark or any other tool.": (
         "docs/test_analysis.py::test_each_way_of_reading_returns_the_rows_that_the_page_claims",

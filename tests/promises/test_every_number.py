@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import timedelta
 
 import duckdb
 import httpx
@@ -33,16 +34,24 @@ COLUMNS = {
     "status": "CAST(status AS VARCHAR)",
     "source": "source",
     "evidence": "CASE WHEN traffic = 'human' THEN "
-    "if((date, visitor) IN (SELECT (date, visitor) FROM {loads}), 'assets', 'none') END",
+    "CASE WHEN source = 'beacon' THEN 'script' "
+    "WHEN (date, visitor) IN (SELECT (date, visitor) FROM {loads}) THEN 'assets' ELSE 'none' END END",
     "rule": "rule",
     "path": "path",
 }
 """SQL over `hits`, and `loads` of assets, of the value of each dimension of a breakdown."""
+GOALS = {"Docs": ("path", "/docs/*"), "Beacon": ("path", "/beacon"), "Signups": ("event", "Signup")}
+REACHED = {"Docs": "path LIKE '/docs/%'", "Beacon": "path = '/beacon'", "Signups": "name = 'Signup'"}
+"""Kind and value of each goal, and the SQL over `hits` or `events` of what reaches it."""
+MARKDOWN = "text/markdown, */*"
 COUNTS = ", ".join(f"count(*) FILTER (traffic = '{each}')" for each in ("human", "ai", "bot"))
 PEOPLE_AND_AI = "count(*) FILTER (traffic = 'human'), count(*) FILTER (traffic = 'ai')"
 KINDS = ("= 'human'", "= 'ai'", "<> 'bot'")
 SEPTEMBER = "dateFrom=2026-09-01&dateTo=2026-10-01"
 """The month of the sample log: all hours until today would be too many."""
+SPOOFED = "bot:spoofed:GPTBot"
+"""Rule of a hit that names GPTBot and comes from another address, which no user agent shows."""
+OLD = "2026-09-03T12:00:00Z"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
 VISITS = """
 SELECT {page}(path ORDER BY ts, path) AS page, count(*) AS views
@@ -79,13 +88,25 @@ def rows(sql: str) -> Counter[tuple[object, ...]]:
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """Yield a service with the sample log and an event of each of two readers, all of them in files."""
+    """Yield a service with the sample log, hits of a page and of a server, events, and goals; all of them in files."""
     running = Running(tmp_path_factory.mktemp("explained") / "data").start()
     try:
         assert running.run("import", PROJECT, str(ROOT / "sample_data" / "access.log")).returncode == 0
         events = [{"name": "Signup", "path": "/a", "userAgent": each} for each in (FIREFOX, "GPTBot/1.3", FIREFOX)]
         sent = httpx.post(f"{running.url}/v1/analytics/{PROJECT}/events", json=events, headers=running.auth)
         assert sent.status_code == 202, sent.text
+        posted = [
+            {"path": "/markdown", "userAgent": FIREFOX, "accept": MARKDOWN},
+            {"path": "/spoofed", "userAgent": "GPTBot/1.3", "address": "9.9.9.8", "timestamp": OLD},
+        ]
+        sent = running.post(posted)
+        assert sent.json()["accepted"] == 2, sent.text
+        pixel = f"{running.url}/v1/analytics/{PROJECT}/pixel.gif?path=/beacon"
+        assert httpx.get(pixel, headers={"User-Agent": FIREFOX}).status_code == 200
+        for name, (kind, value) in GOALS.items():
+            goal = {"name": name, "kind": kind, "value": value}
+            added = httpx.post(f"{running.url}/v1/projects/{PROJECT}/goals", json=goal, headers=running.auth)
+            assert added.status_code == 201, added.text
         assert running.run("flush").returncode == 0
         yield running
     finally:
@@ -104,18 +125,22 @@ def test_each_row_leads_to_hits_whose_rules_classify_repeats(running: Running) -
     for interval, start in (("day", "%Y-%m-%d"), ("hour", "%Y-%m-%dT%H")):
         buckets = get(running, f"analytics/{PROJECT}/series?interval={interval}&{SEPTEMBER}")["series"]
         found = Counter((row["start"][:13], *counts(row)) for row in buckets if any(counts(row)))
-        assert found == rows(f"SELECT strftime(ts AT TIME ZONE 'UTC', '{start}'), {COUNTS} FROM {hits} GROUP BY ALL"), (
-            interval
-        )
+        bucket = f"strftime(ts AT TIME ZONE 'UTC', '{start}')"
+        assert found == rows(f"SELECT {bucket}, {COUNTS} FROM {hits} WHERE date < '2026-10-01' GROUP BY ALL"), interval
     paths = get(running, f"analytics/{PROJECT}/views?limit=250")["views"]
     views = rows(f"SELECT path, {PEOPLE_AND_AI} FROM {hits} WHERE traffic <> 'bot' GROUP BY ALL")
     assert Counter((row["path"], row["human"], row["ai"]) for row in paths) == views
 
     fields = ("traffic", "agent", "operator", "purpose", "rule")
-    for user_agent, *classified in rows(f"SELECT DISTINCT user_agent, {', '.join(fields)} FROM {hits}"):
-        query = httpx.QueryParams(userAgent=user_agent)
+    distinct = rows(f"SELECT DISTINCT user_agent, path = '/markdown', {', '.join(fields)} FROM {hits}")
+    for user_agent, is_markdown, *classified in distinct:
+        query = httpx.QueryParams({"userAgent": user_agent} | ({"accept": MARKDOWN} if is_markdown else {}))
         repeated = get(running, f"classify?{query}")
+        if classified[-1] == SPOOFED:  # by its address, so that no operator read the page
+            repeated |= {"traffic": "bot", "operator": None, "purpose": None, "rule": SPOOFED}
         assert [repeated[each] for each in fields] == classified, user_agent
+    assert {"ai:accept-markdown", SPOOFED, "human:browser"} <= {classified[-1] for classified in distinct}
+    assert rows(f"SELECT path, verification FROM {hits} WHERE rule = '{SPOOFED}'") == {("/spoofed", "spoofed"): 1}
 
 
 def test_each_row_of_visitors_and_visits_leads_to_its_hits(running: Running) -> None:
@@ -148,3 +173,35 @@ def test_each_row_of_errors_cost_and_events_is_that_of_its_table(running: Runnin
     counted = Counter((row["name"], row["traffic"], row["events"]) for row in found)
     assert counted == rows(f"SELECT name, traffic, count(*) FROM {events} GROUP BY ALL")
     assert {("Signup", "human", 2), ("Signup", "ai", 1)} <= counted.keys()
+
+
+def test_conversions_of_each_goal_lead_to_its_hits_and_events(running: Running) -> None:
+    hits, events = parquet(running, "hits"), parquet(running, "events")
+    found = get(running, f"analytics/{PROJECT}/goals?limit=250")["goals"]
+    names = ("goal", "traffic", "conversions", "goalVisitors", "visitors")
+    counted = {tuple(row[name] or 0 for name in names) for row in found}
+    for goal, reached in REACHED.items():
+        done = f"(FROM {events if GOALS[goal][0] == 'event' else hits} WHERE {reached})"
+        for traffic in ("human", "ai"):
+            of_traffic = f"(FROM {hits} WHERE traffic = '{traffic}' AND visitor IS NOT NULL)"
+            ((conversions, converted, visitors),) = duckdb.sql(f"""SELECT
+                (SELECT count(*) FROM {done} WHERE traffic = '{traffic}'),
+                (SELECT count(DISTINCT (date, visitor)) FROM {done} SEMI JOIN {of_traffic} USING (date, visitor)
+                    WHERE traffic = '{traffic}'),
+                (SELECT count(DISTINCT (date, visitor)) FROM {of_traffic})""").fetchall()
+            assert (goal, traffic, conversions, converted, visitors) in counted
+    assert len(counted) == 2 * len(GOALS)
+    assert {("Beacon", "human", 1), ("Signups", "human", 2), ("Signups", "ai", 1)} <= {row[:3] for row in counted}
+
+
+def test_coverage_leads_to_the_first_and_last_hits_and_the_days_between(running: Running) -> None:
+    sources = get(running, f"analytics/{PROJECT}/coverage")["sources"]
+    found = {each["source"]: [each["firstHit"][:19], each["lastHit"][:19], each["missingDays"]] for each in sources}
+    first, last = (f"strftime({each}(ts) AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S')" for each in ("min", "max"))
+    sql = f"SELECT source, {first}, {last}, list(DISTINCT date) FROM {parquet(running, 'hits')} GROUP BY source"
+    counted = {source: times for source, *times in duckdb.sql(sql).fetchall()}
+    assert found.keys() == counted.keys() == {"beacon", "server", "log"}
+    for source, (first, last, dates) in counted.items():
+        days = {min(dates) + timedelta(number) for number in range((max(dates) - min(dates)).days)}
+        assert found[source] == [first, last, [str(day) for day in sorted(days - {*dates})]]
+    assert found["server"][2]
