@@ -1,5 +1,6 @@
 """Share links: read-only links to the pages of counts of a project, for people without an account."""
 
+import re
 from datetime import UTC, datetime
 from typing import cast, get_args
 
@@ -12,8 +13,14 @@ from api.dashboard.web.routes import Access, Page
 from api.dashboard.web.visit import ProjectVisit
 from api.http.problems import Problem
 
-NAME_CHARACTERS_MAX = 100
+NAME_CHARACTERS_MAX, FIRST_CHARACTERS_MAX = 100, 2_000
 PAGE_NAMES: dict[Pages, str] = {"overview": "Overview only", "all": "Overview, AI readers, Pages and Errors"}
+
+FIRST_PAGES: dict[str, re.Pattern[str]] = {
+    "overview": re.compile(r"(\?[^#\s]*)?"),
+    "all": re.compile(r"(/(ai(/agents/[^?#\s]+)?|pages?|errors))?(\?[^#\s]*)?"),
+}
+"""Paths and queries with which a link can begin, by the pages that it opens."""
 
 
 def create(visit: ProjectVisit) -> Response:
@@ -25,6 +32,9 @@ def create(visit: ProjectVisit) -> Response:
     if not name.isprintable():
         visit.form.fault("name", "Use letters, digits, spaces and punctuation.")
     pages = visit.form.choice("pages", get_args(Pages))
+    first = visit.form.text("first", FIRST_CHARACTERS_MAX, required=False)
+    if pages in FIRST_PAGES and not FIRST_PAGES[pages].fullmatch(first):
+        visit.form.fault("first", "Use the path and query of one of these pages, such as /ai?period=7d.")
     if name in [link.name for link in _valid(visit)]:
         visit.form.fault("name", "Another link has this name. Its address was shown once and cannot be shown again.")
     if visit.form.faults:
@@ -32,7 +42,7 @@ def create(visit: ProjectVisit) -> Response:
     control, now_s = visit.state.control, int(visit.now.timestamp())
     created = share_links.create(control, visit.project.id, name, now_s, visit.user_name, cast("Pages", pages))
     visit.form.values.clear()
-    return list_links(visit, created=created)
+    return list_links(visit, created=created, first=first)
 
 
 def revoke(visit: ProjectVisit) -> Response:
@@ -43,8 +53,10 @@ def revoke(visit: ProjectVisit) -> Response:
     return render.redirect(visit, f"/projects/{project}/share")
 
 
-def list_links(visit: ProjectVisit, status: int = 200, created: tuple[ShareLink, str] | None = None) -> Response:
-    """Respond to GET /projects/{project}/share. `created` is a new link with its token."""
+def list_links(
+    visit: ProjectVisit, status: int = 200, created: tuple[ShareLink, str] | None = None, first: str = ""
+) -> Response:
+    """Respond to GET /projects/{project}/share. `created` is a new link with its token, `first` its first page."""
     return render.page(
         visit,
         "settings/share.html",
@@ -55,7 +67,7 @@ def list_links(visit: ProjectVisit, status: int = 200, created: tuple[ShareLink,
         page_names=PAGE_NAMES,
         time_of=lambda seconds: datetime.fromtimestamp(seconds, UTC),
         created=created[0] if created else None,
-        address=f"{visit.public_url}/shared/{created[1]}" if created else None,
+        address=f"{visit.public_url}/shared/{created[1]}{first}" if created else None,
     )
 
 

@@ -39,6 +39,7 @@ FORMS: list[tuple[str, Values, int]] = [
     ("/projects/{project}/goals", {"name": "order", "value": "/a", "kind": "no kind"}, 422),
     ("/projects/{project}/share", {"name": ""}, 422),
     ("/projects/{project}/share", {"name": "press", "pages": "no pages"}, 422),
+    ("/projects/{project}/share", {"name": "press", "first": "/cost"}, 422),
 ]
 """Path of the page of each form, the values of its fields, of which the last one is wrong, and the status."""
 TESTED = {(path, name) for path, values, _ in FORMS for name in values} | {("/projects/{project}/keys", "scope")}

@@ -44,6 +44,23 @@ def test_invalid_name_and_unknown_pages_are_explained_beside_the_field(dashboard
     assert share_links.list_all(dashboard.engine, PROJECT) == before
 
 
+@pytest.mark.long
+def test_link_begins_with_the_page_from_which_it_was_created(dashboard: Dashboard) -> None:
+    owner, stranger = dashboard.visitor("owner"), dashboard.visitor(None)
+    shared = re.search(r'href="([^"]+)">Share this page', owner.get(f"/projects/{PROJECT}/ai?period=7d").text)
+    assert shared is not None
+    assert 'value="/ai?period=7d"' in owner.get(shared[1]).text
+    created = post(owner, PATH, name="Readers", pages="all", first="/ai?period=7d").text
+    address = re.search(r"http://testserver(/shared/[\w-]{40,}/ai\?period=7d)", created)
+    assert address is not None
+    assert "<h1>AI readers</h1>" in stranger.get(address[1]).text
+    assert "Share this page" not in stranger.get(address[1]).text
+    assert "Share this page" not in dashboard.visitor("viewer").get(f"/projects/{PROJECT}/ai").text
+    for pages, first in (("overview", "/ai"), ("all", "/cost"), ("all", "/ai/robots"), ("all", "ai"), ("all", "/ai#a")):
+        refused = post(owner, PATH, name="Other", pages=pages, first=first)
+        assert (refused.status_code, "Use the path and query" in refused.text) == (422, True)
+
+
 def test_name_is_escaped(dashboard: Dashboard) -> None:
     attack = "<script>alert('x')</script>"
     owner = dashboard.visitor("owner")
