@@ -29,10 +29,10 @@
   if (!plausible || /\.q\b/.test(plausible)) window.plausible = caller(plausible);
 
   let firstUrl, firstPage, url, counted;
-  const warn = reason => console.warn('Readership:', reason);
+  const warn = text => console.warn('Readership:', text);
   const explain = response =>
     response.ok || response.text().then(text => warn(response.status + ' ' + text));
-  const withoutHash = href => href.split('#')[0];
+  const noHash = href => href.split('#')[0];
 
   // The canonical link or else the address, with the parameters of campaigns and, without value, of advertisements.
   const canonical = () => {
@@ -50,7 +50,7 @@
 
   const send = (kind, fields, page = counted) => {
     try {
-      counted = withoutHash(new URL(page, url).href);
+      counted = noHash(new URL(page, url).href);
       const eventId = crypto.getRandomValues(new Uint32Array(3)).join('-'); // randomUUID is not on plain http
       const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
       const body = JSON.stringify({ url: counted, eventId, timeZone, ...fields });
@@ -61,24 +61,25 @@
     }
   };
 
-  // Send how long the page of the last view was visible, each time that it is hidden: also before it is left.
-  let visible, since;
-  const watchTime = () => {
-    const now = Date.now();
-    if (since) visible += now - since;
-    if (since && document.hidden) event('engagement', { props: { ms: visible }, interactive: false });
-    since = !document.hidden && now;
+  // Send how long the page of the last view was visible, each time that it is hidden or left: older browsers do not hide
+  // a page that is left.
+  let ms, since;
+  const watchTime = left => {
+    const before = since;
+    since = !(left || document.hidden) && Date.now();
+    if (before) ms += Date.now() - before;
+    if (before && !since) event('engagement', { props: { ms }, interactive: false });
   };
 
   const count = (page, referrer) => {
     send('hits', { referrer: referrer || undefined }, page);
-    visible = since = 0;
+    ms = since = 0;
     watchTime();
   };
 
   const moved = end => {
     const before = url.split(end)[0];
-    url = withoutHash(location.href);
+    url = noHash(location.href);
     if (before !== url.split(end)[0]) count(current(), counted);
   };
 
@@ -91,14 +92,15 @@
   };
 
   const start = () => {
-    url = firstUrl = withoutHash(location.href);
+    url = firstUrl = noHash(location.href);
     firstPage = canonical();
     count(firstPage, document.referrer);
     view = page => count(page || current(), counted);
     flush = () => waiting.splice(0).forEach(each => send('events', each));
     flush();
     addEventListener('popstate', () => moved());
-    addEventListener('visibilitychange', watchTime);
+    addEventListener('visibilitychange', () => watchTime());
+    addEventListener('pagehide', watchTime);
     addEventListener('pageshow', event => event.persisted && count(current(), document.referrer));
     watch('pushState');
     watch('replaceState', '?'); // not for a filter or a scroll position

@@ -315,6 +315,20 @@ def test_time_for_which_a_page_was_visible_is_sent_when_it_is_hidden_and_when_it
     assert receiver.next_time() == (f"{site.origin}/background", 5)
 
 
+def test_time_on_a_page_is_sent_once_when_it_is_left_also_by_a_browser_that_does_not_hide_it(
+    page: Page, site: Site, receiver: Service
+) -> None:
+    page.clock.install()
+    page.goto(f"{site.origin}/one")
+    page.clock.fast_forward(20_000)
+    page.evaluate("dispatchEvent(new Event('pagehide'))")  # as Safari before 14.1 does, without visibilitychange
+    assert receiver.next_time() == (f"{site.origin}/one", 20)
+    page.evaluate(f"{HIDE}; {CHANGED}; {SHOW}; {CHANGED}")  # as other browsers do then: the time is not sent again
+    page.clock.fast_forward(3_000)
+    page.goto("about:blank")
+    assert receiver.next_time() == (f"{site.origin}/one", 23)
+
+
 @pytest.mark.long
 def test_reason_of_a_failed_beacon_is_in_the_console_and_in_the_log(page: Page, site: Site, service: Running) -> None:
     assert service.run("project", "create", "script-shop", "--origin", "https://shop.example").returncode == 0

@@ -6,7 +6,9 @@ address of the network 198.18.0.0/15 in place of each address.
 
 import gzip
 import re
-from collections import Counter
+from collections import Counter, defaultdict
+from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,17 +23,18 @@ from warehouse.tables import ASSET_LOADS_TABLE, HITS_TABLE
 
 pytestmark = pytest.mark.long
 LOG = ROOT / "tests/data/access-2015.log.gz"
+LINE = re.compile(r'^(\S+) \S+ \S+ \[([^\]]+)\] "GET ([^ ?]+)\S* [^"]*" \d+ \S+ "[^"]*" "(.*)"$')
 ORIGINS = Options(site=ProjectSite(frozenset(["semicomplete.com", "www.semicomplete.com"])))
 
 
-def people_of(folder: Path, options: Options) -> list[tuple[str, str]]:
-    """Return the evidence and the user agent of each view by people of the log."""
+def people_of(folder: Path, options: Options, columns: str = "evidence, user_agent") -> list[tuple[str, str]]:
+    """Return columns of each view by people of the log."""
     site = Site(folder)
     run_import(site, tuple(gzip.decompress(LOG.read_bytes()).splitlines()), options=options)
     for name, spec in {"hits": HITS_TABLE, "loads": ASSET_LOADS_TABLE}.items():
         site.database.register(name, pa.Table.from_pylist(site.stored(spec)))
     rows = evidence.joined("hits", f"({evidence.of_visitors('hits', 'loads')})")
-    views = site.database.sql(f"SELECT evidence, user_agent FROM {rows} WHERE traffic = 'human'").fetchall()
+    views = site.database.sql(f"SELECT {columns} FROM {rows} WHERE traffic = 'human'").fetchall()
     site.close()
     return views
 
@@ -49,3 +52,30 @@ def test_evidence_of_a_public_log_is_as_documented(tmp_path: Path) -> None:
     assert f"of {len(agents)}: | user agent" in text
     shown = re.findall(r"\| `(Mozilla[^`]+)` \| (\d+) \|", text)
     assert shown == [(agent, str(views)) for agent, views in agents.most_common(5)]
+
+
+def test_visitors_and_visits_of_a_public_log_hardly_depend_on_the_hour_at_which_a_day_begins(tmp_path: Path) -> None:
+    stored = {*people_of(tmp_path / "known", DEFAULTS, "epoch(ts)::BIGINT, path, user_agent, visitor")}
+    people, readers = {row[:3] for row in stored}, defaultdict(list)
+    for line in gzip.decompress(LOG.read_bytes()).decode().splitlines():
+        if match := LINE.match(line):
+            address, time, page, agent = match.groups()
+            at, path = datetime.strptime(time, "%d/%b/%Y:%H:%M:%S %z"), re.sub(r"(/index\.html?)?/*$", "", page) or "/"
+            if (round(at.timestamp()), path, agent) in people:
+                readers[address, agent].append(at)
+
+    def counts(hour: int) -> tuple[int, int]:
+        visitors = visits = 0
+        for times in readers.values():
+            days = [(each - timedelta(hours=hour)).date() for each in sorted(times)]
+            gaps = [after - before > timedelta(minutes=30) for before, after in pairwise(sorted(times))]
+            visitors += len({*days})
+            visits += 1 + sum(gap or day != other for gap, day, other in zip(gaps, days, days[1:], strict=False))
+        return visitors, visits
+
+    visitors, visits = zip(*map(counts, range(24)), strict=True)
+    assert visitors[0] == len({row[3] for row in stored})  # each UTC day has other numbers
+    text = " ".join((ROOT / "docs/decisions.md").read_text().split())
+    assert f" {visitors[0]} visitors and {visits[0]:,} visits of people: with days that begin at another hour, " in text
+    assert f" {min(visitors)} to {max(visitors)} visitors and as many visits" in text
+    assert {*visits} == {visits[0]}
