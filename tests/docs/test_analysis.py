@@ -14,6 +14,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import duckdb
+import polars as pl
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
@@ -211,5 +212,6 @@ def test_each_way_of_reading_returns_the_rows_that_the_page_claims(tmp_path: Pat
     with warehouse.connect(folder) as connection:
         assert connection.sql("SELECT count(*) FROM hits").fetchall() == [(live + 1,)]
     assert table.to_pyarrow_table().num_rows == live
+    assert pl.scan_delta(str(folder / "lake" / "hits")).select(pl.len()).collect().item() == live
     assert duckdb.read_parquet(table.file_uris(), hive_partitioning=True).shape[0] == live
     assert duckdb.read_parquet(f"{folder}/lake/hits/date=*/*.parquet", hive_partitioning=True).shape[0] == 2 * live

@@ -17,6 +17,7 @@ from tests.processes.running import PROJECT, Running, new_job, new_key
 from tests.processes.state import children, command_line, is_running
 from tests.processes.waiting import until
 from tests.stores import sql
+from tests.warehouse.site import ROOT
 from warehouse.control import database
 from warehouse.folder import sqlite_url
 
@@ -107,6 +108,7 @@ def test_worker_that_does_not_end_in_time_is_killed(tmp_path: Path, caplog: pyte
     process = ChildProcess(WorkerConfig(engine, tmp_path / "jobs", {}, 1, 15), end_s=0.1)
     process.start()
     [worker] = until(lambda: [pid for pid in children(os.getpid()) if b"child_main" in command_line(pid)])
+    environ = Path(f"/proc/{worker}/environ").read_bytes().decode().split("\0")
     os.kill(worker, signal.SIGSTOP)
     killed_by_test = threading.Timer(KILL_S, os.kill, (worker, signal.SIGKILL))
     killed_by_test.start()
@@ -116,3 +118,4 @@ def test_worker_that_does_not_end_in_time_is_killed(tmp_path: Path, caplog: pyte
     engine.close()
     assert not is_running(worker)
     assert "the worker of agent jobs did not end within 0.1 s and is killed" in caplog.messages
+    assert [each for each in environ if each.startswith(f"PYTHONPATH={ROOT}")], "it imports the same packages"

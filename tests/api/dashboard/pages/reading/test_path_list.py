@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -178,6 +179,13 @@ def test_pages_of_the_table_have_every_path_once(tmp_path_factory: pytest.TempPa
         client = dashboard.visitor("viewer")
         for show, sort in (("all", "views"), ("all", "first"), ("new", "first"), ("new", "views")):
             pages = [open_page(client, "/pages", show=show, sort=sort, page=number) for number in ("1", "2", "3", "4")]
+            ranks = [[text for text in page.texts if re.fullmatch(r"\d+\W\d+", text)] for page in pages]
+            assert [re.findall(r"\d+", "".join(each)) for each in ranks] == [
+                ["1", "50"],
+                ["51", "100"],
+                ["101", "120"],
+                [],
+            ]
             paths = [row[0] for page in pages for row in table(page)]
             assert sorted(paths) == sorted(hit["path"] for hit in hits)
             assert len(paths) == 120
