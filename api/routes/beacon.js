@@ -67,8 +67,9 @@
   const watchTime = left => {
     const before = since;
     since = !(left || document.hidden) && Date.now();
-    if (before) ms += Date.now() - before;
-    if (before && !since) event('engagement', { props: { ms }, interactive: false });
+    if (!before) return;
+    ms += Date.now() - before;
+    event('engagement', { props: { ms }, interactive: false });
   };
 
   const count = (page, referrer) => {
