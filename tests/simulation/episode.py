@@ -68,7 +68,7 @@ class Episode:
         self.logs: list[Log] = []
         self.unfinished: list[Deletion] = []
         self.running: list[Deletion] = []
-        self.erasures = self._event_ids = self._starts = self.log_number = 0
+        self.erasures = self.rulesets = self._event_ids = self._starts = self.log_number = 0
         self._remembered: deque[Remembered] = deque(maxlen=30)
         self._urls = database_urls
         self.nodes = [self._new_node(number) for number in range(len(database_urls) or 1)]

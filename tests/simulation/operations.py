@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ingest.classification.user_agent_cache import UserAgentCache
-from ingest.hits.row import AGENT, TRAFFIC
+from ingest.hits.row import AGENT, TRAFFIC, classify_user_agents
 from ingest.hotlog import deduplication, ledger_store
 from ingest.imports.importer import import_logs
 from tests.simulation.model import Import, Key, Log
@@ -20,6 +20,7 @@ from warehouse.integrity.lake_lock import ROLLUPS, lake_lock
 from warehouse.lake import delta_table
 from warehouse.maintenance import compact, erase, load, rollups, upkeep
 from warehouse.maintenance.erase import Chosen
+from warehouse.maintenance.reclassification.reclassify import Rules, reclassify
 from warehouse.query import engine
 from warehouse.tables import HITS_TABLE
 
@@ -146,6 +147,21 @@ def rebuild(episode: "Episode", node: Node, hot: HotConnection) -> Begun:
     return "rebuild of rollups", call, ignore
 
 
+def classify_again(episode: "Episode", node: Node, hot: HotConnection) -> Begun:
+    """Rewrite all days by rules with a new name and the same results. Earlier moments are revoked."""
+    episode.rulesets += 1
+    episode.erasures += 1
+    rules = Rules(f"rules {episode.rulesets}", classify_user_agents)
+
+    def call() -> None:
+        reclassify(hot, node.lake, engine.Share(node.spill), rules, 0)
+
+    def end(is_done: bool) -> None:
+        episode.erasures += 1
+
+    return "reclassification", call, end
+
+
 @dataclass(frozen=True)
 class Deletion:
     """A deletion that was started, and must be repeated until it ends: of a project's hits, or of old days."""
@@ -235,6 +251,7 @@ OPERATIONS: dict[Operation, int] = {
     delete_loaded: 4,
     write_rollups: 10,
     rebuild: 3,
+    classify_again: 3,
     delete: 8,
 }
 """Operations with the weights of their choice."""
