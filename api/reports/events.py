@@ -17,7 +17,7 @@ def _events(run: Run) -> Events:
 
 def _rows(run: Run) -> pa.Table:
     selection = run.selection
-    agents = agents_of(selection.filters["operator"], None)
+    agents = agents_of(selection.filters["operator"], selection.filters["purpose"])
     rows = run.reports.events(run.snapshot, run.query, ChosenEvents(selection.name, selection.by or "", agents))
     return rows.select(_BY_VALUE.names).cast(_BY_VALUE)
 

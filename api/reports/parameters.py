@@ -24,7 +24,6 @@ from warehouse.columns.sources import SEND_STATUS
 from warehouse.errors import InvalidMoment
 from warehouse.query.moment import Moment
 from warehouse.query.time_range import FIRST
-from warehouse.report.audience.events import COLUMNS
 from warehouse.report.audience.requests import BY, LAST_DAY, RequestQuery
 from warehouse.report.results import Order, Query
 from warehouse.report.time_buckets import INTERVALS
@@ -110,8 +109,8 @@ COST = (
 EVENTS = (
     *COUNTED[:2],
     Parameter("name", "Only this event.", _TEXT, example="Signup"),
-    Parameter("by", f"Count by `{'`, `'.join(COLUMNS)}`, or by the property of this name.", _TEXT, example="plan"),
-    *(FILTERS[name] for name in ("path", "traffic", "agent", "operator", "source")),
+    Parameter("by", "Count by this dimension, or else by the property of this name.", _TEXT, example="plan"),
+    *FILTERS.values(),
     *paging("Rows"),
     *MOMENT,
 )

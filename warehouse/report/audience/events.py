@@ -1,21 +1,41 @@
-"""Events by name, and by the value of a column or property."""
+"""Events by name, and by the value of a column, a property, or a dimension of the visitor's views.
 
+An event has the values that its visitor's views have on the same UTC day: filters other than OWN choose events of
+visitors with a view that matches them.
+"""
+
+from dataclasses import replace
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from warehouse.columns import evidence
-from warehouse.columns.filters import Filters
-from warehouse.columns.sources import BITS
+from warehouse.columns.dimensions import BREAKDOWNS, OF_VISITS
+from warehouse.columns.filters import Bound, Filters
+from warehouse.columns.sources import BITS, TRAFFIC
 from warehouse.columns.visits import ENGAGEMENT
+from warehouse.lake.delta_table import File
+from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot
+from warehouse.report.audience import visitors
 from warehouse.report.cells import Cells, Scope
 from warehouse.report.statements import Statements
 from warehouse.rollups import days
-from warehouse.tables import EVENTS_TABLE
+from warehouse.tables import EVENTS_TABLE, HITS_TABLE
 
 COLUMNS = ("path", "agent", "source")
-"""Columns by which events are counted. Any other name names a property, with or without `props.` before it."""
+"""Columns of an event. A name that is no dimension either is that of a property, with or without `props.`."""
+OWN = {*COLUMNS, "traffic", "operator", "purpose"}
+"""Filters of the event itself. `agents` has those of an operator and purpose."""
+_OF_VIEWS = """
+(SELECT events.*, value FROM {rows} AS events {join} (
+    SELECT DISTINCT day, visitor, kind, {value}::VARCHAR AS value FROM ({of_scope}) {by_set},
+        (VALUES ('human', {human}), ('ai', {ai}), ('bot', {bot})) AS kinds (kind, mask)
+    WHERE {matches} AND {seen} & mask <> 0
+    QUALIFY value IS NOT NULL OR count(value) OVER (PARTITION BY day, visitor, kind) = 0
+) AS of_view ON of_view.day = events.date AND of_view.visitor = events.visitor AND kind = traffic)
+"""
+DIMENSIONS = {*BREAKDOWNS, *OF_VISITS}
 ROWS_MAX = 10_000
 """Maximum number of rows: strangers choose the values of properties."""
 _COUNTED = f"""
@@ -36,7 +56,7 @@ _SCHEMA = pa.schema([*zip(("name", "value", "traffic", "events", "visitors", "ag
 
 
 class ChosenEvents(NamedTuple):
-    """Which events are counted, and how they are grouped: by one of COLUMNS, by a property, or by name alone.
+    """Which events are counted, and how they are grouped: by a column, dimension or property, or by name alone.
 
     Without a `name`, events of all names are counted. `agents` are the agents of an operator. `rows` is the maximum
     number of groups.
@@ -61,11 +81,17 @@ def counts(statements: Statements, snapshot: Snapshot, scope: Scope, chosen: Cho
     bound |= {"project": scope.project, "start": scope.time_range.start, "end": scope.time_range.end}
     bound |= {"name": chosen.name, "agents": chosen.agents}
     conditions = [counted, *filters.conditions(("path", "traffic", "agent"), bound)]
-    if by and by not in COLUMNS:
+    value = by if by in COLUMNS else "value" if by in DIMENSIONS else "NULL"
+    if by and value == "NULL":
         bound["property"] = "/" + by.removeprefix("props.").replace("~", "~0").replace("/", "~1")
+        value = "json_extract_string(props, $property)"
     rows, read = _evident(snapshot, scope, events)
+    if value == "value" or filters.fields.keys() - OWN:
+        of_hits = days.files_of(snapshot.files, scope.time_range)
+        rows = _of_views(snapshot, scope, by if value == "value" else "", rows, of_hits, bound)
+        read += sum(file.rows for file in of_hits)
     sql = _COUNTED.format(
-        value=by if by in COLUMNS else "json_extract_string(props, $property)" if by else "NULL",
+        value=value,
         limit=chosen.rows,
         rows=rows,
         conditions=" AND ".join(conditions if filters["traffic"] else [*conditions, "traffic <> 'bot'"]),
@@ -74,6 +100,17 @@ def counts(statements: Statements, snapshot: Snapshot, scope: Scope, chosen: Cho
     cells = Cells("", bound, read)
     key = "events", scope, chosen, snapshot.rows_key
     return statements.cached(key, lambda: statements.fetch(snapshot, scope, cells, sql))
+
+
+def _of_views(snapshot: Snapshot, scope: Scope, by: str, rows: str, files: list[File], bound: Bound) -> str:
+    """Return the relation of events with a matching view on the same day, or all without a filter of views."""
+    fields = {name: value for name, value in scope.filters.fields.items() if name not in OWN}
+    of_views = replace(scope, filters=Filters(scope.filters.policy, **fields))
+    share = f"project_id = $project AND visitor IN (SELECT visitor FROM {rows} WHERE project_id = $project)"
+    views = days.rows(snapshot, scope.time_range, files) or engine.no_rows(HITS_TABLE)
+    masks = {kind: of_views.filters.visitor_mask((kind,), bound) for kind in TRAFFIC}
+    parts = visitors.matching(snapshot, of_views, by, share, views, bound)
+    return _OF_VIEWS.format(rows=rows, join="JOIN" if fields else "LEFT JOIN", value=by or "NULL", **masks, **parts)
 
 
 def _evident(snapshot: Snapshot, scope: Scope, rows: str) -> tuple[str, int]:

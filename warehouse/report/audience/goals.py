@@ -4,7 +4,7 @@ A visitor converts on each UTC day on which the visitor reaches the goal and has
 goal itself need not match them. With a dimension, the visitor converts in each value that the visitor had that day.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -12,9 +12,8 @@ import pyarrow as pa
 
 from warehouse.columns import evidence, visits
 from warehouse.columns.dimensions import dimension
-from warehouse.columns.filters import OF_SETS, Bound, Filters, match_path
+from warehouse.columns.filters import Bound, Filters, match_path
 from warehouse.columns.sources import BITS
-from warehouse.columns.visits import OF_VISITOR
 from warehouse.control.goals import Goal
 from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot
@@ -140,23 +139,12 @@ class Conversions:
 
         `within` is the condition on what `times` counts: without filters also what unknown visitors did.
         """
-        filters, bound, time_range = self.scope.filters, self.bound, self.scope.time_range
-        keys = [name for name in filters.fields if name in OF_VISITOR]
-        filtered = visits.values_of(name for name in filters.fields if name not in {"traffic", *OF_SETS})
-        condition = " AND ".join(filters.conditions(filtered, bound)) or "true"
-        matches = " AND ".join(filters.conditions(keys, bound)) or "true"
-        is_by_set, by_evidence = self.by in OF_SETS, filters.by_evidence or self.by == "evidence"
-        names: Collection[str] = dict.fromkeys([*([] if is_by_set or not self.by else [self.by]), *keys])
+        filters, bound = self.scope.filters, self.bound
         share = "project_id = $project AND visitor IN (SELECT visitor FROM done)"
-        evident = days.evident(self.snapshot, time_range, share, ())[0] if by_evidence else None
-        of_range = f"{share} AND ts >= $start AND ts < $end"
         return _JOINED.format(
             done=done,
             value=f", {self.by}::VARCHAR AS value" if self.by else "",
-            of_scope=visits.each_visitor(rows, of_range, names, filtered, condition, evident),
-            by_set=visitors.masks_of(self.by) if is_by_set else "",
-            seen=f"(sources & of_{self.by})" if is_by_set else "sources",
-            matches=matches,
             within=within,
+            **visitors.matching(self.snapshot, self.scope, self.by, share, rows, bound),
             **{kind: filters.visitor_mask((kind,), bound) for kind in ("human", "ai")},
         )

@@ -50,6 +50,25 @@ def masks_of(name: str) -> str:
     return f"CROSS JOIN (VALUES {values}) AS {name}s ({name}, of_{name})"
 
 
+def matching(snapshot: Snapshot, scope: Scope, by: str, share: str, rows: str, bound: Bound) -> dict[str, str]:
+    """Return the SELECT `of_scope` of a share of the visitors (`visits.each_visitor`), with its join `by_set`, its
+    condition `matches` and its mask `seen`. What they bind is added to `bound`."""
+    filters = scope.filters
+    keys = [name for name in filters.fields if name in OF_VISITOR]
+    filtered = visits.values_of(name for name in filters.fields if name not in {"traffic", *OF_SETS})
+    condition = " AND ".join(filters.conditions(filtered, bound)) or "true"
+    names = dict.fromkeys([*([] if by in {"", *OF_SETS} else [by]), *keys])
+    by_evidence = filters.by_evidence or by == "evidence"
+    evident = days.evident(snapshot, scope.time_range, share, ())[0] if by_evidence else None
+    of_range = f"{share} AND ts >= $start AND ts < $end"
+    return {
+        "of_scope": visits.each_visitor(rows, of_range, names, filtered, condition, evident),
+        "by_set": masks_of(by) if by in OF_SETS else "",
+        "seen": f"(sources & of_{by})" if by in OF_SETS else "sources",
+        "matches": " AND ".join(filters.conditions(keys, bound)) or "true",
+    }
+
+
 def counts(statements: Statements, snapshot: Snapshot, scope: Scope, *by: str) -> pa.Table:
     """Return the visitors and visits by some dimensions: these columns and COLUMNS, without rows of zeros.
 

@@ -81,6 +81,52 @@ def test_events_are_those_of_plain_python(site: Site, reports: Reports) -> None:
         )
 
 
+VIEWS: list[Row] = [
+    {"visitor": 1, "channel": "Search", "country": "DE", "device": "phone"},
+    {"visitor": 1, "channel": None, "country": "DE", "device": "phone"},
+    {"visitor": 2, "channel": "Search", "country": "FR"},
+    {"visitor": 2, "channel": "Social", "country": "FR"},
+    {"visitor": 3, "channel": None, "country": "DE"},
+    {"visitor": 4, "channel": "Email", "country": "DE", "ts": NOON - DAY},
+    {"visitor": None, "channel": "Search", "country": "DE"},
+    {"visitor": 7, "channel": None, "country": None, "traffic": "ai", "agent": "GPTBot", "operator": "OpenAI"},
+]
+
+
+def test_events_have_the_values_and_filters_of_their_visitors_views_of_the_day(site: Site) -> None:
+    """Visitor 5 has no view, 4 has one on another day, and 7 is also a person, without a view."""
+    person = {"traffic": "human", "source": "beacon"}
+    views = [view(**{**person, **each}) for each in VIEWS]
+    events = [event(**person, visitor=visitor, path="/thanks") for visitor in (1, 1, 2, 3, 4, 5, 7, None)]
+    events.append(event(traffic="ai", agent="GPTBot", operator="OpenAI", source="beacon", visitor=7, path="/a.pdf"))
+    cases: list[tuple[str, dict[str, str], dict[Any, tuple[int, int | None]]]] = [
+        ("channel", {}, {"Search": (3, 2), "Social": (1, 1), None: (6, 5)}),
+        ("country", {}, {"DE": (3, 2), "FR": (1, 1), None: (5, 4)}),
+        ("country", {"channel": "Search"}, {"DE": (2, 1), "FR": (1, 1)}),
+        ("", {"channel": "Search"}, {None: (3, 2)}),
+        ("", {"channel": "Search", "country": "DE"}, {None: (2, 1)}),
+        ("", {"channel": "Search", "path": "/a.pdf"}, {}),
+        ("path", {"country": "DE", "path": "/thanks"}, {"/thanks": (3, 2)}),
+        ("props.channel", {"channel": "Email"}, {}),
+        ("device", {"device": "phone"}, {"phone": (2, 1)}),
+        ("operator", {"traffic": "ai"}, {"OpenAI": (1, 1)}),
+        ("evidence", {"traffic": "human", "evidence": "script"}, {"script": (4, 3)}),
+    ]
+    site.post(*views[:4])
+    site.post_events(*events[:4])
+    site.load()
+    site.post(*views[4:])
+    site.post_events(*events[4:])
+    reports = site.reports(partial(_policy, ()))
+    for by, values, expected in cases:
+        query = Query("site", NOON - 2 * DAY, None, Filters(**values), NOON + DAY)
+        counted: dict[Any, tuple[int, int | None]] = {}
+        for row in reports.events(reports.take(), query, ChosenEvents(by=by)).to_pylist():
+            events_, visitors = counted.get(row["value"], (0, 0))
+            counted[row["value"]] = events_ + row["events"], visitors + row["visitors"]
+        assert counted == expected, (by, values)
+
+
 def _policy(periods: Periods, project: str) -> Periods:
     return periods
 

@@ -3,24 +3,26 @@
 from typing import Any, NamedTuple
 
 from api.dashboard.pages.reading.measured import Measured
+from api.dashboard.pages.reading.panels import goals
 from api.dashboard.pages.reading.tables import ROWS
 from api.dashboard.web.view import View
 from api.reports.parameters import agents_of
 from ingest.hits.event import DOWNLOAD
-from warehouse.report.audience.events import ChosenEvents
+from warehouse.report.audience.events import OWN, ChosenEvents
 
-FILTERS = frozenset({"path", "traffic", "agent", "operator", "source"})
-"""Filters that events have."""
 VALUES = {DOWNLOAD: "url", "Outbound Link: Click": "url", "404": "props.path"}
 """Property by which an event is shown; other events are shown by page."""
 
 
 class EventTable(NamedTuple):
-    """Events of one kind of readers, or the values of the event `name` by a property or column."""
+    """Events of one kind of readers, or the values of the event `name` by a property or column.
+
+    `rows` is None if the filters choose views, and the period has too many of them.
+    """
 
     name: str | None
     by: str
-    rows: list[dict[str, Any]]
+    rows: list[dict[str, Any]] | None
     has_more: bool
 
 
@@ -37,10 +39,10 @@ def downloads(view: View, _: Measured) -> EventTable | None:
 
 
 def _table(view: View, traffic: str, name: str | None, by: str) -> EventTable | None:
-    """Return the table; None with a filter that events do not have, or if there is no event to choose."""
-    if view.filters.fields.keys() - FILTERS:
-        return None
-    chosen = ChosenEvents(name, by, agents_of(view.filters["operator"], None), ROWS + 1)
+    """Return the table; None if there is no event to choose."""
+    if view.filters.fields.keys() - OWN and not goals.has_few_views(view):
+        return EventTable(name, by, None, has_more=False)
+    chosen = ChosenEvents(name, by, agents_of(view.filters["operator"], view.filters["purpose"]), ROWS + 1)
     rows = view.reports.events(view.snapshot, view.query(traffic=traffic), chosen)
     listed = rows.slice(0, ROWS).to_pylist()
     return EventTable(name, by, listed, len(rows) > ROWS) if listed or name else None

@@ -26,23 +26,24 @@ class GoalTable(NamedTuple):
 def goals(view: View, _: Measured) -> GoalTable | None:
     """Return how many people reached each goal, or AI agents with a filter; None without a goal.
 
-    With the parameter `goal`, the rows are the channels of this goal: only people have channels. Share links do not
-    show goals.
+    With the parameter `goal`, the rows are the channels of this goal: only people have channels.
     """
     kind = view.filters["traffic"] or "human"
     name = view.values.get("goal") if kind == "human" else None
-    if view.visit.is_shared:
-        return None
     rows = _rows(view, kind, name) if of_project(view.visit.state.control, view.project.id) else []
     return None if rows == [] and not name else GoalTable(name, rows)
 
 
 def _rows(view: View, kind: str, name: str | None) -> list[Conversion] | None:
-    query = view.query()
-    all_views = replace(query, filters=Filters())  # those that the goals read
-    counts = view.reports.breakdown(view.snapshot, all_views, "source", 0, 1).totals
-    if counts.total + counts.bot <= ROWS_MAX:
+    if has_few_views(view):
         with suppress(TooManyViews):
-            every = chain.from_iterable(view.reports.goals(view.snapshot, query, "channel" if name else ""))
+            every = chain.from_iterable(view.reports.goals(view.snapshot, view.query(), "channel" if name else ""))
             return [each for each in every if each.traffic == kind and (not name or (each.goal == name and each.value))]
     return None
+
+
+def has_few_views(view: View) -> bool:
+    """Return whether the period has at most ROWS_MAX views of the project, with any filters: all of them are read."""
+    query = replace(view.query(), filters=Filters())
+    counts = view.reports.breakdown(view.snapshot, query, "source", 0, 1).totals
+    return counts.total + counts.bot <= ROWS_MAX

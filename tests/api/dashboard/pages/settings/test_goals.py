@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from api.accounts import share_links
 from api.dashboard.pages.reading.panels import goals as card
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.overview.overview_page import FIREFOX
@@ -55,6 +56,10 @@ def test_goal_is_counted_on_the_overview_until_it_is_removed(tmp_path: Path, mon
             ["Nothing", "0", "0", "0%"],
             ["Unknown", "2", "1", "50%"],
         ]
+        token = share_links.create(dashboard.engine, PROJECT, "press", 0)[1]
+        shared = dashboard.visitor(None).get(f"/shared/{token}?period=7d").text
+        assert Html(shared).rows("Goals") == Html(viewer.get(overview).text).rows("Goals")
+        assert f"/shared/{token}?period=7d&amp;goal=Nothing" in shared
         assert "share of all visitors" in viewer.get(overview).text
         of_goal = viewer.get(f"{overview}&goal=%3Cb%3EOrder").text
         assert Html(of_goal).rows("<b>Order") == [["Direct", "2", "1", "50%"], ["Search", "2", "1", "100%"]]

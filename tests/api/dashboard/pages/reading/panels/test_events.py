@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from api.dashboard.pages.reading.panels import goals
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.overview.overview_page import FIREFOX
 from tests.api.dashboard.site import opened
@@ -14,7 +15,9 @@ GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/
 
 
 @pytest.mark.long
-def test_events_are_listed_with_their_values_and_downloads_of_ai(tmp_path: Path) -> None:
+def test_events_are_listed_with_their_values_and_downloads_of_ai(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     at = (datetime.now(UTC) - timedelta(days=2)).isoformat()
     person = {"path": "/a", "userAgent": FIREFOX, "address": "203.0.113.1", "timestamp": at}
     agent = {"path": "/set.zip", "userAgent": GPTBOT, "timestamp": at}
@@ -41,7 +44,14 @@ def test_events_are_listed_with_their_values_and_downloads_of_ai(tmp_path: Path)
             ["/set.zip", "1", "1"]
         ]
         assert "No such event in this period." in viewer.get(f"{overview}&event=None").text
+        direct = f"{overview}&channel=Direct"
+        assert Html(viewer.get(direct).text).rows("Events") == [["<b>Sale", "2", "1"], ["File Download", "1", "1"]]
+        assert Html(viewer.get(f"{direct}&event=%3Cb%3ESale").text).rows("<b>Sale") == [["/a", "2", "1"]]
         assert "<h2>Events</h2>" not in viewer.get(f"{overview}&channel=Search").text
+        with monkeypatch.context() as patched:
+            patched.setattr(goals, "ROWS_MAX", 1)
+            assert "With these filters, events are counted for shorter periods only." in viewer.get(direct).text
+            assert Html(viewer.get(overview).text).rows("Events")
 
         ai = Html(viewer.get(f"/projects/{PROJECT}/ai?period=7d").text)
         assert ai.rows("Downloads by AI") == [["/set.zipGPTBot", "1"]]
