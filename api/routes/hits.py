@@ -27,6 +27,7 @@ from ingest.hits import body as post
 from ingest.hits.body import Kind, Rejection
 from ingest.hits.row import Site, rows
 from ingest.hotlog.deduplication import TABLES, Post, Receipt
+from ingest.visitors.address_free import address_free
 from ingest.visitors.visitor import SaltsOf, SaltUnread
 
 ON_LOOP_BYTES_MAX, ON_LOOP_HITS_MAX = 64 * 1024, 50
@@ -99,10 +100,12 @@ def _parse(state: State, bearer: BearerKey, site: Site, sent: _Sent, salts_of: S
     cut = metrics.count_cut(parsed.hits)
     person = b"" if kind is post.HITS else kind.name.encode()  # as in earlier releases, which had hits alone
     unkeyed = b"" if key is None else hashlib.blake2b(content, digest_size=16, person=person).digest()
-    # Keyed, because an address in a body of one hit could be found from `unkeyed`, by trying all addresses.
-    fingerprint = unkeyed and hashlib.blake2b(unkeyed, digest_size=16, key=state.intake.secret).digest()
+    keyed = partial(hashlib.blake2b, digest_size=16, key=state.intake.secret)
+    earlier = (unkeyed, keyed(unkeyed).digest())
+    # Without addresses: with the key, and the rest of the body from `hits`, one could be found by trying all.
+    fingerprint = unkeyed and keyed(address_free(content), person=person).digest()
     project, internal_id, table = bearer.project, bearer.internal_id, TABLES[kind.name]
-    return Post(project, stored, parsed.rejected, key, fingerprint, internal_id, unkeyed, cut, table)
+    return Post(project, stored, parsed.rejected, key, fingerprint, internal_id, earlier, cut, table)
 
 
 def _all_rejected(kind: Kind, rejected: list[Rejection], is_list: bool) -> Problem:

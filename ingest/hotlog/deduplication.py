@@ -54,7 +54,7 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
 class Post(msgspec.Struct, frozen=True):
     """Rows of one request, all of one project, with its Idempotency-Key and the fingerprint of its body.
 
-    `earlier_fingerprint` is the fingerprint that an earlier release would have stored for the same body.
+    `earlier_fingerprints` are those that earlier releases would have stored for the same body.
     `internal_id` is the internal id of the project when the request began: see `warehouse.hotlog.refusals`. `cut` is
     the number of rows with a text that was cut. `spec` is the table of the rows.
     """
@@ -65,7 +65,7 @@ class Post(msgspec.Struct, frozen=True):
     idempotency_key: str | None = None
     fingerprint: bytes = b""
     internal_id: str = ""
-    earlier_fingerprint: bytes = b""
+    earlier_fingerprints: tuple[bytes, ...] = ()
     cut: int = 0
     spec: Spec = HITS_TABLE
 
@@ -133,7 +133,7 @@ def _earlier_answer(connection: HotConnection, post: Post, now_s: int) -> Receip
     if answer is None:
         return None
     fingerprint, receipt = answer
-    if fingerprint not in (post.fingerprint, post.earlier_fingerprint):
+    if fingerprint not in (post.fingerprint, *post.earlier_fingerprints):
         return IdempotencyMismatch("this Idempotency-Key was used for another body; send a new key with a new body")
     return _RECEIPT.decode(receipt)
 

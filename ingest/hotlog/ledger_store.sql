@@ -43,7 +43,7 @@ SELECT coalesce(max(id), 0) FROM read_logs
 
 -- CHILDREN
 SELECT id, bytes, digest, marks, is_cut FROM read_logs
-WHERE project_id = :project AND parent = :parent AND (first = :first OR first = :no_line)
+WHERE project_id = :project AND parent = :parent AND first IN (:first, :earlier_first, :no_line)
 ORDER BY bytes DESC
 
 -- RIVALS

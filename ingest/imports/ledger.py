@@ -13,7 +13,14 @@ from dataclasses import dataclass
 
 from ingest.errors import LogReadElsewhere
 from ingest.hotlog.ledger_store import CHECKPOINT, Ledger, keyed, keyed_checkpoints, keyed_columns
-from ingest.imports.fingerprint import CHECKPOINT_BYTES, Fingerprint, digest, digest_of_first_line, fingerprint
+from ingest.imports.fingerprint import (
+    CHECKPOINT_BYTES,
+    DIGEST_BYTES,
+    EARLIER_DIGEST_BYTES,
+    Fingerprint,
+    digest_of_first_line,
+    fingerprint,
+)
 from ingest.imports.log_stream import LogStream, ReadFailed
 
 EXTENDED_BYTES_MAX = 1024 * 1024
@@ -108,8 +115,8 @@ def _child(ledger: Ledger, parent: int, source: LogStream, offset: int) -> _Know
     head = b"".join(source.ahead(offset, CHECKPOINT_BYTES))
     if not head:
         return None
-    first = digest_of_first_line(head) or digest_of_first_line(head + b"\n")  # a copy may lack the last line end
-    values = {"parent": parent, "first": keyed(first, ledger.secret), "no_line": b""}
+    first, earlier = (_keyed_first(head, size, ledger.secret) for size in (DIGEST_BYTES, EARLIER_DIGEST_BYTES))
+    values = {"parent": parent, "first": first, "earlier_first": earlier, "no_line": b""}
     truncated = []
     for id, size, known_digest, checkpoints, _ in ledger.run("CHILDREN", values):
         if not _may_begin_with(head, checkpoints, len(known_digest), ledger.secret):
@@ -124,13 +131,19 @@ def _child(ledger: Ledger, parent: int, source: LogStream, offset: int) -> _Know
     return next((chunk for chunk, known in truncated if _is_prefix(chunk.fingerprint, known, ledger.secret)), None)
 
 
+def _keyed_first(head: bytes, digest_bytes: int, secret: bytes) -> bytes:
+    """Return the stored digest of the first line of a chunk, which may lack its line end in a copy."""
+    first = digest_of_first_line(head, digest_bytes) or digest_of_first_line(head + b"\n", digest_bytes)
+    return keyed(first, secret)
+
+
 def _may_begin_with(head: bytes, checkpoints: bytes, digest_bytes: int, secret: bytes) -> bool:
     """Return whether a chunk with these checkpoints may begin with `head`: only such a chunk is read whole."""
     within = [(offset, known) for offset, known in CHECKPOINT.iter_unpack(checkpoints) if offset <= len(head)]
     if not within:
         return True
     offset, known = within[-1]
-    return bool(keyed(digest(head[:offset], digest_bytes)[: len(known)], secret) == known)
+    return bool(keyed(fingerprint(head[:offset], digest_bytes).digest[: len(known)], secret) == known)
 
 
 def _is_prefix(data: Fingerprint, checkpoints: bytes, secret: bytes) -> bool:
@@ -166,7 +179,8 @@ def record(ledger: Ledger, position: Position, chunk: Fingerprint, ends_mid_line
 
 def extend(ledger: Ledger, position: Position, data: bytes, ends_mid_line: bool, now_s: float) -> Position:
     """Add data to the chunk at a position, or beyond EXTENDED_BYTES_MAX a chunk. Raises LogReadElsewhere."""
-    if position.id == 0 or position.fingerprint.bytes + len(data) > EXTENDED_BYTES_MAX:
+    is_earlier = position.fingerprint.digest_bytes != DIGEST_BYTES and not position.ends_mid_line
+    if position.id == 0 or is_earlier or position.fingerprint.bytes + len(data) > EXTENDED_BYTES_MAX:
         return record(ledger, position, fingerprint(data), ends_mid_line, now_s)
     extended = position.fingerprint.copy()
     extended.update(data)

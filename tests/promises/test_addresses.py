@@ -5,6 +5,7 @@ from pathlib import Path
 
 import httpx
 
+from api import data_folder, settings
 from ingest.verification.address_lists import shipped
 from tests.ingest.hotlog.guessing import ADDRESSES, guess, stored
 from tests.processes.running import Running
@@ -26,9 +27,13 @@ LINES = 6_000
 
 
 def guesses(folder: Path) -> list[str]:
-    """Return the addresses that can be found without the secret in the control database by trying all of a network."""
-    sequences = stored(folder, without="control")
-    return guess(sequences, str.encode) + guess(sequences, lambda address: GUESSED.format(address).encode())
+    """Return the addresses that can be found with all files by trying all of a network."""
+    sequences, secret = stored(folder), data_folder.secret(settings.read({}, folder / "data"))
+    return [
+        each
+        for text in (str, GUESSED.format)
+        for each in guess(sequences, lambda address: text(address).encode(), secret)  # noqa: B023  # called now
+    ]
 
 
 def read_all(folder: Path) -> bytes:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from api import data_folder, settings
 from ingest.hotlog import ledger_store
-from ingest.hotlog.ledger_store import Ledger
+from ingest.hotlog.ledger_store import Ledger, keyed_columns
 from ingest.imports import files, ledger
 from ingest.imports.chunk import Summary
-from ingest.imports.fingerprint import fingerprint
+from ingest.imports.fingerprint import EARLIER_DIGEST_BYTES, fingerprint
 from ingest.imports.importer import Options, import_logs
 from tests.ingest.hotlog.guessing import ADDRESSES, guess_log, stored
 from tests.processes.running import PROJECT, new_key, readership
@@ -43,6 +44,8 @@ UNKEYED = (
 """Statements that replace the ledger by an empty one of an older release."""
 ADD_UNKEYED = "INSERT INTO read_logs (project_id, parent, first, bytes, digest, marks, is_cut) VALUES (?,?,?,?,?,?,?)"
 
+LONG_LINE = f'{{}} - - [15/Sep/2026:12:00:00 +0000] "GET /{{}} HTTP/1.1" 200 5 "-" "GPTBot/1.3 {"-" * 70}"\n'
+
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
@@ -62,7 +65,7 @@ def new_log(folder: Path, lines: int = len(LINES)) -> Path:
 
 def unkey(hot: HotConnection, *projects: str) -> None:
     """Give a hot log the ledger of an older release, in which CONTENT was imported into projects."""
-    chunk = fingerprint(CONTENT)
+    chunk = fingerprint(CONTENT, EARLIER_DIGEST_BYTES)
     row = (0, chunk.first_line, chunk.bytes, chunk.digest, chunk.checkpoints, 0)
     is_file = isinstance(hot, sqlite3.Connection)
     statements = (
@@ -77,9 +80,52 @@ def unkey(hot: HotConnection, *projects: str) -> None:
         hot.execute(ADD_UNKEYED if is_file else ADD_UNKEYED.replace("?", "%s"), (project, *row))
 
 
+def digests(text: str) -> tuple[bytes, ...]:
+    """Return what the ledger stores of a log of one chunk."""
+    chunk = fingerprint(text.encode())
+    columns = keyed_columns(chunk.first_line, chunk.digest, chunk.checkpoints, SECRET)
+    return columns["first"], columns["digest"], columns["marks"]
+
+
 def unkey_file(data: Path, *projects: str) -> None:
     with closing(batches.connect(data / "hot.sqlite")) as hot:
         unkey(hot, *projects)
+
+
+def test_no_address_is_found_with_the_whole_folder(tmp_path: Path) -> None:
+    """Try all addresses of a network with the secret of the store, as nobody can without the control database."""
+    data, log = tmp_path / "data", new_log(tmp_path)
+    new_key(data)
+    command = ("--data", str(data), "import", PROJECT, str(log))
+    assert readership(*command).returncode == 0
+    secret = data_folder.secret(settings.read({}, data))
+    assert guess_log(stored(data), LINES, secret) == set()
+    unkey_file(data, PROJECT)
+    assert '"known":4' in readership(*command).stdout
+    assert guess_log(stored(data), LINES, secret) == {FIRST, SECOND}, "the attack works on digests of earlier releases"
+
+
+@pytest.mark.long
+def test_attack_with_the_secret_leaves_one_of_4096_addresses_however_many_lines_a_reader_has(
+    site: Site, tmp_path: Path
+) -> None:
+    """Try 28,080 addresses of one length against all digests of a log of 1, 9 and 300 lines (48 KiB)."""
+    address = "101.102.171.23"
+    addresses = [f"101.102.{number // 256}.{number % 256}" for number in range(1 << 16)]
+    possible = {each for each in addresses if len(each) == len(address)}
+    counts = []
+    for lines in (1, 9, 300):
+        text = "".join(LONG_LINE.format("{0}", f"{lines}-{number}") for number in range(lines))
+        log = tmp_path / f"{lines}.log"
+        log.write_text(text.format(address))
+        run_import(site, log)
+        query = "SELECT first, digest, marks FROM read_logs ORDER BY id DESC LIMIT 1"
+        [stored] = site.hot.execute(query).fetchall()
+        possible = {each for each in possible if digests(text.format(each)) == stored}
+        counts.append(len(possible))
+    assert address in possible
+    assert 2 <= counts[0] < 3 * 28_080 / 4096
+    assert counts == counts[:1] * 3
 
 
 @pytest.mark.long

@@ -19,6 +19,12 @@ contents = st.lists(st.sampled_from([b"a", b"\n", b"b" * 40, b"c" * 70_000, b"# 
 @pytest.mark.long
 @given(contents, st.lists(st.integers(0, 400_000), max_size=6), st.integers(0, 400_000))
 def test_checkpoints_of_a_prefix_are_a_prefix_in_any_pieces(content: bytes, cuts: list[int], end: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ingest.imports.fingerprint.LINE_BYTES_MAX", 100_000)
+        _compare(content, cuts, end)
+
+
+def _compare(content: bytes, cuts: list[int], end: int) -> None:
     whole, pieces, prefix = Fingerprint(), Fingerprint(), Fingerprint()
     whole.update(content)
     for begin, stop in itertools.pairwise([0, *sorted(cuts), len(content)]):

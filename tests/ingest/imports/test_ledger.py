@@ -557,15 +557,18 @@ def test_each_line_counts_once_in_random_sequences_of_changes_and_imports() -> N
 
 @pytest.mark.long
 @in_small_blocks
-def test_log_in_a_ledger_of_sha_256_is_recognised(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("digest_bytes", [fingerprint.EARLIER_DIGEST_BYTES, 32])
+def test_log_in_the_ledger_of_an_earlier_release_is_recognised(
+    digest_bytes: int, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Import the log again, a shorter copy of it, and the log with new lines."""
     log, copy = tmp_path / "log", tmp_path / "copy"
     log.write_bytes(log_lines(0, 40))
     copy.write_bytes(log_lines(0, 20))
     with monkeypatch.context() as patch:
-        patch.setitem(fingerprint._DIGESTS, fingerprint.DIGEST_BYTES, fingerprint._DIGESTS[32])
+        patch.setattr(fingerprint.Fingerprint.__init__, "__defaults__", (digest_bytes,))
         run_import(site, log)
-    assert {len(row[0]) for row in site.hot.execute("SELECT digest FROM read_logs")} == {32}
+    assert {len(row[0]) for row in site.hot.execute("SELECT digest FROM read_logs")} == {digest_bytes}
     assert run_import(site, log).known == 40
     assert run_import(site, copy).known == 20
     log.write_bytes(log_lines(0, 45))
