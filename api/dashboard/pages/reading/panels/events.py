@@ -15,10 +15,7 @@ VALUES = {DOWNLOAD: "url", "Outbound Link: Click": "url", "404": "props.path"}
 
 
 class EventTable(NamedTuple):
-    """Events of one kind of readers, or the values of the event `name` by a property or column.
-
-    `rows` is None if the filters choose views, and the period has too many of them.
-    """
+    """Events, or the values of the event `name`; `rows` is None if the period has too many views to filter by."""
 
     name: str | None
     by: str
