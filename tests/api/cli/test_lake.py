@@ -165,7 +165,7 @@ def test_compact_does_the_rest_of_its_work_and_names_damaged_partitions(data: Pa
     assert not unused.exists()
     assert (done.status, done.out) == (1, "")
     header, *errors = done.err.splitlines()
-    assert header == "Error: several steps failed:"
+    assert header == "Error: several actions failed:"
     for name in names[1:3]:
         [of_day] = [error for error in errors if error.endswith(f"; in hits of {name}; in the compaction; {DOCTOR}")]
         of_rollup = f"; in the rollup of {name}; in the new rollups; {DOCTOR}"
