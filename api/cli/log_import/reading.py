@@ -36,7 +36,7 @@ from warehouse.maintenance import double_counting
 
 LOG = logging.getLogger("readership.import")
 NO_ORIGIN = (
-    "a link from page to page is no evidence of a person without your site's origin: run readership project origins"
+    "without your site's origin, a visit to a second page is no evidence of a person: run readership project origins"
 )
 
 
