@@ -54,7 +54,7 @@ def environ(service: Running) -> dict[str, str]:
 
 def rows(service: Running, path: str) -> list[dict[str, object]]:
     """Return the stored views of a path."""
-    columns = "user_agent, traffic, status, referrer, format, source, verification, bytes, duration_ms"
+    columns = "user_agent, traffic, status, referrer, format, source, verification, bytes, duration_ms, cache"
     query = f"SELECT {columns} FROM hits WHERE path = '{path}' ORDER BY ALL"
     answer = service.run("sql", query, "--format", "json")
     assert answer.returncode == 0, answer.stderr
@@ -64,7 +64,10 @@ def rows(service: Running, path: str) -> list[dict[str, object]]:
 
 @contextmanager
 def site() -> Iterator[tuple[str, list[bytes]]]:
-    """Serve a site whose paths below /missing are not found; yield its origin, and a list of the bodies that it got."""
+    """Serve a site behind a cache of Cloudflare; yield its origin, and a list of the bodies that it got.
+
+    Paths below /missing are not found.
+    """
     posted: list[bytes] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -72,6 +75,7 @@ def site() -> Iterator[tuple[str, list[bytes]]]:
             self.send_response(404 if self.path.startswith("/missing") else 200)
             self.send_header("Content-Type", "text/html; charset=utf-8")
             self.send_header("Content-Length", "2")
+            self.send_header("CF-Cache-Status", "REVALIDATED")
             self.end_headers()
             self.wfile.write(b"" if self.command == "HEAD" else b"ok")
 
@@ -190,9 +194,17 @@ def test_recipe_sends_what_verifies_a_signature(environ: dict[str, str], tmp_pat
 
 @pytest.mark.long
 @pytest.mark.needs("node")
-@pytest.mark.parametrize(("name", "status"), [("cloudflare-worker.js", 200), ("vercel-middleware.js", None)])
+@pytest.mark.parametrize(
+    ("name", "status", "cache"), [("cloudflare-worker.js", 200, "hit"), ("vercel-middleware.js", None, None)]
+)
 def test_edge_program_sends_pages_and_nothing_else(
-    service: Running, shown: Recipes, environ: dict[str, str], tmp_path: Path, name: str, status: int | None
+    service: Running,
+    shown: Recipes,
+    environ: dict[str, str],
+    tmp_path: Path,
+    name: str,
+    status: int | None,
+    cache: str | None,
 ) -> None:
     (tmp_path / "edge.mjs").write_text(shown.text(name))
     path = f"/{name}"
@@ -227,7 +239,7 @@ def test_edge_program_sends_pages_and_nothing_else(
     assert (row["user_agent"], row["referrer"]) == (GPTBOT, "https://search.example/?q=1")
     assert row["format"] == (None if status is None else "text/html")
     assert (row["verification"], row["bytes"]) == ("verified", None if status is None else 2)
-    assert (row["duration_ms"] is None) == (status is None)
+    assert (row["duration_ms"] is None, row["cache"]) == (status is None, cache)
 
 
 def test_configurations_are_well_formed(shown: Recipes) -> None:
@@ -278,7 +290,10 @@ def test_nginx_writes_pages_and_the_script_posts_each_once(
         " events {} http { client_body_temp_path %s/b; proxy_temp_path %s/p; fastcgi_temp_path %s/f;"
         " uwsgi_temp_path %s/u; scgi_temp_path %s/s;"
         % ((tmp_path,) * 5)
-        + f"\n{configuration}\nserver {{ listen 127.0.0.1:{port} reuseport; root {html}; }} }}"
+        + f"\nproxy_cache_path {tmp_path}/cache keys_zone=pages:1m; {configuration}"
+        f"\nserver {{ listen 127.0.0.1:{port} reuseport; root {html};"
+        f" location /cached {{ proxy_pass http://127.0.0.1:{port}/origin; proxy_cache pages; proxy_cache_valid 1m; }}"
+        " location /origin { access_log off; return 200 ok; } } }"
     )
     nginx = [str(find("nginx")), "-c", str(tmp_path / "nginx.conf"), "-e", str(tmp_path / "error.log")]
     programs = tmp_path / "bin"
@@ -293,12 +308,13 @@ def test_nginx_writes_pages_and_the_script_posts_each_once(
         until(lambda: answers(url))
         for user_agent in (FIREFOX, STRANGE):
             httpx.get(f"{url}/nginx%20page?q=1", headers={"User-Agent": user_agent.encode("latin-1")})  # type: ignore[dict-item]
+            httpx.get(f"{url}/cached")
         httpx.get(
             f"{url}/signed", headers={**signed("http://site.example/signed"), **CLOUDFLARE, "Host": "site.example"}
         )
         for path in ("/logo.png", "/missing"):
             httpx.get(url + path)
-        until(lambda: log.read_bytes().count(b"\n") == 3)
+        until(lambda: log.read_bytes().count(b"\n") == 5)
         logged = log.read_bytes().splitlines()
         httpx.head(f"{url}/nginx%20page")
         without_key = environ | {"READERSHIP_KEY": "?"}
@@ -312,7 +328,9 @@ def test_nginx_writes_pages_and_the_script_posts_each_once(
         process.terminate()
     views = rows(service, "/nginx%20page")
     assert [view["user_agent"] for view in views] == [STRANGE.removesuffix("\xe9"), FIREFOX]
-    assert all((view["status"], view["source"], view["bytes"]) == (200, "server", 2) for view in views)
+    stored = {(view["status"], view["source"], view["bytes"], view["cache"]) for view in views}
+    assert stored == {(200, "server", 2, None)}
+    assert [view["cache"] for view in rows(service, "/cached")] == ["hit", "miss"]
     assert all(0 <= view["duration_ms"] < 1_000 for view in views)  # type: ignore[operator]
     assert verified(logged[-1]) == BY_SIGNATURE
     assert json.loads(logged[-1])["headers"].items() >= CLOUDFLARE.items()
