@@ -117,5 +117,6 @@ def test_worker_that_does_not_end_in_time_is_killed(tmp_path: Path, caplog: pyte
     killed_by_test.cancel()
     engine.close()
     assert not is_running(worker)
+    assert worker not in children(os.getpid()), "its end is awaited"
     assert "the worker of agent jobs did not end within 0.1 s and is killed" in caplog.messages
     assert [each for each in environ if each.startswith(f"PYTHONPATH={ROOT}")], "it imports the same packages"

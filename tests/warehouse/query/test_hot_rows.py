@@ -14,6 +14,7 @@ from tests import temporary
 from tests.rounds import rounds
 from tests.warehouse.site import view
 from warehouse.hotlog import batches, retention
+from warehouse.lake.roots import LocalPath
 from warehouse.query import hot_rows
 from warehouse.query.hot_rows import HotRows
 from warehouse.schema import HOT
@@ -59,6 +60,7 @@ def test_read_ends_at_the_last_id(hot: sqlite3.Connection) -> None:
     rows = HotRows(["path"], offset=1)
     rows.read_through(hot, 3)
     assert (rows.last_id, rows.rows(HITS_TABLE, 0)["batch_id"].to_pylist()) == (3, [2, 2, 3, 3])
+    assert rows.staged_files(HITS_TABLE, LocalPath("hits"), 0) == ((), 0), "no batch is staged"
 
 
 def test_gap_in_the_batches_is_recorded(hot: sqlite3.Connection) -> None:

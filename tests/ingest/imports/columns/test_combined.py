@@ -335,8 +335,8 @@ def test_request_with_a_query_gives_the_result_of_the_parser(target: str) -> Non
 )
 def test_odd_line_before_or_after_others_gives_the_result_of_the_parser(first: bytes) -> None:
     others = [line(host=b""), line(host=b"a b"), line(host=b"["), line(host=b" "), line(user=b"-["), line(user=b"- -"),
-              line(size=b""), line(size=b" "), line(size=b"1 "), line(size=b"1-"), line(size=b"- "), line(host=b"\x7f"),
-              line(user=b""), line(host=b"a - - [b")]  # fmt: skip
+              line(size=b""), line(size=b" "), line(size=b"1 "), line(size=b"1-"), line(size=b"1:"), line(size=b"- "),
+              line(host=b"\x7f"), line(user=b""), line(host=b"a - - [b")]  # fmt: skip
     for other in others:
         for lines in ([first, other], [other, first, first], [first, other, other, line()]):
             assert by_columns(lines, "combined", PAGES) == by_the_parser(lines, "combined", PAGES), lines

@@ -97,6 +97,8 @@ def test_long_prompt_and_output_are_shortened_and_whole_on_the_page_of_the_turn(
     assert ("[...]\nline" in page, "last line" in page) == (True, True)
     assert f'href="{jobs.path}/{id}/turns/1"' in page
     assert ("end of prompt" in whole, "first line" in whole, "[...]" in whole) == (True, True, False)
+    long_prompt = jobs.add("p" * (PROMPT_CHARACTERS + 1))
+    assert "Show the whole prompt and log" in jobs.get(f"/{long_prompt}")
     jobs.get(f"/{id}/turns/2", status=404)
 
 

@@ -1,5 +1,7 @@
 """The robots.txt of a site: saved, shown, removed, and refused with the reason."""
 
+import re
+
 import pytest
 from starlette.testclient import TestClient
 
@@ -70,6 +72,9 @@ def test_changed_text_is_another_version_from_its_time_on(dashboard: Dashboard, 
     assert CONTENT.strip() in "".join(Html(owner.get(PATH).text).texts)
     page = owner.get(f"{PATH}?since={old.since_s}").text
     assert 'value="2026-09-01T08:30:00"' in page
+    assert re.findall(r'<a href="[^"]+since=(\d+)', page.partition("<h2>Versions")[2]) == [
+        str(each.since_s) for each in (new, old, older, oldest)
+    ]
     shown = "".join(Html(page).texts)
     assert "/old" in shown
     assert CONTENT.strip() not in shown
