@@ -99,7 +99,6 @@ def count_load(rows: int | None) -> None:
 
 
 def count_failure(task: str) -> None:
-    """Count a failed step of a maintenance task."""
     FAILURES.labels(task.removeprefix("the ")).inc()
 
 

@@ -201,7 +201,6 @@ SETTINGS: Mapping[str, Setting] = {
 
 
 def variable(name: str) -> str:
-    """Return the environment variable of a field."""
     return PREFIX + name.upper()
 
 

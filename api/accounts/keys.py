@@ -106,7 +106,6 @@ def create(  # noqa: PLR0913, PLR0917  # the columns of a key
 
 
 def new_id() -> str:
-    """Return the id of a new key."""
     return secrets.token_hex(ID_BYTES)
 
 

@@ -100,7 +100,6 @@ def list_all(control: Pool) -> list[User]:
 
 
 def count(control: Pool) -> int:
-    """Return the number of users."""
     with control.connect() as connection:
         return int(STATEMENTS.run(connection, "COUNT").fetchone()[0])
 

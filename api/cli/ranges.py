@@ -168,7 +168,6 @@ def _list_row(each: AddressList, now: datetime, of_owner: AddressList | None) ->
 
 
 def _fields(each: AddressList) -> dict[str, Any]:
-    """Return the fields that both kinds of rows have."""
     created = each.created.date() if each.created else None
     known = {"list": each.id, "operator": each.operator, "seen": each.seen}
     return {**known, "created": created, "prefixes": len(each.prefixes)}

@@ -98,5 +98,4 @@ def headers() -> Json:
 
 
 def ref(name: str) -> Json:
-    """Return a reference to a schema."""
     return {"$ref": _TEMPLATE.format(name=name)}

@@ -34,7 +34,6 @@ _FIELDS = dict(zip(Counts.__struct_encode_fields__, Counts.__struct_fields__, st
 
 
 def schema(columns: pa.Schema, metrics: Collection[str]) -> pa.Schema:
-    """Return the columns of a table with metrics."""
     fields = [field for name, fields in METRICS.items() if name in metrics for field in fields]
     known = [pa.field(name, _RATIO) for name in KNOWN.values()] if {*metrics} - {BYTES} else []
     return pa.schema([*columns, *fields, *known])

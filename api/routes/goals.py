@@ -91,7 +91,6 @@ def _public(goal: Goal) -> GoalDefinition:
 
 
 def _author(key: BearerKey) -> str:
-    """Return the author of a change in the audit log."""
     return f"the API key “{key.name}”"[:100]  # the audit log has no more
 
 

@@ -99,7 +99,6 @@ async def _respond(request: Request, scope: Scope, change: Callable[[Pool, str, 
 
 
 async def all_quota_headers(request: Request, project: str) -> dict[str, str]:
-    """Return the headers with both quotas of a project."""
     control = state_of(request).control
     return quota_headers(await run_in_threadpool(quota.quotas, control, project, now_us()))
 
@@ -113,12 +112,10 @@ def quota_headers(quotas: list[Quota]) -> dict[str, str]:
 
 
 def response(job: Job, status: int, headers: dict[str, str]) -> Response:
-    """Return the response with a job."""
     return Response(msgspec.json.encode(job_json.from_job(job)), status, headers, JSON)
 
 
 def now_us() -> int:
-    """Return the time in microseconds since 1970."""
     return time.time_ns() // 1_000
 
 

@@ -97,13 +97,11 @@ def _read(descriptor: int) -> tuple[int, str]:
 
 
 def write_url(run: Path, url: str) -> None:
-    """Store the URL of a service that starts."""
     with suppress(OSError):  # a full disk must not prevent the start, and the URL is only for messages
         (run / URL_FILE).write_text(url, encoding="utf-8")
 
 
 def delete_url(run: Path) -> None:
-    """Delete the URL of a service that has ended."""
     with suppress(OSError):
         (run / URL_FILE).unlink(missing_ok=True)
 

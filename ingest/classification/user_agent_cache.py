@@ -55,7 +55,6 @@ class UserAgentCache:
 
     @property
     def nbytes(self) -> int:
-        """Return the size of the cached columns, in bytes."""
         return int(self._cached.currsize)
 
     def _classify(self, user_agents: Sequence[str]) -> dict[str, Columns]:

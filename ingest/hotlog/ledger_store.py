@@ -41,7 +41,6 @@ class Ledger:
 
 
 def create(connection: HotConnection) -> None:
-    """Create the table if it does not exist."""
     add_tables(connection, STATEMENTS)
 
 

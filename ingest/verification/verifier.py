@@ -67,7 +67,6 @@ class Verifier:
         self._known_keys = known_keys
 
     def lists(self) -> Iterable[AddressList]:
-        """Return the address lists in use."""
         if self._only is not None:
             return self._only
         return address_lists.newest(address_lists.shipped(), self._of_owner).values()

@@ -33,7 +33,6 @@ class Places:
     lake: ObjectPath | None
 
     def record(self, node: str, *, is_complete: bool) -> Moved:
-        """Return the record of the move."""
         database = self.server.database if self.server else None
         return Moved(node, database, self.after.lake.uri, is_complete)
 

@@ -69,7 +69,6 @@ def show(visit: Visit) -> Response:
 
 
 def path(tag: str) -> str:
-    """Return the path of the page of a tag."""
     return f"/docs/{tag.lower()}"
 
 
@@ -114,7 +113,6 @@ def _limits(schema: Json) -> str:
 
 
 def _problems(response: Json) -> list[str]:
-    """Return the kinds of problem of an error response."""
     schema = response.get("content", {}).get(MEDIA_TYPE, {}).get("schema")
     return [uri.partition("#")[2] for uri in schema["properties"]["type"]["enum"]] if schema else []
 

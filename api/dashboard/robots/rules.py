@@ -98,7 +98,6 @@ def names(agent: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=32)
 def parse(content: str) -> RobotsRules:
-    """Return the rules of a text."""
     return RobotsRules(content)
 
 

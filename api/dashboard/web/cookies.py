@@ -15,7 +15,6 @@ _DAY_S = 86_400
 
 
 def session_token(request: Request, base_url: str) -> str | None:
-    """Return the token of the session, if the request has one."""
     return request.cookies.get(_name(request, base_url))
 
 
@@ -33,7 +32,6 @@ def set_session(request: Request, response: Response, token: str, base_url: str)
 
 
 def clear_session(request: Request, response: Response, base_url: str) -> None:
-    """Delete the cookie of a session."""
     name, secure = _name(request, base_url), is_https(request, base_url)
     response.delete_cookie(name, path="/", secure=secure, httponly=True, samesite="lax")
 

@@ -132,7 +132,6 @@ def authorise(visit: Visit, access: Access) -> Visit:
 
 
 def user_of(visit: Visit) -> User | None:
-    """Return the user of the session, or None."""
     token = cookies.session_token(visit.request, visit.base_url)
     return None if token is None else sessions.find(visit.state.control, token, int(visit.now.timestamp()))
 

@@ -110,7 +110,6 @@ class View:
 
     @property
     def status(self) -> int:
-        """Return the status of the page."""
         return 400 if self.faults else 200
 
     def require_valid(self) -> None:

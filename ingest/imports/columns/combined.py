@@ -189,7 +189,6 @@ def _texts(block: memoryview, starts: Array, ends: Array) -> pa.Array:
 
 
 def _fixed(block: memoryview, starts: Array, size: int) -> pa.Array:
-    """Return texts of the same size."""
     texts = np.ndarray(max(0, len(block) - size + 1), f"V{size}", block, strides=(1,))[starts]
     return pa.Array.from_buffers(pa.binary(size), len(texts), [None, pa.py_buffer(texts)])
 

@@ -40,7 +40,6 @@ def sign_in(visit: Visit) -> Response:
 
 
 def sign_out(visit: Visit) -> Response:
-    """End the session of this browser."""
     return browser_session.end(visit, render.redirect(visit, SIGN_IN))
 
 

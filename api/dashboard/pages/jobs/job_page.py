@@ -56,12 +56,10 @@ def follow_up(visit: ProjectVisit) -> Response:
 
 
 def cancel(visit: ProjectVisit) -> Response:
-    """Cancel an active job."""
     return _changed(visit, store.cancel)
 
 
 def archive(visit: ProjectVisit) -> Response:
-    """Archive a job that is not active."""
     return _changed(visit, store.archive)
 
 

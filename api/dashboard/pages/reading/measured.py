@@ -138,7 +138,6 @@ class Measured:
         return APART if apart >= _DAY else None
 
     def counts_now(self, kind: str) -> bool:
-        """Return whether a kind of readers is counted now."""
         return self.known.counts(kind, self.known.now, None)
 
     def compares(self, *kinds: str) -> bool:

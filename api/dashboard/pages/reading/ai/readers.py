@@ -93,7 +93,6 @@ def _table(view: View, measurement: Measured) -> dict[str, Any]:
 
 
 def most_read(view: View, _: Measured) -> dict[str, Any]:
-    """Return the pages that AI reads most."""
     page = view.reports.views(view.snapshot, view.query(), 0, tables.ROWS, "ai")
     return {"rows": tables.rows_of(view, page, "path"), "has_more": False}
 

@@ -115,7 +115,6 @@ def opened(view: View, id: str, names: tuple[str, ...]) -> str:
 
 
 def by_dimension(view: View, name: str, measurement: Measured) -> Table:
-    """Return a table of DIMENSIONS."""
     dimension = DIMENSIONS[name]
     kind = dimension.traffic or "human"
     if dimension.by in OF_VISITS:
