@@ -34,6 +34,21 @@ def test_address_is_replaced_by_the_same_two_bytes_in_any_text(text: str) -> Non
         assert address_free(b"/?ip=" + text.encode().replace(b":", colon)) == b"/?ip=" + bits
 
 
+def test_spellings_of_an_address_have_the_same_bits() -> None:
+    for forms in (
+        (
+            b"2001:db8::1",
+            b"2001:DB8::1",
+            b"2001:0db8:0:0:0:0:0:1",
+            b":2001:db8::1",
+            b"2001:db8::1:",
+            b"2001%3Adb8%3a%3A1",
+        ),
+        (b"9.9.9.9", b"9%2E9%2e9.9"),
+    ):
+        assert len({address_free(each) for each in forms}) == 1
+
+
 @pytest.mark.long
 def test_as_many_addresses_have_each_value() -> None:
     """Count the addresses of a random million, and of a network, by their bits."""
