@@ -166,13 +166,19 @@ def test_deletion_of_a_project_deletes_its_event_ids_and_ledger(start: Callable[
 def test_reclassify_on_a_terminal_shows_tables_and_what_to_do_next(tmp_path: Path) -> None:
     stopped = Running(tmp_path / "data")
     new_key(stopped.data)
+
+    def printed() -> str:
+        ours, theirs = pty.openpty()
+        environ = {**os.environ, "TERM": "xterm", "COLUMNS": "160"}
+        command = [COMMAND, "--data", stopped.data, "reclassify", "--dry-run"]
+        subprocess.run(command, stdout=theirs, env=environ, timeout=60, check=True)
+        os.close(theirs)
+        text = re.sub(r"\x1b\[[0-9;]*m", "", os.read(ours, 65_536).decode())
+        os.close(ours)
+        return text
+
+    assert "all hits have the current rules" in printed()
     store(stopped)
-    ours, theirs = pty.openpty()
-    environ = {**os.environ, "TERM": "xterm", "COLUMNS": "160"}
-    command = [COMMAND, "--data", stopped.data, "reclassify", "--dry-run"]
-    subprocess.run(command, stdout=theirs, env=environ, timeout=60, check=True)
-    os.close(theirs)
-    text = re.sub(r"\x1b\[[0-9;]*m", "", os.read(ours, 65_536).decode())
-    os.close(ours)
+    text = printed()
     for shown in ("human old", "ai ai:GPTBot", "320", f"{26 * DAYS:+} ai", "next: readership reclassify"):
         assert shown in text

@@ -1,8 +1,10 @@
 """A clock that jumps is not trusted until it has advanced for a day, or until an operator confirms the time."""
 
+from pathlib import Path
+
 import pytest
 
-from warehouse.clock import CONFIRM_S, JUMP_S, Clock, advanced
+from warehouse.clock import CONFIRM_S, JUMP_S, Clock, advanced, is_trusted, record
 
 HOUR_S, DAY_S = 3600.0, 24 * 3600.0
 START = Clock(1_790_000_000)
@@ -44,3 +46,10 @@ def test_clock_that_is_corrected_is_trusted_at_once() -> None:
 def test_second_jump_begins_a_new_day() -> None:
     hourly = [400 * DAY_S + hour * HOUR_S for hour in range(20)]
     assert looks(*hourly, 800 * DAY_S) == Clock(START.trusted_s, START.trusted_s + 800 * DAY_S)
+
+
+def test_folder_is_trusted_only_with_a_record_near_the_time(tmp_path: Path) -> None:
+    assert not is_trusted(tmp_path, START.trusted_s)
+    record(tmp_path, START)
+    assert is_trusted(tmp_path, START.trusted_s + JUMP_S)
+    assert not is_trusted(tmp_path, START.trusted_s + JUMP_S + 1)

@@ -172,16 +172,17 @@ def change(engine: Pool, **settings: object) -> None:
 @pytest.mark.long
 def test_job_continues_with_the_coding_agent_and_repository_that_it_started_with(site: Site, tmp_path: Path) -> None:
     engine = database.connect(sqlite_url(tmp_path / "control.sqlite"))
-    store_configuration(engine, site, "sh", "-c", "echo first >> agents.md")
+    first = ("sh", "-c", "echo first ${MODEL_SERVER:+with a model server} >> agents.md")
+    store_configuration(engine, site, *first, model_base="http://127.0.0.1:9/v1")
     id = store.create(engine, PROJECT, "One", None, 1).job.id
     change(engine, command=("sh", "-c", "echo second >> agents.md"))
     perform(engine, tmp_path / "jobs")
     change(engine, preset="opencode", command=(), model="a-model", repository=f"{site.git.url}/another.git")
     store.message(engine, PROJECT, id, "Two", None, 2)
     perform(engine, tmp_path / "jobs")
-    assert site.git.read(REPOSITORY, f"readership/{id}")["agents.md"][1] == b"first\nfirst\n"
+    assert site.git.read(REPOSITORY, f"readership/{id}")["agents.md"][1] == b"first with a model server\n" * 2
     job = store.find(engine, PROJECT, id)
-    assert (job.preset, job.command, job.model) == ("command", ("sh", "-c", "echo first >> agents.md"), "command")
+    assert (job.preset, job.command, job.model) == ("command", first, "command")
     engine.close()
 
 

@@ -60,6 +60,8 @@ def test_parameters_and_fields_of_each_operation_are_on_its_page(pages: dict[str
             assert f"<code>{parameter['name']}</code>" in section
             assert str(prose.inline(parameter["description"])) in html
         assert [status for status in described["responses"] if f"<td>{status}</td>" not in section] == []
+    types = re.findall('<td class="muted">([^<,]+)', "".join(pages.values()))
+    assert {"string", "string or null", "integer or null"} <= {*types}
 
 
 def test_page_of_reports_names_those_that_have_each_shared_text(pages: dict[str, str]) -> None:

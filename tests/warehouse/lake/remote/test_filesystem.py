@@ -83,3 +83,11 @@ def test_thread_reads_where_it_has_sought_after_another_thread_read_the_same_fil
         file.seek(10)
         assert pool.submit(read, 50, 20).result() == content[50:70]
         assert (file.tell(), file.read(5), file.read(5)) == (10, content[10:15], content[15:20])
+
+
+def test_file_system_has_no_sizes_of_an_earlier_lake(lake: ObjectPath) -> None:
+    path = files(lake)[0].path
+    LakeFilesystem("s3").open(path).close()
+    [object, _] = sorted(name for name, _ in lake.files())
+    (lake / object).write(b"another lake")
+    assert LakeFilesystem("s3").size(path) == len(b"another lake")
