@@ -1,7 +1,8 @@
 """The sample projects, with their views, keys, share link, goals, robots.txt and agent jobs."""
 
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, date, datetime, time
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import get_args
@@ -18,7 +19,7 @@ from api.cli.demo import sample_views
 from api.cli.log_import.reading import ledger_from_us
 from api.dashboard.robots import texts
 from api.settings import Settings
-from ingest.hits.row import Site
+from ingest.hits.row import Site, row
 from ingest.imports.importer import Options, import_logs
 from ingest.visitors.salts import open_salts
 from warehouse.control import goals, projects, source_policies, store_secret
@@ -45,7 +46,6 @@ _DAY_S = 86_400
 JOBS = sample_views.FOLDER / "jobs.json"
 """Agent jobs of DEMO, in final states: no coding agent runs for them, and their prompts begin with `Sample:`."""
 _CONFIGURATION = Configuration("https://git.example.com/larkspur/website", preset="opencode", model="sample-model")
-_LEASE_US = 3_600_000_000
 _SECOND_US, _HOUR_US = 1_000_000, 3_600_000_000
 _NO_AGENT_RAN = "This is the log of a sample: no coding agent ran, and the repository does not exist.\n"
 
@@ -76,11 +76,9 @@ class SampleJob(msgspec.Struct, frozen=True):
 
 def exists(control: Pool, id: str = DEMO) -> bool:
     """Return whether the data folder has a sample project; with DEMO it was filled before."""
-    try:
-        projects.find(control, id)
-    except ProjectNotFound:
-        return False
-    return True
+    with suppress(ProjectNotFound):
+        return bool(projects.find(control, id))
+    return False
 
 
 def create(control: Pool, settings: Settings, now: datetime) -> str:
@@ -125,11 +123,11 @@ def _store_views(settings: Settings, now: datetime, secret: bytes) -> None:
     ):
         log = Path(folder) / sample_views.LOG.name
         site = Site(frozenset((str(urlsplit(ORIGINS[DEMO]).hostname),)))
-        beacons = sample_views.write_log(log, DEMO, moved, now_us, salts.of, site)
+        beacons = sample_views.write_log(log, DEMO, moved, now_us, partial(row, salts_of=salts.of, site=site))
         now_s = now_us // 1_000_000
         sample_views.store(hot, [*beacons, *sample_views.posted(moved, now_us, salts.of)], now_s)
         sample_views.store(hot, [*sample_views.events(beacons)], now_s, EVENTS_TABLE)
-        options = Options(ledger_from_us=ledger_from_us(settings, DEMO, secret), site=site)
+        options = Options(sample_views.LOG_FORMAT, ledger_from_us=ledger_from_us(settings, DEMO, secret), site=site)
         import_logs(hot, settings.lake, DEMO, [str(log)], secret, lambda: now_us / 1_000_000, options, salts=salts)
 
 
@@ -168,13 +166,13 @@ def _create_job(control: Pool, project: str, sample: SampleJob, now_us: int) -> 
 
 
 def _perform(control: Pool, turn: SampleTurn, at_us: int) -> None:
-    lease = queue.claim(control, "sample", at_us + 2 * _SECOND_US, _LEASE_US)
+    lease = queue.claim(control, "sample", at_us + 2 * _SECOND_US, _HOUR_US)
     assert lease is not None
     for number, (step, text) in enumerate(turn.finished, start=1):
         lease = queue.finish_step(control, lease, step, text, at_us + number * 45 * _SECOND_US)
         if isinstance(step, CheckOutStep):
             log = _NO_AGENT_RAN + "\n".join(turn.output)
-            queue.renew(control, lease, at_us + number * 50 * _SECOND_US, _LEASE_US, log)
+            queue.renew(control, lease, at_us + number * 50 * _SECOND_US, _HOUR_US, log)
     pull_request = lease.steps.pull_request
     outcome = Outcome(turn.reason, pull_request.url if pull_request else None)
     queue.finish(control, lease, outcome, at_us + 240 * _SECOND_US)

@@ -6,8 +6,8 @@ lines are not imported: the demo counts no view twice.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -20,9 +20,10 @@ import pyarrow as pa
 from ingest.errors import InvalidLine
 from ingest.formats import clf
 from ingest.formats.page_filter import ERRORS, page_view
+from ingest.formats.request import Request
 from ingest.hits.evidence import Evidence
 from ingest.hits.hit import Hit, ServerHit, microseconds, server_hit
-from ingest.hits.row import NO_SITE, TRAFFIC, Site, no_salts, row
+from ingest.hits.row import TRAFFIC, no_salts, row
 from ingest.hotlog import deduplication
 from ingest.hotlog.deduplication import Post
 from ingest.verification.public_keys import JsonWebKey, usable_keys
@@ -43,7 +44,6 @@ LAST_DAY = date(2026, 9, 30)
 BEACONS_FROM = datetime(2026, 9, 16, tzinfo=UTC)
 """Time in the sample from which beacons count people, and the log only AI and other bots."""
 TIME = HOT.names.index("ts")
-"""Index of the time in a row."""
 PLACES = (
     *(("Europe/Berlin", "de"),) * 4,
     *(("America/New_York", "en-US"),) * 3,
@@ -57,10 +57,13 @@ EVENTS = {
     "/docs/install": ("Outbound Link: Click", '{"url": "https://github.com/example/larkspur"}'),
 }
 """Names and properties of the sample events, by page."""
+LOG_FORMAT = (
+    '$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent"'
+    " $request_time $upstream_cache_status"
+)
 _DAY = re.compile(rb"\[(\d\d/[A-Z][a-z]{2}/\d{4}):")
-_DAY_FORMAT = "%d/%b/%Y"
-_POST_KEY = "sample"
-"""Start of the Idempotency-Key under which rows of a project are stored, for a demo that starts again."""
+_DAY_FORMAT, _WEEK_US = "%d/%b/%Y", 604_800_000_000
+ToRow = Callable[..., Row]
 
 
 class SampleHit(ServerHit, frozen=True, forbid_unknown_fields=True, rename="camel", gc=False, kw_only=True):
@@ -75,17 +78,17 @@ def days_moved(today: date) -> timedelta:
     return today - timedelta(days=1) - LAST_DAY
 
 
-def write_log(
-    target: Path, project: str, moved: timedelta, now_us: int, salts_of: SaltsOf = no_salts, site: Site = NO_SITE
-) -> list[Row]:
-    """Write the sample log, moved, without the views by people since BEACONS_FROM; return these views as beacons."""
-    lines, beacons = [], list[Row]()
+def write_log(target: Path, project: str, moved: timedelta, now_us: int, to_row: ToRow = row) -> list[Row]:
+    """Write the sample log, moved, in LOG_FORMAT, but return views by people since BEACONS_FROM as beacons."""
+    lines, beacons, cached = [], list[Row](), dict[str, int]()
     for line in LOG.read_bytes().split(b"\n")[:-1]:
-        view = _beacon(line, project, moved, now_us, partial(row, salts_of=salts_of, site=site))
-        if view is None:
-            lines.append(line + b"\n")
-        else:
+        request = None
+        with suppress(InvalidLine):
+            request = clf.parse(line)
+        if request and (view := _beacon(request, project, moved, now_us, to_row)):
             beacons.append(view)
+        else:
+            lines.append(line + (_answer(request, cached) if request else b"") + b"\n")
     target.write_bytes(_DAY.sub(lambda match: _moved(match[1], moved), b"".join(lines)))
     return beacons
 
@@ -96,7 +99,8 @@ def posted(moved: timedelta, now_us: int, salts_of: SaltsOf = no_salts) -> Itera
     Agents are verified at the times of the sample: only then are the address lists of the release fresh, and the
     signatures valid.
     """
-    decoder, verifier = msgspec.json.Decoder(SampleHit), _verifier()
+    decoder, key = msgspec.json.Decoder(SampleHit), msgspec.json.decode(SIGNING_KEY.read_bytes(), type=JsonWebKey)
+    verifier = Verifier(known_keys={id: (SIGNING_HOST, public) for id, public in usable_keys([key]).items()})
     moved_us = moved // timedelta(microseconds=1)
 
     def of_moved(project: str, days: Iterable[int]) -> dict[int, Salt]:
@@ -120,34 +124,32 @@ def events(beacons: Sequence[Row]) -> Iterator[Row]:
             yield tuple(fields[name] for name in EVENTS_TABLE.hot.names)
 
 
-def _verifier() -> Verifier:
-    """Return a verifier with the address lists of the release that knows SIGNING_KEY."""
-    key = msgspec.json.decode(SIGNING_KEY.read_bytes(), type=JsonWebKey)
-    return Verifier(known_keys={id: (SIGNING_HOST, public) for id, public in usable_keys([key]).items()})
-
-
 def store(hot: HotConnection, rows: list[Row], now_s: int, spec: Spec = HITS_TABLE) -> None:
     """Store rows of a table in the hot log, once: rows that were stored within the last week are not stored again."""
     new: list[Row] = []
     with transaction(hot):
         for project, of_project in groupby(sorted(rows, key=itemgetter(0)), itemgetter(0)):
-            post = Post(project, list(of_project), [], f"{_POST_KEY} {spec.name}", spec=spec)
+            post = Post(project, list(of_project), [], f"sample {spec.name}", spec=spec)
             deduplication.deduplicate(hot, post, new, now_s)
         if new:
             columns = pa.table([list(values) for values in zip(*new, strict=True)], spec.hot.names).cast(spec.hot)
             batches.append(hot, columns.to_batches()[0], now_s, spec)
 
 
-def _beacon(line: bytes, project: str, moved: timedelta, now_us: int, to_row: Callable[..., Row]) -> Row | None:
-    """Return the row of a line that is a view by a person since BEACONS_FROM, with the source `beacon`."""
-    try:
-        request = clf.parse(line)
-    except InvalidLine:
-        return None
-    if request is None or request.ts_us < microseconds(BEACONS_FROM):
-        return None
+def _answer(request: Request, cached: dict[str, int]) -> bytes:
+    """Return the time and cache state of a request. The sample site caches a response for a week after each use."""
+    is_hit = request.ts_us - cached.get(request.target, 0) < _WEEK_US
+    cached[request.target] = request.ts_us
+    number = crc32(request.target.encode())
+    return b" 0.%03d %s" % ((1 + number % 8, b"HIT") if is_hit else (20 + number % 380, b"MISS"))
+
+
+def _beacon(request: Request, project: str, moved: timedelta, now_us: int, to_row: ToRow) -> Row | None:
+    """Return the row of a request that is a view by a person since BEACONS_FROM, with the source `beacon`."""
     view = page_view(request)
-    if not isinstance(view, Hit) or view.path[:1] != "/" or view.status in ERRORS:
+    if request.ts_us < microseconds(BEACONS_FROM) or not isinstance(view, Hit):
+        return None
+    if view.path[:1] != "/" or view.status in ERRORS:
         return None
     moved_us = view.ts_us + moved // timedelta(microseconds=1)
     address = view.evidence.address

@@ -14,13 +14,14 @@ from agent.jobs import configuration, journal, store
 from agent.jobs.job import Status
 from api import data_folder, settings
 from api.accounts import keys, share_links
-from api.cli.demo import sample_projects
+from api.cli.demo import sample_projects, sample_views
 from api.dashboard.robots import texts
 from api.dashboard.robots.rules import parse
 from api.settings import Settings
 from warehouse.control import database, projects, source_policies
 from warehouse.database.pool import Pool
 from warehouse.query.snapshot import SnapshotReader
+from warehouse.report.audience.requests import RequestQuery
 from warehouse.report.reports import Reports
 from warehouse.report.source_coverage import Coverage
 
@@ -77,6 +78,18 @@ def test_forum_counts_people_from_beacons_since_a_day(coverage: dict[str, Covera
     assert "on 8 days, the last of them 2026-11-01" in str(forum.warnings[0])
     assert forum.overlap_days > 10
     assert forum.unbeaconed > 5
+
+
+def test_log_of_the_demo_has_sizes_times_and_cache_states(demo: Settings, share: str, tmp_path: Path) -> None:
+    beacons = sample_views.write_log(tmp_path / "log", "demo", sample_views.days_moved(NOW.date()), 0)
+    reader = SnapshotReader(demo.hot_log, demo.lake, NOW.timestamp)
+    with closing(Reports(reader, demo.lake, demo.run / "spill", demo.cache_bytes)) as reports:
+        rows = reports.requests(RequestQuery("demo"), reports.take().moment, "kind").to_pylist()
+    assert sum(row["requests"] for row in rows) == 4_953 - len(beacons)  # the requests that awk counts
+    assert all(row["requests"] == row["sized"] == row["timed"] == row["cached"] for row in rows)
+    pages, robots = (next(row for row in rows if row["value"] == kind) for kind in ("page", "robots"))
+    assert pages["cache_hits"] / pages["cached"] < robots["cache_hits"] / robots["cached"] < 1
+    assert pages["p95_ms"] > robots["p95_ms"]
 
 
 def test_jobs_have_ended_and_no_worker_runs_one(engine: Pool, share: str) -> None:
