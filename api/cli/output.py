@@ -22,9 +22,8 @@ LOCK_WAIT_S = 300.0
 """Timeout for the lock of the lake, in seconds."""
 OUT = Console()
 ERR = Console(stderr=True)
-_REPLACEMENTS = {code: chr(0x2400 + code) for code in range(32) if chr(code) != "\n"} | dict.fromkeys(
-    range(0x7F, 0xA0), "\ufffd"
-)
+_PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) != "\n"}
+_REPLACEMENTS = _PICTURES | dict.fromkeys(range(0x7F, 0xA0), "\ufffd")
 """Replacements of control characters: a terminal would obey them, and any client may send some in a user agent."""
 _JSON = msgspec.json.Encoder(decimal_format="number", enc_hook=str)
 

@@ -151,9 +151,8 @@ def _refused(project: Project, origin: str | None) -> OriginRefused:
 
     The command has none of the project's origins, because strangers read the message.
     """
-    sender = (
-        "a page of another site that withholds its address (Referer)" if origin is None else f"the origin {origin!r}"
-    )
+    withheld = "a page of another site that withholds its address (Referer)"
+    sender = withheld if origin is None else f"the origin {origin!r}"
     detail = (
         f"project {project.id!r} does not accept beacons from {sender}; to accept them, list its origin with all others"
         f" of your site: readership project origins {project.id} ORIGIN..."

@@ -79,9 +79,10 @@ def of(operation: str) -> Prose:
         if title.startswith("Example: "):
             place, media_type, *name = title.removeprefix("Example: ").split()
             value, media = _value(media_type, block), examples.setdefault((place, media_type), {})
-            media |= (
-                {"examples": {**media.get("examples", {}), name[0]: {"value": value}}} if name else {"example": value}
-            )
+            if name:
+                media["examples"] = {**media.get("examples", {}), name[0]: {"value": value}}
+            else:
+                media["example"] = value
         else:
             samples["" if title == "Try it" else title] = block.rstrip()
     own = _INCLUDE.sub("", (FOLDER / f"{operation}.md").read_text(encoding="utf-8"))

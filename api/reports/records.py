@@ -39,6 +39,7 @@ Item = TypeVar("Item", bound=documents.Counts)
 Batches = Callable[[], Iterable[pa.RecordBatch]]
 ALL_ROWS = 1 << 40
 _TEXT, _COUNT, _TIME = pa.string(), pa.int64(), pa.timestamp("us", tz="UTC")
+_TEXTS = pa.list_(_TEXT)
 _COUNTS = dict.fromkeys(("human", "ai", "bot", "total"), _COUNT)
 
 
@@ -193,28 +194,14 @@ def _error_rows(run: Run) -> pa.Table:
     return rows.rename_columns(ERRORS.columns.names).cast(ERRORS.columns)
 
 
-PATH_ERRORS = pa.schema(
-    {
-        "path": _TEXT,
-        "requests": _COUNT,
-        "agents": _COUNT,
-        "statuses": pa.list_(pa.int16()),
-        **dict.fromkeys(("firstSeen", "lastSeen"), _TIME),
-    }
-)
+_STATUS, _SEEN = pa.int16(), dict.fromkeys(("firstSeen", "lastSeen"), _TIME)
+PATH_ERRORS = pa.schema({"path": _TEXT, "requests": _COUNT, "agents": _COUNT, "statuses": pa.list_(_STATUS), **_SEEN})
 ERRORS = Report(
     "errors",
     "getErrors",
     parameters.ERRORS,
     Errors,
-    pa.schema(
-        {
-            **dict.fromkeys(("path", "agent", "traffic"), _TEXT),
-            "status": pa.int16(),
-            "requests": _COUNT,
-            **dict.fromkeys(("firstSeen", "lastSeen"), _TIME),
-        }
-    ),
+    pa.schema({"path": _TEXT, "agent": _TEXT, "traffic": _TEXT, "status": _STATUS, "requests": _COUNT, **_SEEN}),
     _errors,
     lambda run: _error_rows(run).to_batches,
     "The errors.",
@@ -264,19 +251,12 @@ def _coverage(run: Run) -> Coverage:
 
 def _sources(run: Run) -> Batches:
     """Return one row for each source. In CSV the days are in one cell, with a space between two of them."""
-    rows = [
-        (
-            each.source,
-            each.first_hit,
-            each.last_hit,
-            [day.isoformat() for day in each.missing_days],
-            each.silent_since and each.silent_since.isoformat(),
-        )
-        for each in run.reports.source_coverage(run.snapshot, run.selection.project).sources
-    ]
-    names = COVERAGE.columns.names
-    table = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], COVERAGE.columns)
-    batches: Batches = table.to_batches
+    rows = []
+    for each in run.reports.source_coverage(run.snapshot, run.selection.project).sources:
+        missing, silent = [day.isoformat() for day in each.missing_days], each.silent_since
+        row = (each.source, each.first_hit, each.last_hit, missing, silent and silent.isoformat())
+        rows.append(dict(zip(COVERAGE.columns.names, row, strict=True)))
+    batches: Batches = pa.Table.from_pylist(rows, COVERAGE.columns).to_batches
     return batches
 
 
@@ -285,9 +265,7 @@ COVERAGE = Report(
     "getCoverage",
     parameters.MOMENT,
     Coverage,
-    pa.schema(
-        {"source": _TEXT, "firstHit": _TIME, "lastHit": _TIME, "missingDays": pa.list_(_TEXT), "silentSince": _TEXT}
-    ),
+    pa.schema({"source": _TEXT, "firstHit": _TIME, "lastHit": _TIME, "missingDays": _TEXTS, "silentSince": _TEXT}),
     _coverage,
     _sources,
     "The sources.",

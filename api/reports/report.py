@@ -32,7 +32,6 @@ from warehouse.report.results import Counts, Query
 HEADERS = ("ETag", "Cache-Control", AS_OF)
 NOT_MODIFIED = Success(304, "The response with this `ETag` is still current.", headers=HEADERS)
 PROBLEMS = "invalid-parameter unauthenticated forbidden not-acceptable moment-expired data-incomplete"
-RANGE = "dateFrom"
 
 
 @dataclass(frozen=True)
@@ -143,8 +142,10 @@ class Report:
         run = Run(reports, reports.take(selection.as_of), selection)
         moment = run.snapshot.moment
         if media_type == JSON:
-            return _document_response(request, moment, self.document(run))
-        has_range = any(each.name == RANGE for each in self.parameters)
+            encoded = msgspec.json.encode(self.document(run))
+            headers = _headers(moment, [encoded])
+            return _not_modified(request, headers) or Response(encoded, 200, headers, JSON)
+        has_range = any(each.name == "dateFrom" for each in self.parameters)
         name = self.name if self.grouped else selection.by or self.name
         stem = file_stem_of(run.query, name) if has_range else f"{selection.project}-{name}"
         return _table_response(request, moment, media_type, stem, *self.table(run, media_type))
@@ -152,13 +153,6 @@ class Report:
 
 MEDIA_TYPES = (JSON, CSV, PARQUET, NDJSON)
 """Media types of a report that is also a table, the preferred one first."""
-
-
-def _document_response(request: Request, moment: Moment, content: msgspec.Struct) -> Response:
-    """Return a report as JSON, or 304 if the request has its ETag."""
-    encoded = msgspec.json.encode(content)
-    headers = _headers(moment, [encoded])
-    return _not_modified(request, headers) or Response(encoded, 200, headers, JSON)
 
 
 def _table_response(

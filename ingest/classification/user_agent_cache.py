@@ -47,11 +47,10 @@ class UserAgentCache:
         """Return the columns of each user agent; those that are not cached are classified in one call."""
         with self._lock:
             cached = [self._cached.get(user_agent) for user_agent in user_agents]
-            missing = [user_agent for user_agent, known in zip(user_agents, cached, strict=True) if known is None]
+            pairs = list(zip(user_agents, cached, strict=True))
+            missing = [user_agent for user_agent, known in pairs if known is None]
             new = self._classify(list(dict.fromkeys(missing))) if missing else {}
-        return [
-            new[user_agent] if known is None else known for user_agent, known in zip(user_agents, cached, strict=True)
-        ]
+        return [new[user_agent] if known is None else known for user_agent, known in pairs]
 
     @property
     def nbytes(self) -> int:

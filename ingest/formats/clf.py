@@ -21,9 +21,8 @@ _TO_SIZE = rb"(\S+) \S+ [^\[]*\[([^\]]{1,40})\] " + _QUOTED + rb" (\d{3}) (\d+|-
 _TO_USER_AGENT = _TO_SIZE + rb" " + _QUOTED + rb" " + _QUOTED
 _COMBINED = re.compile(_TO_USER_AGENT + rb"(?: .*)?")
 _COMMON = re.compile(_TO_SIZE + rb'(?: [^"]*)?')
-_VHOST_COMBINED = re.compile(
-    rb"(?:[^\s:]+|\[[0-9A-Fa-f:.]+\]):\d{1,5} (?=\S+ \S+ [^\[]+ \[)" + _TO_USER_AGENT + rb"(?: .*)?"
-)
+_VHOST = rb"(?:[^\s:]+|\[[0-9A-Fa-f:.]+\]):\d{1,5} (?=\S+ \S+ [^\[]+ \[)"
+_VHOST_COMBINED = re.compile(_VHOST + _TO_USER_AGENT + rb"(?: .*)?")
 _REQUEST = re.compile(rb"([A-Za-z]+) (\S+) HTTP/\d(?:\.\d)?")
 
 

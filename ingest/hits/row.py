@@ -30,9 +30,8 @@ _SHIPPED_LISTS = Verifier()
 _NAMES = [name for name in HOT.names if name not in PARAMETERS]
 _in_order = itemgetter(*map([*_NAMES, *PARAMETERS].index, HOT.names))
 """Function that puts the parameters of a row, which are the last ones, in their places."""
-_of_event = itemgetter(
-    *([*HOT.names, "name", "interactive", "props"].index(name) for name in EVENTS.names if name != "date")
-)
+_WITH_EVENT = [*HOT.names, "name", "interactive", "props"]
+_of_event = itemgetter(*(_WITH_EVENT.index(name) for name in EVENTS.names if name != "date"))
 """Function that returns the row of an event from the row of a hit, with the fields of `Event` at its end."""
 TAGS = ("utm_source", "utm_medium", "click")
 """Parameters that decide the channel."""

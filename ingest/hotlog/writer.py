@@ -199,11 +199,9 @@ class HotLog:
                 answers = iter(self._store_all([post for post in posts if post.internal_id not in self._refused]))
             except _NewRefusals:
                 self._read_refusals()
-            else:
-                refused = self._refused
-                return [
-                    ProjectNotFound(post.project) if post.internal_id in refused else next(answers) for post in posts
-                ]
+                continue
+            refused = self._refused
+            return [ProjectNotFound(post.project) if post.internal_id in refused else next(answers) for post in posts]
 
     def _read_refusals(self) -> None:
         self._last_refusal = refusals.last(self._connection)  # read first, so that the next commit detects a later one

@@ -59,17 +59,14 @@ class RequestCache:
 
     def _add(self, requests: list[str]) -> None:
         is_plain = pc.match_substring_regex(pa.array(requests, pa.string()), _PLAIN).to_pylist()
-        parsed = [
-            _parse(request, self.pages) if plain else _UNPARSED
-            for request, plain in zip(requests, is_plain, strict=True)
-        ]
+        marked = zip(requests, is_plain, strict=True)
+        parsed = [_parse(request, self.pages) if plain else _UNPARSED for request, plain in marked]
         columns = zip(*parsed, strict=True)
         new = pa.table([pa.array(column, field.type) for column, field in zip(columns, PARSED, strict=True)], PARSED)
         rows = range(self._parsed.num_rows, self._parsed.num_rows + new.num_rows)
         self._parsed = pa.concat_tables([self._parsed, new]).combine_chunks()
-        self._rows.update(
-            zip(requests, rows, strict=True)
-        )  # last: if the above fails, no request has a number without a row
+        # Last: if the above fails, no request has a number without a row.
+        self._rows.update(zip(requests, rows, strict=True))
         self._characters += sum(map(len, requests))
 
 

@@ -123,9 +123,5 @@ def _bytes(text: str | None) -> bytes:
 
 
 _READ: Mapping[str, Callable[[JsonWebKey], PublicKey]] = {"OKP": _okp, "RSA": _rsa, "EC": _ec}
-_REQUIRED: Mapping[str, tuple[str, ...]] = {
-    "OKP": ("crv", "kty", "x"),
-    "RSA": ("e", "kty", "n"),
-    "EC": ("crv", "kty", "x", "y"),
-}
+_REQUIRED = {"OKP": ("crv", "kty", "x"), "RSA": ("e", "kty", "n"), "EC": ("crv", "kty", "x", "y")}
 """Members that a thumbprint covers, in their order: https://www.rfc-editor.org/rfc/rfc7638#section-3.2"""

@@ -84,12 +84,8 @@ def show_demo(settings: Settings, url: str, described_url: str) -> None:
         "Try in another terminal:\n",
         soft_wrap=True,
     )
-    OUT.print(
-        DEMO_COMMANDS.format(url=url, key=key, today=now.date().isoformat()),
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
-    )
+    commands = DEMO_COMMANDS.format(url=url, key=key, today=now.date().isoformat())
+    OUT.print(commands, markup=False, highlight=False, soft_wrap=True)
     if shared is not None:
         _show_link(
             "The overview for people without an account, until you revoke this link", f"{base_url}/shared/{shared}"

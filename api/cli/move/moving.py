@@ -30,15 +30,7 @@ from warehouse.move.databases import Sources
 
 LOCK_WAIT_S = 2.0
 """Time for which the move waits for the lock of the lake, in seconds."""
-POINTS = (
-    *lake.POINTS,
-    "before databases",
-    "before record",
-    "before commit",
-    "after commit",
-    "before end",
-    "after record",
-)
+POINTS = (*lake.POINTS, "before server", "before record", "before commit", "after commit", "before end", "after record")
 """Points at which a crash leaves a different state."""
 
 
@@ -148,7 +140,7 @@ def _copy(places: Places, sources: Sources, node: str, watch: Watch) -> Done:
     if places.server is None:
         record()
     else:
-        watch.on_point("before databases")
+        watch.on_point("before server")
         done.rows = databases.copy(places.server, sources, schema, watch.on_rows, record)
     return done
 

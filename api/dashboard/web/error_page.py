@@ -32,12 +32,10 @@ def is_wanted(request: Request) -> bool:
 def respond(request: Request, error: Exception, visit: Visit) -> Response:
     """Return the error page of an exception of `problems.TABLE`, with the tabs of the project that the path names."""
     problem = problems.of(request, error)
-    kind = KINDS[problem.kind]
+    kind, headers = KINDS[problem.kind], dict(problem.headers)
     if kind.status < HTTPStatus.INTERNAL_SERVER_ERROR:
         visit = _with_project(visit)
-    return render.page(
-        visit, "error.html", status=kind.status, headers=dict(problem.headers), title=kind.title, problem=problem
-    )
+    return render.page(visit, "error.html", status=kind.status, headers=headers, title=kind.title, problem=problem)
 
 
 def _with_project(visit: Visit) -> Visit:

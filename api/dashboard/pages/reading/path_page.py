@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from api.dashboard.pages.reading import measured, tables
 from api.dashboard.pages.reading.measured import Measured, Shown, shown
-from api.dashboard.pages.reading.tables import Row
+from api.dashboard.pages.reading.tables import NO_NAMES, Row
 from api.dashboard.pages.reading.timeline import timeline
 from api.dashboard.web import render
 from api.dashboard.web.routes import Access, Page
@@ -40,9 +40,7 @@ def path_page(visit: ProjectVisit) -> Response:
     )
 
 
-def values(
-    view: View, by: str, traffic: str | None = None, names: Mapping[str, str] = tables.NO_NAMES
-) -> dict[str, Any]:
+def values(view: View, by: str, traffic: str | None = None, names: Mapping[str, str] = NO_NAMES) -> dict[str, Any]:
     """Return the views that a page counts, by a dimension of the API. `names` are other names of values."""
     query = view.query(traffic=traffic) if traffic else view.query()
     page = view.reports.breakdown(view.snapshot, query, by, 0, ROWS)

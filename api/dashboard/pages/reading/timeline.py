@@ -52,9 +52,8 @@ def timeline(view: View, measured: Measured) -> Timeline | None:
     try:
         return _timeline(view, measured)
     except TooManyBuckets:
-        view.faults.append(
-            "All time has too many intervals for a chart: choose a longer interval, or a shorter period."
-        )
+        fault = "All time has too many intervals for a chart: choose a longer interval, or a shorter period."
+        view.faults.append(fault)
         return None
 
 
@@ -113,13 +112,11 @@ def _previous(
     totals, starts, counts = _series(view, view.query(view.previous), view.period.interval)
     begins = [instant(start, view.zone) for start in starts]
     spans = list(zip(counts, begins, [*begins[1:], view.previous.end], strict=True))
-    by_kind: dict[str, list[int | None]] = {}
+    by_kind, is_counted = dict[str, list[int | None]](), measured.known.counts
     for kind in kinds:
         is_alike = measured.is_counted_alike(kind) and measured.extent(kind) != "none"
         values = [
-            getattr(each, kind)
-            if is_alike and measured.known.counts(kind, max(begin, view.previous.start), end)
-            else None
+            getattr(each, kind) if is_alike and is_counted(kind, max(begin, view.previous.start), end) else None
             for each, begin, end in spans
         ]
         by_kind[kind] = [*values[:length], *[None] * (length - len(values))]

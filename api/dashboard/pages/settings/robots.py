@@ -77,9 +77,8 @@ def _fault(content: str) -> str | None:
     if not content.strip():
         return "Paste the text of your robots.txt."
     if size > texts.BYTES_MAX:
-        return (
-            f"The text has {size // 1024:,} KiB; crawlers read at most {texts.BYTES_MAX // 1024} KiB of a robots.txt."
-        )
+        most = texts.BYTES_MAX // 1024
+        return f"The text has {size // 1024:,} KiB; crawlers read at most {most} KiB of a robots.txt."
     if "\0" in content:
         return "The text has a NUL character: it is not a text file."
     if not rules.parse(content).has_groups:

@@ -5,11 +5,12 @@ from typing import Any, Literal
 
 from starlette.responses import Response
 
-from api.dashboard.pages.reading import measured, path_page, tables
+from api.dashboard.pages.reading import path_page, tables
 from api.dashboard.pages.reading.ai import verdicts
 from api.dashboard.pages.reading.ai.obedience import VERSIONS_MAX, Robots, robots_of
 from api.dashboard.pages.reading.ai.readers import PURPOSE_TEXTS
 from api.dashboard.pages.reading.ai.verdicts import SPOOFED
+from api.dashboard.pages.reading.measured import Measured, measured_in
 from api.dashboard.pages.reading.timeline import timeline
 from api.dashboard.robots import rules
 from api.dashboard.web import render
@@ -42,7 +43,7 @@ def agent(visit: ProjectVisit) -> Response:
     view.fix(traffic=traffic, agent=name, operator=None, purpose=None)
     known = _known(view, name)
     number = view.page_number()
-    measurement = measured.measured_in(view)
+    measurement = measured_in(view)
     return render.counts_page(
         view,
         "reading/agent.html",
@@ -83,11 +84,9 @@ def _known(view: View, name: str) -> dict[str, Any] | None:
     return None
 
 
-def _numbers(
-    view: View, measurement: measured.Measured, name: str, traffic: AgentTraffic, number: int
-) -> dict[str, Any]:
+def _numbers(view: View, measurement: Measured, name: str, traffic: AgentTraffic, number: int) -> dict[str, Any]:
     """Return the values of the template that are counts of the period."""
-    robots = robots_of(view)
+    robots, tokens = robots_of(view), rules.names(name)
     chart = timeline(view, measurement)
     listing = Listing(traffic, with_bots=traffic == "bot")
     page = view.reports.breakdown(view.snapshot, view.query(), "path", (number - 1) * ROWS, ROWS, listing)
@@ -97,9 +96,7 @@ def _numbers(
         "totals": page.totals,
         "paths": view.reports.agent_pages(view.snapshot, view.query()).get(name, 0),
         "rows": rows,
-        "disallowed": {
-            row.value for row in rows if robots and not robots.current.allows(rules.names(name), row.value or "")
-        },
+        "disallowed": {each.value for each in rows if robots and not robots.current.allows(tokens, each.value or "")},
         "has_more": page.has_more,
         "statuses": path_page.values(view, "status"),
         "formats": path_page.values(view, "format"),
