@@ -55,7 +55,6 @@ def overview(visit: ProjectVisit) -> Response:
 
 
 def live(visit: ProjectVisit) -> Response:
-    """Respond to GET /projects/{project}/live: the count of the last minutes, for htmx."""
     view = View(visit)
     values: dict[str, Any] = {"view": view, "measured": measured.measured_in(view)}
     return render.fragment(visit, "reading/live.html", **values, **visitors.live(view))

@@ -25,7 +25,9 @@ def path_page(visit: ProjectVisit) -> Response:
     view = View(visit)
     path = view.filters.path
     if path is None or path.endswith("*"):
-        return _choose(view, path)
+        return render.page(
+            visit, "reading/no_path.html", title="Choose a page", status=400, tab="Pages", view=view, path=path
+        )
     view.fix(path=path)
     measurement = measured.measured_in(view)
     return render.counts_page(
@@ -75,13 +77,6 @@ def _sources(view: View, measurement: Measured) -> dict[str, Any]:
 def _shown(row: Row, measurement: Measured) -> Shown:
     counts, source = Counts(*(getattr(row.counts, kind) or 0 for kind in TRAFFIC)), row.value or ""
     return shown(counts, [kind for kind in TRAFFIC if measurement.is_shown(source, kind)])
-
-
-def _choose(view: View, path: str | None) -> Response:
-    """Return the page for an address without the path of one page."""
-    return render.page(
-        view.visit, "reading/no_path.html", title="Choose a page", status=400, tab="Pages", view=view, path=path
-    )
 
 
 PAGES = (Page("GET", "/projects/{project}/page", path_page, Access.PROJECT),)

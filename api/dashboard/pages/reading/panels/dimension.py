@@ -12,12 +12,10 @@ from api.dashboard.pages.reading.measured import FILTERED, Measured
 from api.dashboard.pages.reading.panels.panel import Panel
 from api.dashboard.pages.reading.tables import ROWS, TOO_MANY, Row, known_since, own_hosts, rows_of
 from api.dashboard.web.view import View
+from api.reports.records import ALL_ROWS
 from warehouse.columns.dimensions import OF_VISITS, dimension
 from warehouse.errors import TooManyViews
 from warehouse.report.results import Counts, Query, ReportPage
-
-ALL_ROWS = 1 << 40
-"""Number of rows that is larger than that of any breakdown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,16 +18,11 @@ def pages_sent(view: View, _: Measured) -> list[Row] | None:
     sent = view.reports.pages_sent(view.snapshot, view.query(), *chosen, ROWS) if chosen else None
     if sent is None:
         return None
-    return [
-        Row(
-            page.path,
-            links.readable(page.path),
-            Counts(human=page.visits, ai=page.reads),
-            bar.svg(Counts(human=page.visits), sent[0].visits),
-            view.link(path=page.path),
-        )
-        for page in sent
-    ]
+    rows = []
+    for page in sent:
+        counts, segment = Counts(human=page.visits, ai=page.reads), bar.svg(Counts(human=page.visits), sent[0].visits)
+        rows.append(Row(page.path, links.readable(page.path), counts, segment, view.link(path=page.path)))
+    return rows
 
 
 def of_people(view: View, measurement: Measured) -> list[Row] | None:
