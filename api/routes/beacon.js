@@ -28,19 +28,19 @@
   window.readership = Object.assign(caller(queued), { view: page => view(page) });
   if (!plausible || /\.q\b/.test(plausible)) window.plausible = caller(plausible);
 
-  let firstUrl, firstPage, url, counted;
+  let firstUrl, firstPage, url, counted, ms, since;
   const warn = text => console.warn('Readership:', text);
   const explain = response =>
     response.ok || response.text().then(text => warn(response.status + ' ' + text));
   const noHash = href => href.split('#')[0];
 
-  // The canonical link or else the address, with the parameters of campaigns and, without value, of advertisements.
+  // The canonical link or else the address, with the parameters of campaigns and, without value, of advertisements and Meta.
   const canonical = () => {
     const link = document.querySelector('link[rel=canonical]');
     const page = new URL(link && link.href.startsWith(location.origin + '/') ? link.href : url);
     new URL(url).searchParams.forEach((value, name) => {
-      if (/^(utm_|ref$|source$)/.test(name)) page.searchParams.set(name, value);
-      if (/(cl?k?|sh|fat_|bra)id$/.test(name)) page.searchParams.set(name, 1);
+      if (/^utm_|^(ref|source)$/.test(name)) page.searchParams.set(name, value);
+      if (/(^igsh|(cl?k?|^igsh|fat_|bra)id)$/.test(name)) page.searchParams.set(name, 1);
     });
     return page.href;
   };
@@ -63,7 +63,6 @@
 
   // Send how long the page of the last view was visible, each time that it is hidden or left: older browsers do not hide
   // a page that is left.
-  let ms, since;
   const watchTime = left => {
     const before = since;
     since = !(left || document.hidden) && Date.now();

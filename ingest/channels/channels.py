@@ -13,8 +13,8 @@ from ingest.channels import ai_referrers
 
 PAID, AI, SEARCH, REFERRAL, DIRECT = "Paid", "AI assistants", "Search", "Referral", "Direct"
 """Channels that the code names."""
-_IS_PAID = re.compile(r"(?<![a-z])(?:cp|ppc|paid|retargeting)").search
-"""Media with a word that begins so, as in `cpc_brand`, `paid_social` and `social-paid`, but not `mcp`."""
+_IS_PAID = re.compile(r"(?<![a-z])(?<!(?<![a-z])no[nt][^a-z])(?:cp[a-z](?![a-z])|ppc|paid|retargeting)").search
+"""Media with a word such as `cpc_brand`, `social-paid` and `non_brand_paid`, but not `cpanel` and `non-paid`."""
 _GOOGLE = re.compile(r"(?:(?:www|m|images|news|cse)\.)?google\.(?:com|(?:com?\.)?[a-z]{2}|cat)")
 _CACHED = 4_096
 

@@ -98,7 +98,7 @@ DIMENSIONS: tuple[Dimension, ...] = (
         )
     ),
     Dimension(
-        "click", "Click id", "click", "name of the advertisement's parameter in the page's address",
+        "click", "Click id", "click", "name of an advertisement's or Meta's parameter in the page's address",
         Aspect.ADVERTISEMENT, example="gclid",
     ),
     Dimension(

@@ -78,7 +78,7 @@ COLUMNS = (
     Column(
         "click",
         "string",
-        "name of the advertisement's parameter in the page's query, such as gclid; never its value",
+        "name of an advertisement's or Meta's parameter in the page's query, such as gclid; never its value",
         since=5,
         is_parameter=True,
     ),

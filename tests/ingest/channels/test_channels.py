@@ -29,7 +29,7 @@ OF_HOSTS = {
     "Email": """
         rich-v01.bluewin.ch deref-gmx.net deref-web.de 36ohk6dgmcd1n-c.c.yom.mail.yahoo.net
         co106w.col106.mail.live.com webmail1m.orange.fr mail.google.com com.google.android.gm outlook.live.com
-        lightmailer-bs.gmx.net email.ionos.co.uk deref-1und1-02.de""",
+        lightmailer-bs.gmx.net email.ionos.co.uk mail.daum.net mail.onet.pl deref-1und1-02.de""",
     "AI assistants": """
         chatgpt.com www.chatgpt.com chat.openai.com claude.ai phind.com copilot.microsoft.com copilot.com
         gemini.google.com pplx.ai www.perplexity.ai perplexity.ai grok.com chat.deepseek.com com.openai.chatgpt
@@ -40,7 +40,7 @@ OF_HOSTS = {
         s-chassis.co.nz logstash.net tuxradar.com kufli.blogspot.com en.wikipedia.org en.m.wikipedia.org
         www.linux.org.ru ubuntuforums.org keepass.info translate.googleusercontent.com docs.google.com
         www.markosaric.com officeapps.live.com linktr.ee notofficeapps.live.com google.com.evil.example
-        notfacebook.com fakechatgpt.com chatgpt.com.example xt.co""",
+        news.yahoo.co.jp page.auctions.yahoo.co.jp notfacebook.com fakechatgpt.com chatgpt.com.example xt.co""",
 }
 OF_CAMPAIGNS = [
     # host, utm_source, utm_medium, click
@@ -65,6 +65,7 @@ OF_CAMPAIGNS = [
     ("Social", None, None, "social", None),
     ("Social", "l.facebook.com", None, None, "fbclid"),
     ("Social", None, None, None, "igshid"),
+    ("Social", None, None, None, "igsh"),
     ("Social", None, "spring", None, "fbclid"),
     ("Referral", "blog.example", None, None, "fbclid"),
     ("Search", "www.google.com", None, None, "fbclid"),
@@ -80,10 +81,19 @@ OF_CAMPAIGNS = [
             "paidads",
             "social-paid",
             "non brand paid",
+            "non_brand_paid",
+            "canon-paid",
+            "email,cpv2",
             "retargeting",
         )
     ),
     *(("Referral", None, None, medium, None) for medium in ("unpaid", "prepaid", "mcp", "appcp")),
+    *(
+        ("Referral", None, None, medium, None)
+        for medium in ("non-paid", "not_paid", "brand_non-paid", "newsletter-cp2024", "email_cp", "cpanel", "cpcom")
+    ),
+    ("Referral", "open.substack.com", "substack", "web", None),
+    ("Email", None, "substack", "email", None),
     ("Video", None, "yt", None, None),
     ("Video", None, None, "video", None),
     ("Email", None, "email", None, None),
@@ -114,8 +124,10 @@ def test_parameters_have_priority_over_the_referrer() -> None:
 
 
 def test_published_cases_have_the_channel_of_their_source() -> None:
-    """The rules matched 123 of the 235 rows when they were first compared; then rules were added for the others.
+    """The rules matched 123 of the 235 rows when they were first compared.
 
+    Then rules were added for the others: that 234 match now is no measure of accuracy. The row that differs has the
+    `utm_source` that Substack adds to links in its letters, where the medium is `email`, and on its pages alike.
     `published.csv` has Google's list of sources without shops and hosts of blogs, the campaigns of Adobe's test whose
     kind is not that every campaign is paid, and PostHog's test with clicks that were recorded.
     """
@@ -123,10 +135,10 @@ def test_published_cases_have_the_channel_of_their_source() -> None:
         rows = list(csv.DictReader(file))
     fields = ("host", "utm_source", "utm_medium", "click")
     assert {
-        tuple(row.values()): got
+        (row["channel"], *(row[name] for name in fields)): got
         for row in rows
         if (got := channel(*(row[name] or None for name in fields))) != row["channel"]
-    } == {}
+    } == {("Email", "", "substack", "", ""): "Referral"}
     assert len({(*map(row.get, fields),) for row in rows}) == len(rows) >= 120
     assert all(row["source"].startswith("https://") for row in rows)
 
