@@ -35,7 +35,7 @@ def _conversions(run: Run) -> Callable[[], Iterable[pa.RecordBatch]]:
         return dict(zip(GOAL_COLUMNS, (each.goal, each.value, each.traffic, *counts), strict=True))
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for rows in run.reports.goals(run.snapshot, run.query, run.selection.by):
+        for rows in run.reports.goals(run.snapshot, run.query, run.selection.by or ""):
             yield pa.RecordBatch.from_pylist([row(each) for each in rows], schema)
 
     return batches

@@ -206,8 +206,8 @@ def _not_known(settings: Settings, project_id: str, views: int) -> list[str]:
         closing(open_salts(settings.database_url, settings.data)) as salts,
         closing(database.connect(settings.database_url)) as control,
     ):
-        is_site_known = bool(projects.find(control, project_id).hosts)
-        return [*map(str, salts.warnings(project_id)), *([] if is_site_known else [f"{NO_ORIGIN} {project_id} ORIGIN"])]
+        is_hint = sys.stderr.isatty() and not projects.find(control, project_id).hosts  # not in the mail of a cron job
+        return [*map(str, salts.warnings(project_id)), *([f"{NO_ORIGIN} {project_id} ORIGIN"] if is_hint else [])]
 
 
 @dataclass

@@ -94,7 +94,6 @@ def test_beacon_beside_a_log_is_a_warning_of_import_and_doctor_without_a_policy(
         findings = result(call(data, "doctor"))
         return [finding["warning"] for finding in findings if "counted twice" in (finding["warning"] or "")]
 
-    call(data, "project", "origins", PROJECT, "https://site.example")
     assert imported("/a") == ""
     with closing(Site(data, is_new=False)) as site:
         site.post(view(source="beacon", project_id=PROJECT))

@@ -268,8 +268,7 @@ def test_proxy_that_hides_the_addresses_of_a_log_has_a_warning_at_import_in_cove
         done = readership_process(*data, "import", "proxied", str(log))
         assert done.returncode == 0
         assert (f"Warning: {warning.format('log')} {day}, came from one address" in done.stderr) == is_warned
-        assert ("a visit to a second page is no evidence" in done.stderr) == (not is_warned)
-        assert readership_process(*data, "project", "origins", "proxied", "https://www.example.com").returncode == 0
+        assert "no evidence of a person" not in done.stderr
     headers = {"Authorization": f"Bearer {key}"}
     (text,) = dashboard.client.get("/v1/analytics/proxied/coverage", headers=headers).json()["warnings"]
     assert text.startswith(f"{warning.format('log')} {day}, came from one address")
