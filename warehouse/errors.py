@@ -136,11 +136,11 @@ class TooManyBuckets(WarehouseError):
 
 
 class TooManyViews(WarehouseError):
-    """Visitors by some dimensions are not in rollups, and the range has too many views to count them one by one."""
+    """Values of visitors are in no rollup, and the range has too many views to read them one by one."""
 
     def __init__(self, views: int, limit: int, dimensions: Sequence[str]) -> None:
         super().__init__(
-            f"the range has {views:,} views of the project, and the limit for visitors and visits by"
+            f"the range has {views:,} views of the project, and the limit for a report by"
             f" {' and '.join(dimensions)} is {limit:,}: choose a shorter range, or leave one of them out"
         )
 

@@ -6,6 +6,7 @@ from api.reports import parameters
 from api.reports.documents import EventRow, Events
 from api.reports.parameters import agents_of
 from api.reports.report import Report, Run
+from ingest.classification.agents import AGENTS
 from warehouse.report.audience.events import ChosenEvents
 from warehouse.report.results import Counts, ReportPage
 
@@ -16,9 +17,10 @@ def _events(run: Run) -> Events:
 
 
 def _rows(run: Run) -> pa.Table:
-    selection = run.selection
+    selection, by = run.selection, run.selection.by or ""
     agents = agents_of(selection.filters["operator"], selection.filters["purpose"])
-    rows = run.reports.events(run.snapshot, run.query, ChosenEvents(selection.name, selection.by or "", agents))
+    by_agent = tuple((each.name, getattr(each, by)) for each in AGENTS) if by in {"operator", "purpose"} else ()
+    rows = run.reports.events(run.snapshot, run.query, ChosenEvents(selection.name, by, agents, by_agent=by_agent))
     return rows.select(_BY_VALUE.names).cast(_BY_VALUE)
 
 

@@ -14,7 +14,6 @@ from warehouse.columns.dimensions import BREAKDOWNS, OF_VISITS
 from warehouse.columns.filters import Bound, Filters
 from warehouse.columns.sources import BITS, TRAFFIC
 from warehouse.columns.visits import ENGAGEMENT
-from warehouse.lake.delta_table import File
 from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot
 from warehouse.report.audience import visitors
@@ -23,10 +22,15 @@ from warehouse.report.statements import Statements
 from warehouse.rollups import days
 from warehouse.tables import EVENTS_TABLE, HITS_TABLE
 
-COLUMNS = ("path", "agent", "source")
+COLUMNS = ("path", "agent", "source", "traffic")
 """Columns of an event. A name that is no dimension either is that of a property, with or without `props.`."""
-OWN = {*COLUMNS, "traffic", "operator", "purpose"}
-"""Filters of the event itself. `agents` has those of an operator and purpose."""
+OWN = {*COLUMNS, "operator", "purpose"}
+"""Filters of the event itself. Its agent has the operator and purpose: see ChosenEvents."""
+_EVENTS = f"""
+(FROM {{events}} WHERE name <> '{ENGAGEMENT}' AND name = coalesce($name, name) AND project_id = $project
+    AND ts >= $start AND ts < $end
+    AND ($agents::VARCHAR[] IS NULL OR (traffic = 'ai' AND list_contains($agents, agent))) AND {{conditions}})
+"""
 _OF_VIEWS = """
 (SELECT events.*, value FROM {rows} AS events {join} (
     SELECT DISTINCT day, visitor, kind, {value}::VARCHAR AS value FROM ({of_scope}) {by_set},
@@ -35,7 +39,10 @@ _OF_VIEWS = """
     QUALIFY value IS NOT NULL OR count(value) OVER (PARTITION BY day, visitor, kind) = 0
 ) AS of_view ON of_view.day = events.date AND of_view.visitor = events.visitor AND kind = traffic)
 """
-DIMENSIONS = {*BREAKDOWNS, *OF_VISITS}
+DIMENSIONS = {*BREAKDOWNS, *OF_VISITS} - OWN
+_OF_AGENT, _OF_PROPERTY = "if(traffic = 'ai', $by_agent[agent], NULL)", "json_extract_string(props, $property)"
+_VALUES = {"": "NULL", **dict.fromkeys(DIMENSIONS, "value"), **dict.fromkeys(OWN, _OF_AGENT)}
+_VALUES |= zip(COLUMNS, COLUMNS, strict=True)
 ROWS_MAX = 10_000
 """Maximum number of rows: strangers choose the values of properties."""
 _COUNTED = f"""
@@ -43,35 +50,31 @@ SELECT name, value, traffic, sum(times)::BIGINT AS events, nullif(count(visitor)
     coalesce(list_sort(list_distinct(flatten(list(agents)))), []) AS agents
 FROM (SELECT name, {{value}}::VARCHAR AS value, traffic, day, visitor, count(*) AS times,
     coalesce(list(DISTINCT agent) FILTER (agent IS NOT NULL), []) AS agents
-FROM (SELECT *, date AS day, {BITS} AS sources FROM {{rows}})
-WHERE name <> '{ENGAGEMENT}' AND project_id = $project AND ts >= $start AND ts < $end AND name = coalesce($name, name)
-    AND ($agents::VARCHAR[] IS NULL OR list_contains($agents, agent)) AND {{conditions}}
-GROUP BY ALL) GROUP BY ALL ORDER BY events DESC, name, value NULLS LAST, traffic LIMIT {{limit}}
+FROM (SELECT *, date AS day, {BITS} AS sources FROM {{rows}}) WHERE {{counted}} GROUP BY ALL)
+GROUP BY ALL ORDER BY events DESC, name, value NULLS LAST, traffic LIMIT {{limit}}
 """
-
-
-_TEXT, _COUNT = pa.string(), pa.int64()
-_TYPES = (_TEXT, _TEXT, _TEXT, _COUNT, _COUNT, pa.list_(_TEXT))
-_SCHEMA = pa.schema([*zip(("name", "value", "traffic", "events", "visitors", "agents"), _TYPES, strict=True)])
+_NUMBERS = {"events": pa.int64(), "visitors": pa.int64(), "agents": pa.list_(pa.string())}
+_SCHEMA = pa.schema(dict.fromkeys(("name", "value", "traffic"), pa.string()) | _NUMBERS)
 
 
 class ChosenEvents(NamedTuple):
     """Which events are counted, and how they are grouped: by a column, dimension or property, or by name alone.
 
     Without a `name`, events of all names are counted. `agents` are the agents of an operator. `rows` is the maximum
-    number of groups.
+    number of groups. `by_agent` are AI agents, each with its operator or purpose, to count by it.
     """
 
     name: str | None = None
     by: str = ""
     agents: tuple[str, ...] | None = None
     rows: int = ROWS_MAX
+    by_agent: tuple[tuple[str, str], ...] = ()
 
 
 def counts(statements: Statements, snapshot: Snapshot, scope: Scope, chosen: ChosenEvents) -> pa.Table:
     """Return name, value, traffic, events, visitors and agents: most events first. Visitors are null if unknown.
 
-    Without a filter by traffic, bots are left out. A property is read by its JSON pointer.
+    Without a filter by traffic, bots are left out. A property is read by its JSON pointer. It may raise TooManyViews.
     """
     events = days.events(snapshot, scope.time_range)
     if events is None:  # most projects have none, and planning the statement takes 5 ms
@@ -80,33 +83,28 @@ def counts(statements: Statements, snapshot: Snapshot, scope: Scope, chosen: Cho
     counted, bound = Filters(filters.policy, source=filters["source"]).condition()
     bound |= {"project": scope.project, "start": scope.time_range.start, "end": scope.time_range.end}
     bound |= {"name": chosen.name, "agents": chosen.agents}
-    conditions = [counted, *filters.conditions(("path", "traffic", "agent"), bound)]
-    value = by if by in COLUMNS else "value" if by in DIMENSIONS else "NULL"
-    if by and value == "NULL":
-        bound["property"] = "/" + by.removeprefix("props.").replace("~", "~0").replace("/", "~1")
-        value = "json_extract_string(props, $property)"
+    bound["property"] = "/" + by.removeprefix("props.").replace("~", "~0").replace("/", "~1")
+    bound["by_agent"] = dict(zip(("key", "value"), map(list, zip(*chosen.by_agent, strict=True)), strict=False))
+    conditions = filters.conditions(("path", "traffic", "agent"), bound)
+    conditions.append("true" if filters["traffic"] else "traffic <> 'bot'")
+    events = _EVENTS.format(events=events, conditions=" AND ".join(conditions))
     rows, read = _evident(snapshot, scope, events)
-    if value == "value" or filters.fields.keys() - OWN:
-        of_hits = days.files_of(snapshot.files, scope.time_range)
-        rows = _of_views(snapshot, scope, by if value == "value" else "", rows, of_hits, bound)
-        read += sum(file.rows for file in of_hits)
-    sql = _COUNTED.format(
-        value=value,
-        limit=chosen.rows,
-        rows=rows,
-        conditions=" AND ".join(conditions if filters["traffic"] else [*conditions, "traffic <> 'bot'"]),
-    )
+    if names := [name for name in (by, *filters.fields) if name in DIMENSIONS]:
+        views, _ = visitors.parts(statements, snapshot, scope, (), by_evidence=filters.by_evidence)
+        read += visitors.weight(views, names)
+        rows = _of_views(snapshot, scope, by if by in DIMENSIONS else "", rows, events, bound)
+    sql = _COUNTED.format(value=_VALUES.get(by, _OF_PROPERTY), limit=chosen.rows, rows=rows, counted=counted)
     read += sum(file.rows for file in days.files_of(files, scope.time_range))
-    cells = Cells("", bound, read)
     key = "events", scope, chosen, snapshot.rows_key
-    return statements.cached(key, lambda: statements.fetch(snapshot, scope, cells, sql))
+    return statements.cached(key, lambda: statements.fetch(snapshot, scope, Cells("", bound, read), sql))
 
 
-def _of_views(snapshot: Snapshot, scope: Scope, by: str, rows: str, files: list[File], bound: Bound) -> str:
-    """Return the relation of events with a matching view on the same day, or all without a filter of views."""
+def _of_views(snapshot: Snapshot, scope: Scope, by: str, rows: str, events: str, bound: Bound) -> str:
+    """Return the relation of the rows with a matching view on the same day, or all without a filter of views."""
     fields = {name: value for name, value in scope.filters.fields.items() if name not in OWN}
     of_views = replace(scope, filters=Filters(scope.filters.policy, **fields))
-    share = f"project_id = $project AND visitor IN (SELECT visitor FROM {rows} WHERE project_id = $project)"
+    share = f"project_id = $project AND visitor IN (SELECT visitor FROM {events})"
+    files = days.files_of(snapshot.files, scope.time_range)
     views = days.rows(snapshot, scope.time_range, files) or engine.no_rows(HITS_TABLE)
     masks = {kind: of_views.filters.visitor_mask((kind,), bound) for kind in TRAFFIC}
     parts = visitors.matching(snapshot, of_views, by, share, views, bound)

@@ -179,11 +179,9 @@ def select(
             selects.append(_of_files(files, dimension, names, month, f"{is_valid} AND {condition}"))
     matches = " AND ".join(scope.filters.conditions(keys, bound)) or "true"
     read = [file for file in snapshot.files if file.partition not in covered]
-    rows, parts = _parts(statements, snapshot, scope, covered, by_evidence=by_evidence)
-    if dimension is None and rows > VIEWS_MAX:
-        raise TooManyViews(rows, VIEWS_MAX, [*dict.fromkeys([*names, *filtered])])
-    weight = 1 if dimension is not None else SLOW_ROWS // FAST_VIEWS_MAX
-    for within, share in parts:
+    rows, shares = parts(statements, snapshot, scope, covered, by_evidence=by_evidence)
+    weighed = rows if dimension is not None else weight(rows, [*names, *filtered])
+    for within, share in shares:
         bound_of_part = {**bound, "start": within.start, "end": within.end}
         if relation := days.rows(snapshot, within, files_of(read, within)):
             evident = days.evident(snapshot, within, share, covered)[0] if by_evidence else None
@@ -191,11 +189,18 @@ def select(
             chosen = f"{share} AND ts >= $start AND ts < $end"
             selects.append(f"({visits.cells(relation, chosen, [*names], filtered, condition, evident, events)})")
         union = " UNION ALL ".join(selects or [_nothing(names)])
-        yield Cells(f"(FROM ({union}) WHERE {matches})", bound_of_part, rows * weight)
+        yield Cells(f"(FROM ({union}) WHERE {matches})", bound_of_part, weighed)
         selects = []
 
 
-def _parts(
+def weight(views: int, names: Collection[str]) -> int:
+    """Return the weight in rows of views that are read one by one, by these dimensions. Raises TooManyViews"""
+    if views > VIEWS_MAX:
+        raise TooManyViews(views, VIEWS_MAX, [*dict.fromkeys(names)])
+    return views * (SLOW_ROWS // FAST_VIEWS_MAX)
+
+
+def parts(
     statements: Statements, snapshot: Snapshot, scope: Scope, covered: Collection[str], *, by_evidence: bool
 ) -> tuple[int, Iterator[tuple[TimeRange, str]]]:
     """Return the number of views of days that are not covered, and their parts: a range and a condition on visitors.

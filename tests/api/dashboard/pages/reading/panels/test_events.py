@@ -10,6 +10,7 @@ from tests.api.dashboard.html import Html
 from tests.api.dashboard.pages.reading.overview.overview_page import FIREFOX
 from tests.api.dashboard.site import opened
 from tests.processes.running import PROJECT
+from warehouse.report.audience import visitors
 
 GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.3; +https://openai.com/gptbot)"
 
@@ -52,6 +53,14 @@ def test_events_are_listed_with_their_values_and_downloads_of_ai(
             patched.setattr(goals, "ROWS_MAX", 1)
             assert "With these filters, events are counted for shorter periods only." in viewer.get(direct).text
             assert Html(viewer.get(overview).text).rows("Events")
+
+        assert dashboard.get_report("events?by=channel")["events"][0]["value"] == "Direct"
+        headers = {"Authorization": f"Bearer {dashboard.key}"}
+        with monkeypatch.context() as patched:
+            patched.setattr(visitors, "VIEWS_MAX", -1)
+            refused = dashboard.client.get(f"/v1/analytics/{PROJECT}/events?by=country", headers=headers)
+            assert refused.status_code == 400
+            assert refused.json()["detail"].startswith("dateFrom: the range has 0 views of the project, and the limit")
 
         ai = Html(viewer.get(f"/projects/{PROJECT}/ai?period=7d").text)
         assert ai.rows("Downloads by AI") == [["/set.zipGPTBot", "1"]]
