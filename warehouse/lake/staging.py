@@ -210,9 +210,9 @@ def _narrow(keys: npt.NDArray[Any]) -> npt.NDArray[Any]:
     them, and in 145 ms if Polars did, which also takes 0.2 s and 32 MiB to import.
     """
     numbers = keys.view(np.int64) if keys.dtype.kind == "M" else keys
-    if not len(numbers) or int(numbers.max()) - int(numbers.min()) >= 1 << 16:  # the difference may take 65 bits
+    if not len(numbers) or int(np.max(numbers)) - int(np.min(numbers)) >= 1 << 16:  # the difference may take 65 bits
         return numbers
-    narrow: npt.NDArray[Any] = (numbers - numbers.min()).astype(np.uint16)
+    narrow: npt.NDArray[Any] = (numbers - np.min(numbers)).astype(np.uint16)
     return narrow
 
 
