@@ -15,10 +15,12 @@ from api.http.problems import Problem
 
 NAME_CHARACTERS_MAX, FIRST_CHARACTERS_MAX = 100, 2_000
 PAGE_NAMES: dict[Pages, str] = {"overview": "Overview only", "all": "Overview, AI readers, Pages and Errors"}
-
 FIRST_PAGES: dict[str, re.Pattern[str]] = {
     "overview": re.compile(r"(\?[^#\s]*)?"),
-    "all": re.compile(r"(/(ai(/agents/[^?#\s]+)?|pages?|errors))?(\?[^#\s]*)?"),
+    "all": re.compile(
+        r"(/(ai(/agents/(?!(\.|%2[eE])+(\?|$))[^/\\?#\s]+)?|pages|errors"
+        r"|page(?=\?([^#\s]*&)?path=(/|%2[fF])[^&#\s]*(?<!\*)(?<!%2[aA])(&|$))))?(\?[^#\s]*)?"
+    ),
 }
 """Paths and queries with which a link can begin, by the pages that it opens."""
 

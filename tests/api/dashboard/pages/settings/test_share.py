@@ -5,6 +5,7 @@ import re
 import pytest
 
 from api.accounts import share_links
+from api.dashboard.pages.settings import share
 from tests.api.dashboard.html import Html
 from tests.api.dashboard.site import Dashboard, post
 from tests.processes.running import PROJECT, new_key
@@ -59,6 +60,35 @@ def test_link_begins_with_the_page_from_which_it_was_created(dashboard: Dashboar
     for pages, first in (("overview", "/ai"), ("all", "/cost"), ("all", "/ai/robots"), ("all", "ai"), ("all", "/ai#a")):
         refused = post(owner, PATH, name="Other", pages=pages, first=first)
         assert (refused.status_code, "Use the path and query" in refused.text) == (422, True)
+
+
+FIRST_PAGES_THAT_OPEN = (
+    "", "?period=7d", "/ai", "/ai/agents/GPTBot", "/ai/agents/Claude%20Code?period=7d", "/pages?sort=ai", "/errors",
+    "/page?path=/", "/page?path=%2Fguide", "/page?period=7d&path=%2Fguide&source=log",
+)  # fmt: skip
+FIRST_PAGES_OF_OTHERS = (
+    "/page", "/page?", "/page?period=7d", "/page?path=", "/page?path=&period=7d", "/page?path=guide", "/page?xpath=/",
+    "/page?path=/guide*", "/page?path=%2Fguide%2A&period=7d", "/ai/agents/", "/ai/agents/x/y", "/ai/agents/../../cost",
+    "/ai/agents/..", "/ai/agents/.", "/ai/agents/%2e%2E/%2e%2e/cost", "/ai/agents/%2e.?a", "/ai/agents/..\\..\\cost",
+)  # fmt: skip
+
+
+@pytest.mark.long
+def test_link_begins_only_with_a_page_that_opens(dashboard: Dashboard) -> None:
+    link, token = share_links.create(dashboard.engine, PROJECT, "opens", 0, pages="all")
+    stranger, pattern = dashboard.visitor(None), share.FIRST_PAGES["all"]
+    statuses = {first: stranger.get(f"/shared/{token}{first}").status_code for first in FIRST_PAGES_THAT_OPEN}
+    assert statuses == dict.fromkeys(FIRST_PAGES_THAT_OPEN, 200)
+    assert [first for first in FIRST_PAGES_THAT_OPEN if not pattern.fullmatch(first)] == []
+    assert [first for first in FIRST_PAGES_OF_OTHERS if pattern.fullmatch(first)] == []
+    share_links.revoke(dashboard.engine, link.id, 0, "owner")
+
+
+def test_page_without_a_path_cannot_be_shared(dashboard: Dashboard) -> None:
+    owner = dashboard.visitor("owner")
+    for query in ("", "?path=/guide*"):
+        assert "Share this page" not in owner.get(f"/projects/{PROJECT}/page{query}").text
+    assert "Share this page" in owner.get(f"/projects/{PROJECT}/page?path=/guide").text
 
 
 def test_name_is_escaped(dashboard: Dashboard) -> None:
