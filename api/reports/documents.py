@@ -190,9 +190,11 @@ class RequestTotals(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     cache_known: Annotated[float | None, Meta(description="Share of `cached` in `requests`, in percent.")]
     cache_hits: Annotated[int, Meta(description="Number of requests that this cache answered.")]
     refused: Annotated[int, Meta(description="Number of requests answered with 401, 402, 403, 429, 451 or 503.")]
-    after_refusal: Annotated[int | None, Meta(description="Requests of a reader after its first refusal, at least.")]
+    after_refusal: Annotated[
+        int | None, Meta(description="At least so many after a reader's first refusal; else null.")
+    ]
     robots_read: Annotated[datetime | None, Meta(description="Time of the last request that got `/robots.txt`.")]
-    last_seen: Annotated[datetime | None, Meta(description="Time of the last request; null without requests.")]
+    last_seen: Annotated[datetime | None, Meta(description="Time of the last request; null only in totals.")]
 
 
 class Requests(RequestTotals, frozen=True):

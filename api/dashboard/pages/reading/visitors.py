@@ -85,8 +85,9 @@ def _limits(view: View, run: Run, measurement: Measured) -> str:
     start, end = view.period.start, view.period.end
     limit, texts = run.visitors_known.limit("human", start, end), list[str]()
     for kind, views in {"human": "views by people", "ai": "reads by AI"}.items():
-        if (percent := run.visitors[metrics.KNOWN[kind]]) and percent < KNOWN_PERCENT:
-            share = locale.percent(percent / 100, view.visit.locale)
+        percent = run.visitors[metrics.KNOWN[kind]]
+        if run.visitors[metrics.VISITORS[kind]] is not None and percent is not None and percent < KNOWN_PERCENT:
+            share = ("" if percent else "less than ") + locale.percent((percent or 0.1) / 100, view.visit.locale)
             texts.append(f"{next(iter(NUMBERS[kind]))} are known for {share} of the {views}.")
     if "human" not in measurement.traffic or run.visitors["visitorsHuman"] is None:
         return " ".join(texts)

@@ -128,6 +128,15 @@ def test_visitors_of_whom_no_view_has_an_address_are_unknown(dashboard: Dashboar
     assert "AI sources \N{EN DASH} not known for these views" in text
 
 
+@pytest.mark.long
+def test_share_of_known_visitors_that_is_rounded_to_0_is_named(dashboard: Dashboard) -> None:
+    views = [(timedelta(days=1), None, FIREFOX, "/")] * 2_100
+    post(dashboard, (timedelta(days=1), "203.0.113.9", FIREFOX, "/"), *views, project="rounded")
+    text = page_of(dashboard.visitor("viewer"), "rounded").text
+    assert "Visitors 1" in text
+    assert "Visitors are known for less than 0.1% of the views by people." in text
+
+
 def test_live_count_is_of_the_distinct_visitors_of_five_minutes(dashboard: Dashboard) -> None:
     hits = [(2, "203.0.113.1"), (1, "203.0.113.1"), (1, "203.0.113.2"), (8, "203.0.113.3")]
     people = ((timedelta(minutes=age), address, FIREFOX, "/") for age, address in hits)
