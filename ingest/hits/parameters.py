@@ -1,7 +1,7 @@
 """Columns of `hits` that are read from the query of a page's address: `warehouse.columns.hits.PARAMETERS`.
 
 A column has the first value of the parameter of its name. `utm_source` falls back to `ref` and `source`, which many
-sites add to their links. `click` has the name of an advertisement's or Meta's parameter, whose value identifies a person.
+sites add to their links. `click` names a parameter of an advertisement or of Meta, whose value identifies a person.
 """
 
 import re
