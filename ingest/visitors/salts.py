@@ -215,7 +215,7 @@ def _replace_damaged(file: Path) -> None:
 def _open_file(file: Path) -> sqlite3.Connection:
     """Open the file with a rollback journal: a write-ahead log would contain deleted salts."""
     file.touch(0o600)  # before SQLite creates it for everybody
-    connection = sqlite3.connect(file, WAIT_S, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(file, timeout=WAIT_S, isolation_level=None, check_same_thread=False)
     for pragma in ("journal_mode=DELETE", "synchronous=FULL", "secure_delete=ON", "temp_store=MEMORY"):
         connection.execute(f"PRAGMA {pragma}")
     return connection

@@ -125,7 +125,7 @@ def _pool(url: str, busy_timeout_s: int = BUSY_TIMEOUT_S) -> Pool:
 
 def _open_file(name: str, busy_timeout_s: int) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        name, busy_timeout_s, isolation_level=None, check_same_thread=False, uri=name.startswith("file:")
+        name, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False, uri=name.startswith("file:")
     )
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
