@@ -75,7 +75,12 @@ def _open(
     name = sqlite_name(url)
     assert name is not None
     connection = sqlite3.connect(
-        name, busy_timeout_s, isolation_level=None, check_same_thread=False, factory=file, uri=name.startswith("file:")
+        name,
+        timeout=busy_timeout_s,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=file,
+        uri=name.startswith("file:"),
     )
     connection.execute("PRAGMA foreign_keys=ON")
     return connection
