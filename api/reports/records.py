@@ -38,7 +38,7 @@ from warehouse.report.results import Counts, ReportPage
 Item = TypeVar("Item", bound=documents.Counts)
 Batches = Callable[[], Iterable[pa.RecordBatch]]
 ALL_ROWS = 1 << 40
-"""Number of rows that is larger than that of any report."""
+"""More rows than any report has."""
 _TEXT, _COUNT, _TIME = pa.string(), pa.int64(), pa.timestamp("us", tz="UTC")
 _TEXTS = pa.list_(_TEXT)
 _COUNTS = dict.fromkeys(("human", "ai", "bot", "total"), _COUNT)

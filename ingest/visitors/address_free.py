@@ -15,7 +15,7 @@ BITS = 12
 _IPV4 = re.compile(rb"\d\d?\d?\.\d\d?\d?\.\d\d?\d?\.\d\d?\d?")
 _COLONS = re.compile(rb"[\da-fA-F]{0,4}:[\da-fA-F]{0,4}:[\da-fA-F:]*")
 _IPV6 = re.compile(rb":(?::|[\da-fA-F]{1,4}(?::[\da-fA-F]{1,4}){6})")
-"""Part of _COLONS that an IPv6 address has, and no time. The search for one character takes a tenth of that for two."""
+"""Part of _COLONS that an IPv6 address has, and no time. Its fixed first character makes a search fast."""
 _ENCODED = {b"%3A": b":", b"%3a": b":", b"%2E": b".", b"%2e": b"."}
 
 

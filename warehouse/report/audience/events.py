@@ -23,7 +23,7 @@ from warehouse.rollups import days
 from warehouse.tables import EVENTS_TABLE, HITS_TABLE
 
 COLUMNS = ("path", "agent", "source", "traffic")
-"""Columns of an event. A name that is no dimension either is that of a property, with or without `props.`."""
+"""Columns of an event. A name that is not a dimension either names a property, with or without `props.`."""
 OWN = {*COLUMNS, "operator", "purpose"}
 """Filters of the event itself. Its agent has the operator and purpose: see ChosenEvents."""
 _EVENTS = f"""

@@ -1,4 +1,4 @@
-"""The rows of a table of counts. Their numbers are those of the API."""
+"""The rows of a table of counts, with the same numbers as in the API."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

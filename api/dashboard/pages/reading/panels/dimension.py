@@ -70,7 +70,7 @@ BEGAN_LATER = ("channel", "country", "language")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of a table, and whether more follow. `name` is that of the export, and `kind` that of the counted readers.
+    """Rows of a table, and whether more follow. `name` names its export, and `kind` the readers who are counted.
 
     `reason` is the reason why nothing was counted; None if the readers were counted. `hides_rows` is whether rows were
     left out: the site's own hosts, or views without a channel or campaign. `since` is the day from which the values are
@@ -174,7 +174,7 @@ def without(page: ReportPage, values: frozenset[str | None]) -> ReportPage:
 
 
 def query(view: View, dimension: Dimension) -> Query:
-    """Return the query of a dimension's table: that of the view, limited to the readers of the dimension.
+    """Return the query of a dimension's table: the view's query, limited to the readers of the dimension.
 
     If the page is filtered by other readers, the table is of these readers instead.
     """
