@@ -5,7 +5,8 @@ number, statement or SQL word of a copy of the repository. It runs the tests of 
 room, then the tests of the promises and of its package, until one fails; with --near only the first two. Each package
 has the same number of mutants. The survivors are printed with the lines that SURVIVORS takes: add a survivor that
 changes nothing that a test could see, with the reason, and write a test for any other. Mutants in SURVIVORS are not
-chosen. The results are added to RESULTS. The exit status is 1 if fewer than CAUGHT_MIN of the mutants are caught.
+chosen. The results are added to RESULTS. The exit status is 1 if fewer than CAUGHT_MIN of the mutants are caught, or if
+SURVIVORS has a mutant that is no longer one of the code.
 """
 
 import argparse
@@ -240,17 +241,18 @@ def listed(file: Path = SURVIVORS) -> set[tuple[str, str, str]]:
     return {(module, before, after) for module, before, after, _ in paragraphs}
 
 
-def chosen(package: str, number: int, seed: int, survivors: Set[tuple[str, str, str]]) -> list[Mutant]:
+def possible(package: str) -> list[Mutant]:
+    """Return all mutants of a package."""
+    files = [file.relative_to(ROOT) for file in sorted((ROOT / package).rglob("*.py"))]
+    return [mutant for file in files for mutant in mutants(file, (ROOT / file).read_text())]
+
+
+def chosen(every: list[Mutant], number: int, seed: int, survivors: Set[tuple[str, str, str]]) -> list[Mutant]:
     """Return random mutants, spread over the modules of a package by their numbers of possible mutants.
 
-    Known survivors are left out. A survivor that is no mutant of the code any longer is printed.
+    Known survivors are left out.
     """
-    files = sorted((ROOT / package).rglob("*.py"))
-    every = {mutant: mutant.key for file in files for mutant in mutants(file.relative_to(ROOT), file.read_text())}
-    for module, before, after in sorted(survivors - {*every.values()}):
-        if module.startswith(f"{package}/"):
-            print(f"not in the code, remove from {SURVIVORS.name}: {module}: {before}  ->  {after}")
-    others = [mutant for mutant, key in every.items() if key not in survivors]
+    others = [mutant for mutant in every if mutant.key not in survivors]
     return random.Random(seed).sample(others, min(number, len(others)))
 
 
@@ -263,7 +265,9 @@ def main() -> int:
     options = parser.parse_args()
     packages = options.packages or list(PACKAGES)
     survivors, number = listed(), -(-options.number // len(packages))
-    each_package = [chosen(package, number, options.seed, survivors) for package in packages]
+    every = {package: possible(package) for package in PACKAGES}
+    stale = survivors - {mutant.key for each in every.values() for mutant in each}
+    each_package = [chosen(every[package], number, options.seed, survivors) for package in packages]
     order = [mutant for row in zip_longest(*each_package) for mutant in row if mutant][: options.number]
     for library in LIBRARIES:
         importlib.import_module(library)
@@ -280,17 +284,19 @@ def main() -> int:
             print(f"{'caught' if test else 'SURVIVED'}  {mutant}", f"({test})" if test else "", flush=True)
             with RESULTS.open("a") as file:
                 file.write(json.dumps({"seed": options.seed, "mutant": str(mutant), "caught_by": test}) + "\n")
-    return report(results)
+    return report(results, stale)
 
 
-def report(results: list[tuple[Mutant, str | None]]) -> int:
-    """Print the survivors and the share of caught mutants by package; return the exit status."""
+def report(results: list[tuple[Mutant, str | None]], stale: Set[tuple[str, str, str]]) -> int:
+    """Print survivors, stale entries of SURVIVORS and the share of caught mutants; return the exit status."""
     total = Counter(mutant.module.parts[0] for mutant, _ in results)
     caught = Counter(mutant.module.parts[0] for mutant, test in results if test)
     print(*("\n".join(("", *mutant.key)) for mutant, test in results if test is None), "", sep="\n")
+    for module, before, after in sorted(stale):
+        print(f"not in the code, remove from {SURVIVORS.name}: {module}: {before}  ->  {after}")
     shares = ", ".join(f"{package} {caught[package]} of {total[package]}" for package in total)
-    print(f"caught {caught.total()} of {total.total()}: {shares}")
-    return 0 if caught.total() >= CAUGHT_MIN * total.total() else 1
+    print(f"caught {caught.total()} of {total.total()}: {shares}; {len(stale)} stale survivors")
+    return 0 if caught.total() >= CAUGHT_MIN * total.total() and not stale else 1
 
 
 if __name__ == "__main__":
