@@ -7,6 +7,7 @@ from random import Random
 
 import duckdb
 
+from ingest.hits.event import DOWNLOAD
 from tests.simulation.model import Counts, Fault, Key, Model
 from tests.simulation.node import Node
 from warehouse import doctor
@@ -17,15 +18,17 @@ from warehouse.hotlog.retention import AS_OF_S
 from warehouse.lake import delta_table
 from warehouse.query import sql_views
 from warehouse.query.moment import Moment
+from warehouse.report.audience.events import ChosenEvents
 from warehouse.report.results import Query
 from warehouse.rollups import catalog
-from warehouse.tables import HITS_TABLE, TABLES
+from warehouse.tables import EVENTS_TABLE, HITS_TABLE, TABLES
 
 ANY_DAY = date(2000, 1, 1)
 _VIEWS = "SELECT project_id, date, path, traffic, agent, {} FROM {} GROUP BY ALL"
-_SQL = {"hits": ("count(*)", False), "daily_views": ("sum(views)", False), "errors": ("sum(requests)", True)}
-Answer = tuple[int, int, dict[str, tuple[int, int]]]
-"""Views of people and of AI agents: their totals, and by path."""
+_EVENTS = f"(FROM {{}} WHERE name = if(path LIKE '%.zip', '{DOWNLOAD}', 'Read ' || path))"
+_SQL = {"hits": "count(*)", "daily_views": "sum(views)", "errors": "sum(requests)", "events": "count(*)"}
+Answer = tuple[int, int, dict[str, tuple[int, int]], dict[tuple[str, str], int]]
+"""Views of people and of AI agents: their totals, and by path; and events by path and traffic."""
 
 
 @dataclass(frozen=True)
@@ -49,21 +52,23 @@ def query(node: Node, chance: Random, project: str, days: list[date]) -> Query:
 
 
 def views(node: Node, model: Model, asked: Query) -> tuple[str, Answer]:
-    """Compare the report of the newest moment with the model, and return the moment and the answer."""
+    """Compare the reports of the newest moment with the model, and return the moment and the answer."""
     moment, answer = _answer(node, asked, None)
-    human, ai, paths = answer
+    human, ai, paths, events = answer
     observed: Counts = Counter()
+    for (path, traffic), number in events.items():
+        observed[Key(asked.project, ANY_DAY, path, traffic, None, "events")] = number
     for path, numbers in paths.items():
         for traffic, number in zip(("human", "ai"), numbers, strict=True):
-            observed[Key(asked.project, ANY_DAY, path, traffic, None, False)] += number
+            observed[Key(asked.project, ANY_DAY, path, traffic, None, "hits")] += number
 
     def of(key: Key) -> Key | None:
         at = datetime.combine(key.day, time(), UTC)
         is_counted = key.project == asked.project and asked.start <= at < (asked.end or at)
-        is_counted = is_counted and key.traffic != "bot" and not key.is_error
+        is_counted = is_counted and key.traffic != "bot" and key.view != "errors"
         return key._replace(day=ANY_DAY, agent=None) if is_counted else None
 
-    model.compare(f"the views report of {node.name}", observed, of)
+    model.compare(f"the report of {node.name}", observed, of)
     if (human, ai) != tuple(map(sum, zip((0, 0), *paths.values(), strict=True))):
         raise Fault(f"the totals of {node.name} are {human} and {ai}, and its rows have other sums")
     return moment, answer
@@ -73,7 +78,9 @@ def _answer(node: Node, asked: Query, as_of: Moment | None) -> tuple[str, Answer
     snapshot = node.reports.take(as_of)
     totals, tables = node.reports.all_views(snapshot, asked)
     paths = {row["path"]: (row["human"], row["ai"]) for table in tables for row in table.to_pylist()}
-    return str(snapshot.moment), (totals.human, totals.ai, paths)
+    table = node.reports.events(snapshot, asked, ChosenEvents(by="path"))
+    events = {(row["value"], row["traffic"]): row["events"] for row in table.to_pylist()}
+    return str(snapshot.moment), (totals.human, totals.ai, paths, events)
 
 
 def as_of(node: Node, remembered: Remembered, erasures: int) -> None:
@@ -93,24 +100,26 @@ def sql(node: Node, model: Model) -> None:
     """Compare the SQL views, hot rows included, with the model."""
     with node.database.cursor() as cursor:
         sql_views.create_temporary(cursor, node.snapshots.take_all())
-        counted = {name: _rows(cursor, _VIEWS.format(sums, name), is_error) for name, (sums, is_error) in _SQL.items()}
-    model.compare(f"hits and errors of {node.name}", counted["hits"] + counted["errors"])
-    model.compare(f"daily_views of {node.name}", counted["daily_views"], lambda key: None if key.is_error else key)
+        counted = {name: _rows(cursor, name, name, sums) for name, sums in _SQL.items()}
+    of_days = {key._replace(view="hits"): number for key, number in counted.pop("daily_views").items()}
+    model.compare(f"rows of {node.name}", sum(counted.values(), Counter()))
+    model.compare(f"daily_views of {node.name}", Counter(of_days), lambda key: key if key.view == "hits" else None)
 
 
-def _rows(cursor: duckdb.DuckDBPyConnection, sql: str, is_error: bool) -> Counts:
-    rows = cursor.execute(sql).fetchall()
-    return Counter({Key(*key, is_error): int(number) for *key, number in rows})
+def _rows(cursor: duckdb.DuckDBPyConnection, view: str, source: str, sums: str = "count(*)") -> Counts:
+    rows = cursor.execute(_VIEWS.format(sums, _EVENTS.format(source) if view == "events" else source)).fetchall()
+    return Counter({Key(*key, view): int(number) for *key, number in rows})
 
 
 def whole(node: Node, model: Model) -> None:
     """Compare the files with the model, by plain DuckDB and by `doctor`. No operation runs and no hit waits."""
-    table = delta_table.open_table(node.lake, HITS_TABLE)
-    files = [file.path for file in delta_table.list_files(table, HITS_TABLE)]
-    with duckdb.connect() as database:
-        source = f"read_parquet({files}, hive_partitioning = true)"
-        counted = _rows(database, _VIEWS.format("count(*)", source), False) if files else Counter()
-    model.compare("plain DuckDB over the files", counted, lambda key: None if key.is_error else key)
+    counted: Counts = Counter()
+    for spec in (HITS_TABLE, EVENTS_TABLE):
+        files = [file.path for file in delta_table.list_files(delta_table.open_table(node.lake, spec), spec)]
+        with duckdb.connect() as database:
+            source = f"read_parquet({files}, hive_partitioning = true)"
+            counted += _rows(database, spec.view, source) if files else Counter()
+    model.compare("plain DuckDB over the files", counted, lambda key: None if key.view == "errors" else key)
     faults = [each for each in doctor.examine(node.settings.hot_log, node.lake, node.spill, 0) if each.fault]
     if faults:
         raise Fault(f"doctor: {faults[0].invariant}: {faults[0].fault}")

@@ -4,6 +4,7 @@ import hashlib
 from collections import deque
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -13,11 +14,13 @@ import msgspec
 import psycopg
 from deltalake.exceptions import DeltaError
 
+from api.cli.move import moving
+from api.cli.move.moving import Watch
+from api.cli.move.places import Places
 from ingest.errors import LogReadElsewhere
-from ingest.hits.body import decode_beacon, parse_post
-from ingest.hits.hit import beacon_hit
+from ingest.hits.body import EVENTS, HITS, decode_beacon, parse_post
 from ingest.hits.row import row, rows
-from ingest.hotlog.deduplication import REMEMBERED_S, Post
+from ingest.hotlog.deduplication import REMEMBERED_S, TABLES, Post
 from ingest.imports import log_stream, prefetch
 from ingest.imports.prepared import preparation
 from ingest.verification.verifier import Verifier
@@ -27,7 +30,7 @@ from tests.simulation.machine import Machine
 from tests.simulation.model import Fault, Log, Model
 from tests.simulation.node import Node
 from tests.simulation.operations import OPERATIONS, PATHS, PROJECTS, USER_AGENTS, Deletion, Operation
-from tests.simulation.tasks import Task
+from tests.simulation.tasks import Task, pause
 from warehouse.batch.actions import errors_of
 from warehouse.database.postgresql import ServerError
 from warehouse.errors import LakeBusy, StagedTooLong
@@ -70,8 +73,10 @@ class Episode:
         self.running: list[Deletion] = []
         self.erasures = self.rulesets = self._event_ids = self._starts = self.log_number = 0
         self._remembered: deque[Remembered] = deque(maxlen=30)
-        self._urls = database_urls
-        self.nodes = [self._new_node(number) for number in range(len(database_urls) or 1)]
+        self._new_urls = database_urls
+        self._urls = database_urls if self.chance.random() < 0.5 else []
+        self._shared = folder / "node0"
+        self.nodes = [self._new_node(number) for number in range(len(self._urls) or 1)]
 
     def start(self) -> None:
         """Start all nodes."""
@@ -120,6 +125,7 @@ class Episode:
             self._crash: 1,
             self._whole: 0.3,
             self._rob: 1.0 if self._urls else 0,
+            self._move: 0.3 if len(self._new_urls) > len(self._urls) else 0,
         }
         chance.choices(list(actions), list(actions.values()))[0]()
 
@@ -193,40 +199,44 @@ class Episode:
                 raise Fault(f"{expected} hits were new, and the receipts are {receipts}")
 
     def _new_post(self, project: str) -> tuple[Post, int]:
-        """Return a post of a server or a beacon, and the number of its hits that are new, which the model then has."""
+        """Return hits or events of a server or a beacon, and the number of new ones, which the model then has."""
         chance, now_us = self.chance, int(self.clock.now_s * 1_000_000)
-        is_beacon, sent = chance.random() < 0.4, []
+        is_beacon, kind, sent = chance.random() < 0.4, chance.choice((HITS, HITS, EVENTS)), []
         for _ in range(1 if is_beacon else chance.choice((1, 2, 6))):
             hit: dict[str, object] = {"path": chance.choice(PATHS)}
+            if kind is EVENTS:
+                hit["name"] = f"Read {hit['path']}"
             if chance.random() < 0.5:
                 self._event_ids += chance.random() < 0.6
                 hit["eventId"] = f"e{self._event_ids - chance.randrange(4)}"
             if not is_beacon:
                 ago = timedelta(minutes=chance.choice((0, 0, 5, 2000)))
                 hit |= {"userAgent": chance.choice(USER_AGENTS), "timestamp": (self.now - ago).isoformat()}
-                if chance.random() < 0.15:
+                if kind is HITS and chance.random() < 0.15:
                     hit["status"] = 404
             sent.append(hit)
         body = msgspec.json.encode(sent[0] if is_beacon else sent)
         if is_beacon:
-            new = [row(project, beacon_hit(decode_beacon(body), USER_AGENTS[0], self.now), "beacon", now_us, _VERIFIER)]
+            of_beacon = kind.of_beacon(decode_beacon(body, kind), USER_AGENTS[0], self.now)
+            new = [row(project, of_beacon, "beacon", now_us, _VERIFIER)]
         else:
-            new = rows(project, parse_post(body, False, now_us).hits, now_us, _VERIFIER)
+            new = rows(project, parse_post(body, False, now_us, kind).hits, now_us, _VERIFIER)
         accepted = sum([self._accept(project, is_beacon, hit) for hit in sent])
-        return Post(project, new, [], internal_id=project), accepted
+        return Post(project, new, [], internal_id=project, spec=TABLES[kind.name]), accepted
 
     def _accept(self, project: str, is_beacon: bool, hit: dict[str, object]) -> bool:
         """Add a hit to the model; return False for one whose event id was stored in the last seven days."""
         now_s = self.clock.now_s
         if "eventId" in hit:
-            id = project, is_beacon, str(hit["eventId"])
+            id = project, is_beacon, f"{'name' in hit} {hit['eventId']}"
             if id in self.model.seen_s and int(now_s) - int(self.model.seen_s[id]) < REMEMBERED_S:
                 return False
             self.model.seen_s[id] = now_s
         at = datetime.fromisoformat(str(hit["timestamp"])) if "timestamp" in hit else self.now
         agent = str(hit.get("userAgent", USER_AGENTS[0]))
         status = hit.get("status")
-        self.model.sure[operations.key_of(project, at, str(hit["path"]), agent, status)] += 1  # type: ignore[arg-type]
+        key = operations.key_of(project, at, str(hit["path"]), agent, status, is_event="name" in hit)  # type: ignore[arg-type]
+        self.model.sure[key] += 1
         return True
 
     def _pass_time(self) -> None:
@@ -273,6 +283,24 @@ class Episode:
         for task in tasks:
             task.on_end(False)
         new.tasks["start"] = self._started(new)
+
+    def _move(self) -> None:
+        """Move the databases of a node to PostgreSQL, perhaps killed and repeated, and start two nodes there."""
+        self._end_all()
+        node = self.nodes[0]
+        node.stop()
+        new = replace(node.settings, database_url=self._new_urls[0])
+        places = Places(node.settings, new, server_of(new.database_url), None)
+        is_moved = False
+        while not is_moved:
+            task = Task("move", lambda: moving.move(places, Watch(on_point=pause)), self.clock.now_s)
+            self._resume(task, self.chance.choice((1, 3, 10, END)))
+            is_moved = task.has_ended
+            task.kill()
+            self.note("the move is complete" if is_moved else f"the move is killed at {task.place}")
+        self._shared, self._urls = node.folder, self._new_urls
+        self.nodes = [self._new_node(number) for number in range(len(self._urls))]
+        self.start()
 
     # Checks
 
@@ -361,10 +389,11 @@ class Episode:
 
     def _new_node(self, number: int) -> Node:
         self._starts += 1
-        folder = self.folder / (f"node{number}" if self._urls else f"start{self._starts}")
+        name = (f"node{number}" if number else self._shared.name) if self._urls else f"start{self._starts}"
+        folder = self.folder / name
         folder.mkdir(0o700, exist_ok=True)
         if number and not (folder / "lake").exists():
-            (folder / "lake").symlink_to(self.folder / "node0" / "lake")
+            (folder / "lake").symlink_to(self._shared / "lake")
         return Node(
             f"node{number}", folder, self._urls[number] if self._urls else f"sqlite:///{folder}/c.sqlite", self.machine
         )

@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 
 class Key(NamedTuple):
-    """What a hit is counted by. `is_error`: it is a request that `hits` does not have, and `errors` counts."""
+    """What a hit or event is counted by. `view` is the SQL view with it: `hits`, `events`, or `errors` of requests."""
 
     project: str
     day: date
     path: str
     traffic: str
     agent: str | None
-    is_error: bool
+    view: str
 
 
 Counts = Counter[Key]

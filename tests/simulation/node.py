@@ -13,6 +13,7 @@ from ingest.hotlog.deduplication import Post, Receipt
 from ingest.hotlog.writer import HotLog
 from tests.simulation.machine import Machine
 from tests.simulation.tasks import Task
+from warehouse.control import database as control
 from warehouse.hotlog import batches
 from warehouse.hotlog.connection import HotConnection
 from warehouse.lake.roots import LocalPath
@@ -53,7 +54,8 @@ class Node:
 
     def start(self) -> None:
         """Start as the service does: complete what a killed process left, then open everything."""
-        data_folder.prepare_lake(self.settings)
+        control.connect(self.settings.database_url).close()
+        data_folder.prepare(self.settings)
         place = self.settings.hot_log
         self.connections = {slot: batches.connect(place) for slot in SLOTS}
         self._opened += self.connections.values()

@@ -42,11 +42,12 @@ def ignore(is_done: bool) -> None:
     """Change nothing in the model."""
 
 
-def key_of(project: str, ts: datetime, path: str, user_agent: str, status: int | None) -> Key:
-    """Return by what a hit must be counted."""
+def key_of(project: str, ts: datetime, path: str, user_agent: str, status: int | None, *, is_event: bool) -> Key:
+    """Return by what a hit or an event must be counted."""
     columns = ("", 0, "", *_KNOWN.columns(user_agent))
     is_error = columns[TRAFFIC] != "human" and status is not None and status >= 400
-    return Key(project, ts.date(), path, str(columns[TRAFFIC]), columns[AGENT], is_error)  # type: ignore[arg-type]
+    view = "events" if is_event else "errors" if is_error else "hits"
+    return Key(project, ts.date(), path, str(columns[TRAFFIC]), columns[AGENT], view)  # type: ignore[arg-type]
 
 
 def grow(episode: "Episode", log: Log) -> None:
@@ -58,7 +59,9 @@ def grow(episode: "Episode", log: Log) -> None:
             at = min(now, at + timedelta(seconds=chance.randrange(60)))
             path, agent = f"/{log.file.stem}/{len(log.keys)}", chance.choice(USER_AGENTS)
             status = 404 if agent != USER_AGENTS[0] and chance.random() < 0.2 else 200
-            log.keys.append(key_of(log.project, at, path, agent, status))
+            if is_download := status == 200 and agent != USER_AGENTS[2] and chance.random() < 0.2:
+                path += ".zip"
+            log.keys.append(key_of(log.project, at, path, agent, status, is_event=is_download))
             file.write(f'192.0.2.7 - - [{at:%d/%b/%Y:%H:%M:%S} +0000] "GET {path} HTTP/1.1" {status} 5 "-" "{agent}"\n')
 
 
