@@ -16,7 +16,7 @@ class ResponseWriter:
 
     def write(self, data: bytes) -> None:
         if self._head:
-            self._transport.writelines((self._head, data))
+            self._transport.write(self._head + data)  # Python 3.13.1 does not pause after writelines
             self._head = b""
         elif self._head is None and data != CONTINUE:
             self._head = data
