@@ -19,6 +19,7 @@ from api.http.headers import header
 from api.http.problems import Problem
 from ingest.hits.url import host
 from warehouse.control.projects import ANY_ORIGIN, Project, normalized_origin, origin_of
+from warehouse.database.pool import open_file
 from warehouse.errors import InvalidProject
 
 _PREFLIGHT = {
@@ -83,8 +84,7 @@ class RefusedOrigins:
     """
 
     def __init__(self, path: Path) -> None:
-        self._connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
-        self._connection.execute("PRAGMA synchronous=OFF")
+        self._connection = open_file(path, 0, "synchronous=OFF")
         self._connection.execute(_CREATE)
 
     def add(self, project: str, origin: str, now_s: int) -> None:

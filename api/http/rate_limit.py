@@ -22,6 +22,7 @@ from starlette.concurrency import run_in_threadpool
 from api.client_address import hashed, hashed_address, network
 from ingest.errors import RETRY_AFTER_S, Overloaded
 from ingest.hotlog.beacon_shares import BeaconShares
+from warehouse.database.pool import open_file
 from warehouse.database.postgresql import ServerError
 from warehouse.database_errors import is_temporary, status_of
 
@@ -75,9 +76,7 @@ class RateLimit:
         self._exhausted_until_us: dict[bytes, int] = {}
         """Time until which no share of an address is free, in microseconds since 1970, by the hash of the address."""
         self._taking = asyncio.Lock()
-        self._connection = sqlite3.connect(path, timeout=OPEN_TIMEOUT_S, isolation_level=None, check_same_thread=False)
-        self._connection.execute("PRAGMA journal_mode=WAL")
-        self._connection.execute("PRAGMA synchronous=OFF")
+        self._connection = open_file(path, OPEN_TIMEOUT_S, "journal_mode=WAL", "synchronous=OFF")
         self._connection.executescript(_CREATE)
         self._connection.execute("PRAGMA busy_timeout=0")
         self._swept_us = 0

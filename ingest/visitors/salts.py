@@ -20,7 +20,7 @@ from weakref import WeakSet
 from ingest.visitors.majority import Majority
 from ingest.visitors.visitor import Salt, SaltUnread
 from warehouse.control import database
-from warehouse.database.pool import Pool, PoolError
+from warehouse.database.pool import Pool, PoolError, open_file
 from warehouse.database.postgresql import PostgresqlConnection
 from warehouse.database.statements import Connection, Statements
 from warehouse.database.transaction import transaction
@@ -215,7 +215,4 @@ def _replace_damaged(file: Path) -> None:
 def _open_file(file: Path) -> sqlite3.Connection:
     """Open the file with a rollback journal: a write-ahead log would contain deleted salts."""
     file.touch(0o600)  # before SQLite creates it for everybody
-    connection = sqlite3.connect(file, timeout=WAIT_S, isolation_level=None, check_same_thread=False)
-    for pragma in ("journal_mode=DELETE", "synchronous=FULL", "secure_delete=ON", "temp_store=MEMORY"):
-        connection.execute(f"PRAGMA {pragma}")
-    return connection
+    return open_file(file, WAIT_S, "journal_mode=DELETE", "synchronous=FULL", "secure_delete=ON", "temp_store=MEMORY")

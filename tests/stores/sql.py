@@ -82,5 +82,9 @@ def _open(
         factory=file,
         uri=name.startswith("file:"),
     )
-    connection.execute("PRAGMA foreign_keys=ON")
+    try:
+        connection.execute("PRAGMA foreign_keys=ON")
+    except sqlite3.DatabaseError:
+        connection.close()
+        raise
     return connection

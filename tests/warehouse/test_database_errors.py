@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -113,7 +114,7 @@ def test_cause_of_a_sqlite_error(file: Path, opened: Callable[[Path], Pool], sta
 
 def test_lock_timeout_of_sqlite_is_temporary(file: Path) -> None:
     engine = opened(sqlite_url(file), busy_timeout_s=0)
-    with database.connect(sqlite_url(file)).transaction():
+    with closing(database.connect(sqlite_url(file))) as other, other.transaction():
         error = error_of(engine, WRITE)
     assert cause_of(error) is Cause.UNAVAILABLE
 

@@ -16,7 +16,7 @@ from warehouse import migrations
 from warehouse.control import schema_migrations
 from warehouse.control.schema_migrations import MIGRATIONS, Migrations
 from warehouse.database import tables
-from warehouse.database.pool import Pool, PoolError
+from warehouse.database.pool import Pool, PoolError, open_file
 from warehouse.database.postgresql import PostgresqlConnection
 from warehouse.database.statements import Connection, Statements, has_table
 from warehouse.database.transaction import BUSY_TIMEOUT_S, busy_timeout, transaction
@@ -120,16 +120,8 @@ def _pool(url: str, busy_timeout_s: int = BUSY_TIMEOUT_S) -> Pool:
         return Pool(url, partial(PostgresqlConnection, server))
     name = sqlite_name(url)
     assert name is not None
-    return Pool(url, partial(_open_file, name, busy_timeout_s))
-
-
-def _open_file(name: str, busy_timeout_s: int) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        name, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False, uri=name.startswith("file:")
-    )
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
-        connection.execute(f"PRAGMA {pragma}")
-    return connection
+    pragmas = "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"
+    return Pool(url, partial(open_file, name, busy_timeout_s, *pragmas))
 
 
 def _upgrade(pool: Pool, known: Migrations) -> None:

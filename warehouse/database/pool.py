@@ -4,6 +4,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from warehouse.database.postgresql import ServerError
 from warehouse.database.statements import Connection
@@ -21,6 +22,22 @@ class PoolError(Exception):
     def __init__(self, orig: sqlite3.Error | ServerError) -> None:
         super().__init__(str(orig))
         self.orig = orig
+
+
+def open_file(name: Path | str, wait_s: float, *pragmas: str) -> sqlite3.Connection:
+    """Open a SQLite file for all threads, without implicit transactions. A name that begins with `file:` is a URI.
+
+    A statement waits for the lock of another process up to `wait_s` seconds.
+    """
+    is_uri = str(name).startswith("file:")
+    connection = sqlite3.connect(name, timeout=wait_s, isolation_level=None, check_same_thread=False, uri=is_uri)
+    try:
+        for pragma in pragmas:
+            connection.execute(f"PRAGMA {pragma}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 class Pool:

@@ -90,8 +90,13 @@ def test_lost_commit_is_an_error_for_readers_loads_starts_and_doctor(
 ) -> None:
     damage(commit(site, version, table))
     expected = f"the table {site.root / table} is incomplete: .*{fault}.*{ADVICE}"
+
+    def take() -> None:
+        with closing(SnapshotReader(site.hot_log, site.root)) as reader:
+            reader.take()
+
     for use in (
-        lambda: SnapshotReader(site.hot_log, site.root).take(),
+        take,
         site.load,
         lambda: durability.prepare(site.hot, site.root),
     ):
