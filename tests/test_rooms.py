@@ -31,6 +31,7 @@ TESTED_BY = {
     "ingest/imports/prepared/preparation.py": "ingest/imports/prepared/test_downloads.py",
     "warehouse/batch/ray_workers.py": "nodes/test_ray.py",
     "warehouse/columns/visits.py": "warehouse/report/laws/test_visitors.py",
+    "warehouse/database/pool.py": "warehouse/test_database_errors.py",
     "warehouse/rollups/cubes.py": "warehouse/rollups/test_writer.py",
     "warehouse/rollups/days.py": "warehouse/report/laws/test_visitors.py",
     "warehouse/errors.py": "warehouse/lake/remote/test_filesystem.py",
