@@ -178,6 +178,8 @@ def test_older_release_is_refused_after_the_upgrade(hot_log: HotLogPlace, monkey
     """Let an older release open the upgraded hot log: it would store unkeyed digests."""
     with closing(batches.connect(hot_log)) as hot:
         unkey(hot)
+    with closing(batches.open_only(hot_log)) as hot:
+        assert not schema_migrations.has_table(hot, schema_migrations.UNKEYED_LOGS), "upgraded by a reader"
     batches.connect(hot_log).close()
     older = schema_migrations.MIGRATIONS[:6]
     monkeypatch.setattr(postgresql, "VERSION", 1)

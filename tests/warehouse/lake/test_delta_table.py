@@ -62,8 +62,9 @@ def files_and_folders(table: DeltaTable, version: int) -> set[Path]:
     """Return the commit file of a version, the files that it adds, and their folders."""
     root = delta_log.folder(table)
     commit = root / "_delta_log" / f"{version:020}.json"
-    actions = [json.loads(line) for line in commit.read_text().splitlines()]
-    files = {root / unquote(action["add"]["path"]) for action in actions if "add" in action}
+    added = [action["add"] for line in commit.read_text().splitlines() if "add" in (action := json.loads(line))]
+    assert all(each["dataChange"] for each in added), "readers that follow the log would skip the rows"
+    files = {root / unquote(each["path"]) for each in added}
     return {commit, commit.parent, root} | files | {file.parent for file in files}
 
 

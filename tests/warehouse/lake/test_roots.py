@@ -99,6 +99,9 @@ def test_files_and_their_folders_are_synced(tmp_path: Path, synced: set[Path]) -
     assert synced == {file, file.parent, file.parent.parent, root}
     with pytest.raises(FileNotFoundError):
         root.sync([root / "missing"])
+    with (root / "rollups").new_folder() as local:
+        (local / "days.parquet").write_bytes(b"1")
+    assert root / "rollups" / "days.parquet" in synced
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pytest
 from api.cli.log_import.reading import NO_ORIGIN
 from tests.api.cli.console import EXPECTED, FIREFOX, SAMPLE, Imported, all_of, call, complaint, result
 from tests.processes.running import COMMAND, PROJECT, Running
+from warehouse.folder import SALTS
 
 
 @pytest.mark.long
@@ -63,6 +64,7 @@ def test_dry_run_prints_the_result_of_an_import_and_stores_nothing(data: Path) -
     dry = result(call(data, "import", PROJECT, file, "--dry-run"))
     assert dry["dry_run"] is True
     assert result(call(data, "sql", "SELECT count(*) AS hits FROM hits")) == [{"hits": 0}]
+    assert not (data / SALTS).exists()
     done = result(call(data, "import", PROJECT, file))
     for differing in ("dry_run", "seconds", "lines_per_s"):
         del dry[differing], done[differing]
