@@ -40,7 +40,7 @@
     const page = new URL(link && link.href.startsWith(location.origin + '/') ? link.href : url);
     new URL(url).searchParams.forEach((value, name) => {
       if (/^utm_|^(ref|source)$/.test(name)) page.searchParams.set(name, value);
-      if (/(^igsh|(cl?k?|^igsh|fat_|bra)id)$/.test(name)) page.searchParams.set(name, 1);
+      if (/(gad_source|^igsh|(cl?k?|^igsh|fat_|bra)id)$/.test(name)) page.searchParams.set(name, 1);
     });
     return page.href;
   };
@@ -54,8 +54,9 @@
       const eventId = crypto.getRandomValues(new Uint32Array(3)).join('-'); // randomUUID is not on plain http
       const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
       const body = JSON.stringify({ url: counted, eventId, timeZone, ...fields });
-      const to = new URL(`v1/analytics/${encodeURIComponent(project)}/${kind}`, script.src);
-      fetch(to, { method: 'POST', body, keepalive: true, credentials: 'omit' }).then(explain).catch(warn);
+      fetch(new URL(`v1/analytics/${encodeURIComponent(project)}/${kind}`, script.src), {
+        method: 'POST', body, keepalive: true, credentials: 'omit'
+      }).then(explain).catch(warn);
     } catch (error) {
       warn(error); // not to the page
     }

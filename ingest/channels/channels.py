@@ -2,7 +2,6 @@
 
 import re
 import tomllib
-from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -11,7 +10,7 @@ import msgspec
 
 from ingest.channels import ai_referrers
 
-PAID, AI, SEARCH, REFERRAL, DIRECT = "Paid", "AI assistants", "Search", "Referral", "Direct"
+PAID, EMAIL, AI, SEARCH, REFERRAL, DIRECT = "Paid", "Email", "AI assistants", "Search", "Referral", "Direct"
 """Channels that the code names."""
 _IS_PAID = re.compile(r"(?<![a-z])(?<!(?<![a-z])no[nt][^a-z])(?:cp[a-z](?![a-z])|ppc|paid|retargeting)").search
 """Media with a word such as `cpc_brand`, `social-paid` and `non_brand_paid`, but not `cpanel` and `non-paid`."""
@@ -40,7 +39,9 @@ NAMES = (*(each.name for each in CHANNELS), DIRECT)
 CLICKS = MappingProxyType({click: each.name for each in CHANNELS for click in each.clicks})
 """Channels by the names of the query parameters that advertisements, and some sites, add to their links."""
 _SITES = MappingProxyType(
-    {site: each.name for each in reversed(CHANNELS) for site in each.sites} | dict.fromkeys(ai_referrers.OPERATORS, AI)
+    {f"{mail}.{site}": EMAIL for mail in ("mail", "email", "webmail") for site in CHANNELS[NAMES.index(SEARCH)].sites}
+    | {site: each.name for each in reversed(CHANNELS) for site in each.sites}
+    | dict.fromkeys(ai_referrers.OPERATORS, AI)
 )
 _CAMPAIGNS = MappingProxyType(
     {value: each.name for each in reversed(CHANNELS) for value in each.campaigns}
@@ -66,18 +67,12 @@ def channel(host: str | None, utm_source: str | None, utm_medium: str | None, cl
 
 
 def _of_host(host: str | None) -> str | None:
-    if not host:
-        return None
-    if _GOOGLE.fullmatch(host):
+    """Return the channel of a host, or else of the nearest domain above it."""
+    if host and _GOOGLE.fullmatch(host):
         return SEARCH
-    return next((_SITES[name] for name in _with_parents(host) if name in _SITES), None)
-
-
-def _with_parents(host: str) -> Iterator[str]:
-    """Yield a host and the domains above it, the host first."""
-    while host:
-        yield host
+    while host and host not in _SITES:
         host = host.partition(".")[2]
+    return _SITES.get(host or "")
 
 
 def of_referrer(host: str | None, own: frozenset[str]) -> str | None:

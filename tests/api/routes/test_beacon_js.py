@@ -242,8 +242,8 @@ def test_canonical_link_of_the_site_is_sent_with_utm_parameters(page: Page, site
     site.head = f'{head}<link rel="canonical" href="/guide/#top">'
     page.goto(f"{site.origin}/old-guide?session=7&utm_source=news")
     assert receiver.next_hit().url == f"{site.origin}/guide/?utm_source=news"
-    page.goto(f"{site.origin}/old-guide?session=7&gclid=Cj0KCQ&ref=news")
-    assert receiver.next_hit().url == f"{site.origin}/guide/?gclid=1&ref=news"
+    page.goto(f"{site.origin}/old-guide?session=7&gad_source=5&gclid=Cj0KCQ&ref=news")
+    assert receiver.next_hit().url == f"{site.origin}/guide/?gad_source=1&gclid=1&ref=news"
     page.goto(f"{site.origin}/old-guide?hashid=7&pushid=7&igsh=Mz&igshid=Nz&source=ig&my_source=no")
     assert receiver.next_hit().url == f"{site.origin}/guide/?igsh=1&igshid=1&source=ig"
     site.head = f'{head}<link rel="canonical" href="https://original.example/guide">'

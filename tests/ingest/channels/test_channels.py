@@ -29,7 +29,8 @@ OF_HOSTS = {
     "Email": """
         rich-v01.bluewin.ch deref-gmx.net deref-web.de 36ohk6dgmcd1n-c.c.yom.mail.yahoo.net
         co106w.col106.mail.live.com webmail1m.orange.fr mail.google.com com.google.android.gm outlook.live.com
-        lightmailer-bs.gmx.net email.ionos.co.uk mail.daum.net mail.onet.pl deref-1und1-02.de""",
+        lightmailer-bs.gmx.net email.ionos.co.uk mail.daum.net mail.onet.pl deref-1und1-02.de
+        mail.rambler.ru mail.centrum.cz m.mail.rambler.ru mail.yandex.by email.seznam.cz fr.mail.yahoo.com""",
     "AI assistants": """
         chatgpt.com www.chatgpt.com chat.openai.com claude.ai phind.com copilot.microsoft.com copilot.com
         gemini.google.com pplx.ai www.perplexity.ai perplexity.ai grok.com chat.deepseek.com com.openai.chatgpt

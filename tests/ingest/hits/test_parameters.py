@@ -39,6 +39,7 @@ def test_all_parameters_of_a_query_are_read() -> None:
         ("gclid=Cj0KCQ", {"click": "gclid"}),
         ("msclkid=1&gclid=2", {"click": "gclid"}),
         ("fbclid=IwAR", {"click": "fbclid"}),
+        ("gad_source=5&gad_campaignid=1", {"click": "gad_source"}),
         ("fbclid=IwAR&gclid=2", {"click": "gclid"}),
         ("xgclid=1&gclidx=2", {}),
     ],
