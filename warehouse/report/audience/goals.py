@@ -18,7 +18,7 @@ from warehouse.control.goals import Goal
 from warehouse.query import engine
 from warehouse.query.snapshot import Snapshot
 from warehouse.report.audience import visitors
-from warehouse.report.cells import Cells, Scope
+from warehouse.report.cells import SLOW_ROWS, Cells, Scope
 from warehouse.report.statements import Statements
 from warehouse.rollups import days
 from warehouse.rollups.days import files_of
@@ -112,12 +112,13 @@ class Conversions:
         done = _DONE.format(reached=reached, counted=f"traffic IN ({kinds}) AND {counted}" if kinds else "false")
         filters = scope.filters
         is_plain = not self.by and not filters.by_evidence and not filters.columns - {"traffic", "sources", "day"}
+        read, _ = visitors.parts(self.statements, self.snapshot, scope, (), by_evidence=filters.by_evidence)
         if is_plain and all(goal.kind == "path" for goal in self.goals):
-            sql, chosen = _PLAIN.format(done=done), Cells("", bound)
+            sql = _PLAIN.format(done=done)
         else:
             sql = self._joined(rows, done, "true" if is_plain else "is_counted")
-            chosen = Cells("", bound, sum(file.rows for file in files))
-        return self.statements.fetch(self.snapshot, scope, chosen, sql)
+            read *= SLOW_ROWS // visitors.FAST_VIEWS_MAX
+        return self.statements.fetch(self.snapshot, scope, Cells("", bound, read), sql)
 
     def _each_reached(self, rows: str) -> Iterator[str]:
         """Yield the SELECT of the views or events that reach each goal."""

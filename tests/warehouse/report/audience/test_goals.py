@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,10 @@ from tests.warehouse.report.laws.test_visitors import LISTS, MINUTES, READERS, d
 from tests.warehouse.site import CACHE_BYTES, DAY, NOON, Row, Site, event, view
 from warehouse.columns.filters import Filters
 from warehouse.control.goals import Goal
+from warehouse.query import engine
 from warehouse.query.snapshot import SnapshotReader
 from warehouse.query.time_range import FIRST
+from warehouse.report.audience import visitors
 from warehouse.report.audience.goals import Conversion, Conversions
 from warehouse.report.cells import Scope
 from warehouse.report.reports import Reports
@@ -155,3 +158,21 @@ def test_goal_that_is_defined_today_counts_the_last_month(site: Site) -> None:
         ],
     ]
     reports.close()
+
+
+@pytest.mark.parametrize(("by", "fast_views", "is_slow"), [("", 3, False), ("channel", 4, False), ("channel", 3, True)])
+def test_goals_by_views_that_are_read_one_by_one_are_slow(
+    site: Site, monkeypatch: pytest.MonkeyPatch, by: str, fast_views: int, is_slow: bool
+) -> None:
+    site.post(*(view(visitor=number) for number in range(4)), *(view(project_id="large") for _ in range(4)))
+    site.load()
+    monkeypatch.setattr(visitors, "PART_ROWS", 2)
+    monkeypatch.setattr(visitors, "FAST_VIEWS_MAX", fast_views)
+    caller = engine.Caller(accepts_slow=True)
+    token = engine.CALLER.set(caller)
+    reader, goal = SnapshotReader(site.hot_log, site.root), Goal("1", "read", "path", "/a", 0)
+    with closing(Reports(reader, site.root, site.spill, CACHE_BYTES, goals_of=lambda project: [goal])) as reports:
+        [rows] = reports.goals(reports.take(), Query("site", FIRST, None, Filters(), NOON + DAY), by)
+    engine.CALLER.reset(token)
+    assert [each.converted for each in rows if each.traffic == "human"] == [4]
+    assert caller.is_slow is is_slow
