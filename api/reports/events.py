@@ -4,7 +4,6 @@ import pyarrow as pa
 
 from api.reports import parameters
 from api.reports.documents import EventRow, Events
-from api.reports.parameters import agents_of
 from api.reports.report import Report, Run
 from ingest.classification.agents import AGENTS
 from warehouse.report.audience.events import ChosenEvents
@@ -18,22 +17,13 @@ def _events(run: Run) -> Events:
 
 def _rows(run: Run) -> pa.Table:
     selection, by = run.selection, run.selection.by or ""
-    agents = agents_of(selection.filters["operator"], selection.filters["purpose"])
+    agents = parameters.agents_of(selection.filters["operator"], selection.filters["purpose"])
     by_agent = tuple((each.name, getattr(each, by)) for each in AGENTS) if by in {"operator", "purpose"} else ()
     rows = run.reports.events(run.snapshot, run.query, ChosenEvents(selection.name, by, agents, by_agent=by_agent))
-    return rows.select(_BY_VALUE.names).cast(_BY_VALUE)
+    return rows.select(_BY.names).cast(_BY)
 
 
 _TEXT, _COUNT = pa.string(), pa.int64()
-_BY_VALUE = pa.schema({"name": _TEXT, "value": _TEXT, "traffic": _TEXT, "events": _COUNT, "visitors": _COUNT})
-EVENTS = Report(
-    "events",
-    "getEvents",
-    parameters.EVENTS,
-    Events,
-    _BY_VALUE.remove(1),
-    _events,
-    lambda run: _rows(run).to_batches,
-    "The events.",
-    _BY_VALUE,
-)
+_BY = pa.schema({"name": _TEXT, "value": _TEXT, "traffic": _TEXT, "events": _COUNT, "visitors": _COUNT})
+_ANSWERS = _events, lambda run: _rows(run).to_batches, "The events."
+EVENTS = Report("events", "getEvents", parameters.EVENTS, Events, _BY.remove(1), *_ANSWERS, _BY)

@@ -57,7 +57,7 @@ def of_intervals(rows: pa.Table, days: pa.Table) -> pa.Table:
 
 def sizes(counts: pa.Table) -> pa.Table:
     """Return the columns of the metric `bytes`, by the requests of each row."""
-    known = pc.round(_ratio(pc.multiply(counts["sized"], 100), counts["requests"]), 1)
+    known = _percent(counts["sized"], counts["requests"])
     return pa.table({"bytes": pc.if_else(pc.equal(counts["sized"], 0), None, counts["bytes"]), "bytesKnown": known})
 
 
@@ -80,7 +80,7 @@ def shares(views: pa.Table, identified: pa.Table) -> pa.Table:
     """
     human, ai = identified["human"], identified["ai"]
     known = {"human": human, "ai": ai, "total": pc.add(human, ai)}
-    return pa.table({name: _ratio(pc.multiply(known[name], 100), views[name]) for name in VISITORS})
+    return pa.table({name: _percent(known[name], views[name]) for name in VISITORS})
 
 
 def columns(counts: pa.Table, known: pa.Table, unmeasured: Hidden) -> pa.Table:
@@ -100,7 +100,7 @@ def columns(counts: pa.Table, known: pa.Table, unmeasured: Hidden) -> pa.Table:
     unknown = {name: pc.fill_null(pc.equal(known[name], 0), fill_value=False).to_pylist() for name in VISITORS}
     for each in (unmeasured, unknown):
         rows = hide(rows, {column: each[name] for name, column in of_readers if name in each})
-    return append(rows, pa.table({column: pc.round(known[name], 1) for name, column in KNOWN.items()}))
+    return append(rows, pa.table({column: known[name] for name, column in KNOWN.items()}))
 
 
 def fields(row: dict[str, Any], metrics: Collection[str]) -> dict[str, Any]:
@@ -121,6 +121,13 @@ def known_of(row: dict[str, Any]) -> VisitorShares:
 def taken(counts: pa.Table, indices: pa.Array, names: Sequence[str] = COLUMNS) -> pa.Table:
     """Return columns of some rows, with zeros for an unknown index."""
     return pa.table({name: pc.fill_null(counts[name].take(indices), 0) for name in names})
+
+
+def _percent(known: Any, of: Any) -> Any:
+    """Return a percentage with one decimal, rounded to 0 only for none, and to 100 only for all; null of none."""
+    least, most = (pc.if_else(pc.equal(known, limit), *ends) for limit, ends in ((0, (0.0, 0.1)), (of, (100.0, 99.9))))
+    percent = pc.round(_ratio(pc.multiply(known, 100), of), 1)
+    return pc.max_element_wise(least, pc.min_element_wise(most, percent, skip_nulls=False), skip_nulls=False)
 
 
 def _ratio(number: Any, of: Any) -> Any:

@@ -46,12 +46,13 @@ _ROWS = """, asked AS (
         sum(sum(requests)) OVER (PARTITION BY {by}) AS timed
     FROM chosen WHERE ms_below IS NOT NULL GROUP BY {by}, ms_below
 ), quantiles AS (
-    SELECT value, any_value(timed)::BIGINT AS timed, min(ms_below) FILTER (until >= 0.5 * timed) AS p50_ms,
+    SELECT value, min(ms_below) FILTER (until >= 0.5 * timed) AS p50_ms,
         min(ms_below) FILTER (until >= 0.95 * timed) AS p95_ms
     FROM times GROUP BY value
 ), counted AS (
     SELECT {by} AS value, sum(requests)::BIGINT AS requests, sum(sized)::BIGINT AS sized,
         if(sum(sized) > 0, sum(bytes)::BIGINT, NULL) AS bytes,
+        coalesce(sum(requests) FILTER (ms_below IS NOT NULL), 0)::BIGINT AS timed,
         coalesce(sum(requests) FILTER (cache IS NOT NULL), 0)::BIGINT AS cached,
         coalesce(sum(requests) FILTER (cache = 'hit'), 0)::BIGINT AS cache_hits,
         coalesce(sum(requests) FILTER (status IN {refused}), 0)::BIGINT AS refused,
@@ -60,12 +61,14 @@ _ROWS = """, asked AS (
         max(last_seen) FILTER ({got_robots}) AS robots_read, max(last_seen) AS last_seen
     FROM chosen GROUP BY {by}
 )
-SELECT counted.value::VARCHAR AS value, requests, bytes, sized, round(100 * sized / requests, 1) AS bytes_known,
-    coalesce(quantiles.timed, 0) AS timed, round(100 * timed / requests, 1) AS times_known, p50_ms, p95_ms,
-    cached, round(100 * cached / requests, 1) AS cache_known, cache_hits, refused, after_refusal, robots_read, last_seen
+SELECT counted.value::VARCHAR AS value, requests, bytes, sized, {sized_known} AS bytes_known, timed,
+    {timed_known} AS times_known, p50_ms, p95_ms, cached, {cached_known} AS cache_known, cache_hits, refused,
+    after_refusal, robots_read, last_seen
 FROM counted LEFT JOIN quantiles ON counted.value IS NOT DISTINCT FROM quantiles.value
 ORDER BY {order} counted.value NULLS LAST
 """
+_KNOWN = "greatest(if({0} > 0, 0.1, 0), least(if({0} < requests, 99.9, 100), round(100 * {0} / requests, 1)))"
+"""Percentage of the requests, rounded to 0 only for none of them, and to 100 only for all."""
 _ONE_SOURCE = "(source = 'log' OR date NOT IN (SELECT date FROM asked WHERE source = 'log'))"
 
 _ROBOTS_READS = f"""
@@ -102,7 +105,8 @@ def rows(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, query: Request
     sources = "true" if "source" in query.filters else _ONE_SOURCE
     order = "counted.value DESC," if by == "date" else "requests DESC,"
     rules = {"returns": by in READERS, "refused": REFUSED, "got_robots": _GOT_ROBOTS}
-    sql = _ROWS.format(by=by, sources=sources, filters=filters, order=order, **rules)
+    known = {f"{name}_known": _KNOWN.format(name) for name in ("sized", "timed", "cached")}
+    sql = _ROWS.format(by=by, sources=sources, filters=filters, order=order, **rules, **known)
     return counted(database, snapshot, query, sql, query.filters)
 
 

@@ -87,7 +87,7 @@ def _limits(view: View, run: Run, measurement: Measured) -> str:
     for kind, views in {"human": "views by people", "ai": "reads by AI"}.items():
         percent = run.visitors[metrics.KNOWN[kind]]
         if run.visitors[metrics.VISITORS[kind]] is not None and percent is not None and percent < KNOWN_PERCENT:
-            share = ("" if percent else "less than ") + locale.percent((percent or 0.1) / 100, view.visit.locale)
+            share = ("at most " if percent == 0.1 else "") + locale.percent(percent / 100, view.visit.locale)
             texts.append(f"{next(iter(NUMBERS[kind]))} are known for {share} of the {views}.")
     if "human" not in measurement.traffic or run.visitors["visitorsHuman"] is None:
         return " ".join(texts)

@@ -71,9 +71,16 @@ def test_robots_txt_that_was_not_sent_is_not_read(site: Site) -> None:
     assert [row["robots_read"] for row in cost(site)] == [NOON + timedelta(minutes=1)]
 
 
+def test_share_is_0_only_for_no_request_and_100_only_for_all(site: Site) -> None:
+    for name, requests_, sized in (("all", 9, 9), ("most", 5_000, 4_999), ("few", 5_000, 1), ("none", 5_000, 0)):
+        site.post_requests(asked(agent=name, requests=requests_, sized=sized))
+    assert {row["value"]: row["bytes_known"] for row in cost(site)} == {"all": 100, "most": 99.9, "few": 0.1, "none": 0}
+
+
 def test_what_no_request_has_is_null(site: Site) -> None:
     site.post(view(source="server", traffic="ai", agent="GPTBot", status=200))
     [row] = cost(site)
     unknown = ("bytes", "p50_ms", "p95_ms", "after_refusal", "robots_read")
     assert [row[name] for name in unknown] == [None] * len(unknown)
-    assert (row["sized"], row["timed"], row["cached"], row["refused"]) == (0, 0, 0, 0)
+    zeros = ("sized", "bytes_known", "timed", "times_known", "cached", "cache_known", "refused")
+    assert [row[name] for name in zeros] == [0] * len(zeros)
