@@ -1,6 +1,7 @@
 """The command `demo`, which fills an empty data folder, prints an export and commands to try, and serves."""
 
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import click
@@ -28,6 +29,7 @@ OWNER = "owner"
 PORT = 8001
 """Default port. It differs from that of `serve`, so that a demo can run beside a service."""
 PATHS_SHOWN = 10
+PRICE_PER_GB = "0.09 USD"
 DEMO_COMMANDS = """\
 # an AI agent reads a page
 curl -w "\\n" -X POST {url}/v1/analytics/demo/hits -H "Authorization: Bearer {key}" \\
@@ -57,6 +59,7 @@ def demo_(settings: Settings, host: str, port: int, processes: int) -> None:
     new key, and then serves. Its default data folder and port differ from those of serve: a demo can run beside a
     service.
     """
+    settings = replace(settings, price_per_gb=settings.price_per_gb or PRICE_PER_GB)
     logs.configure(settings.log_level)
     server.import_app(processes)
     lock = serve.lock_data_folder(settings)

@@ -11,7 +11,6 @@ DEFAULT = Locale("en")
 HEADER_CHARACTERS_MAX = 200
 DAYS_MAX = 60
 """Time since an instant from which it is shown in months, in days."""
-_MINUS = "\N{MINUS SIGN}"
 
 
 def preferred(accept_language: str) -> Locale:
@@ -63,15 +62,20 @@ def size(value: int, locale: Locale) -> str:
 
 
 def price(value: int, per_gb: str, locale: Locale) -> str:
-    """Return the price of a number of bytes: 1.20 EUR."""
+    """Return the price of bytes, below 1 EUR with two significant digits: 1.20 EUR, 0.0043 EUR, < 0.0001 EUR."""
     amount, _, currency = per_gb.partition(" ")
-    return numbers.format_currency(value / 1e9 * float(amount), currency, locale=locale)
+    exact = value / 1e9 * float(amount)
+    shown = max(float(f"{exact:.2g}"), 1e-4) if 0 < exact < 1 else exact
+    text = numbers.format_currency(shown, currency, locale=locale, decimal_quantization=exact >= 1)
+    return f"< {text}" if 0 < exact < 1e-4 else text
 
 
 def percent(ratio: float, locale: Locale) -> str:
-    """Return a ratio as a percentage: one decimal below 10 %, else none."""
-    digits = "#,##0.0%" if abs(ratio) < 0.1 and ratio else None
-    return numbers.format_percent(ratio, format=digits, locale=locale)
+    """Return a ratio as a percentage: one decimal near 0 and 100 %, which it reads only for none and all: <0.1%."""
+    shown = min(max(ratio, 0.001), 0.999) if 0 < ratio < 1 else ratio
+    digits = "#,##0.0%" if 0 < abs(shown) < 0.1 or 0.995 <= shown < 1 else None
+    sign = "<" if ratio < shown else ">" if ratio > shown else ""
+    return sign + numbers.format_percent(shown, format=digits, locale=locale)
 
 
 def change(now: float, before: float, locale: Locale) -> str:
@@ -79,7 +83,7 @@ def change(now: float, before: float, locale: Locale) -> str:
     if before == 0:
         return ""
     ratio = (now - before) / before
-    sign = "+" if ratio > 0 else _MINUS if ratio < 0 else ""
+    sign = "+" if ratio > 0 else "\N{MINUS SIGN}" if ratio < 0 else ""
     return sign + numbers.format_percent(abs(ratio), locale=locale)
 
 

@@ -21,6 +21,7 @@ def test_first_known_locale_of_the_browser_is_used() -> None:
 
 
 def test_cache_of_locales_has_only_the_starts_of_headers() -> None:
+    locale.preferred("xx")  # reads all that Babel knows of locales: 2 MB
     tracemalloc.start()
     for number in range(100):
         locale.preferred(f"en;q=0.{number:03},".ljust(50_000, "x"))
@@ -37,10 +38,19 @@ def test_numbers_have_the_separators_of_the_locale() -> None:
 def test_compact_numbers_percentages_and_changes() -> None:
     compact = {0: "0", 999: "999", 1_000: "1K", 12_345: "12.3K", 4_600_000: "4.6M"}
     assert {value: locale.compact(value, ENGLISH) for value in compact} == compact
-    percentages = {0: "0%", 0.0123: "1.2%", 0.456: "46%", 1: "100%"}
+    percentages = {
+        0: "0%", 0.000_01: "<0.1%", 0.0123: "1.2%", 0.456: "46%", 0.994: "99%", 0.996: "99.6%", 0.999_9: ">99.9%",
+        1: "100%",
+    }  # fmt: skip
     assert {ratio: locale.percent(ratio, ENGLISH) for ratio in percentages} == percentages
     changes = {(150, 100): "+50%", (50, 100): "\N{MINUS SIGN}50%", (7, 7): "0%", (7, 0): ""}
     assert {(now, before): locale.change(now, before, ENGLISH) for now, before in changes} == changes
+
+
+def test_price_below_a_unit_has_two_significant_digits() -> None:
+    prices = {0: "€0.00", 48_000: "< €0.0001", 9_600_000: "€0.00086", 48_000_000: "€0.0043", 13 * 10**9: "€1.17"}
+    assert {size: locale.price(size, "0.09 EUR", ENGLISH) for size in prices} == prices
+    assert locale.price(5_600_000_000, "0.09 EUR", GERMAN) == "0,50\N{NO-BREAK SPACE}€"
 
 
 def test_days_and_times_are_in_the_zone_and_format_of_the_viewer() -> None:
