@@ -264,7 +264,7 @@ class Episode:
             pids = connection.execute(_LOCKED, (LAKE.key,)).fetchall()
             if pids:
                 connection.execute("SELECT pg_terminate_backend(%s, 5000)", pids[0])
-                (self.nodes[0].lake / lock.FILE).unlink()  # two machines do not have one file
+                (self.nodes[0].lake / lock.FILE).unlink(missing_ok=True)  # two machines do not have one file
                 for task in self._tasks():
                     task.is_robbed = True
                 self.note("the lock of the lake is taken")
