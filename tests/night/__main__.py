@@ -51,6 +51,7 @@ def steps(seed: int) -> dict[str, Step]:
     paths = python, "-m", "benchmarks.attacks.long_paths"
     return {
         "tests": Step(["make", "test", "TESTS="], 2, new_seeds),
+        "unmarked": Step([python, "-m", "pytest", "-p", "tests.processor_time", "-m", "not long and not night"], 1),
         "clock": Step(["make", "clock", "DAYS=60"], 1),
         "cluster": Step([python, "-m", "tests.cluster.rounds", "--rounds", "30", "--seed", str(seed)], 1),
         "simulation": Step([*simulation, "--steps", "700000"], 3),

@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from tests import processor_time
 from tests.night.__main__ import LOGS, Step, _run
+
+
+def test_slow_test_without_the_marker_long_is_named_unless_it_is_of_a_promise() -> None:
+    promise = min(processor_time.PROMISES)
+    seconds = {"a.py::quick": 0.4, "a.py::slow[x]": 0.5, "b.py::slow (long)": 9.0, promise: 3.0, f"{promise}[x]": 3.0}
+    assert processor_time.unmarked(seconds) == "1 tests of 0.5 s or more lack the marker long: a.py::slow[x]"
 
 
 @pytest.mark.parametrize(
