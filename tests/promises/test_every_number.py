@@ -3,11 +3,13 @@
 from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
+from ipaddress import ip_address, ip_network
 
 import duckdb
 import httpx
 import pytest
 
+from ingest.verification import address_lists
 from tests.processes.running import PROJECT, Running
 from tests.warehouse.site import ROOT
 from warehouse.columns.dimensions import BREAKDOWNS
@@ -51,7 +53,9 @@ SEPTEMBER = "dateFrom=2026-09-01&dateTo=2026-10-01"
 """The month of the sample log: all hours until today would be too many."""
 SPOOFED = "bot:spoofed:GPTBot"
 """Rule of a hit that names GPTBot and comes from another address, which no user agent shows."""
-OLD = "2026-09-03T12:00:00Z"
+ADDRESSES = {"/spoofed": "9.9.9.8", "/verified": "20.171.206.7"}
+"""Paths of hits that name GPTBot, each with its address."""
+GPTBOT = {"userAgent": "GPTBot/1.3", "timestamp": "2026-09-03T12:00:00Z"}
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:155.0) Gecko/20100101 Firefox/155.0"
 VISITS = """
 SELECT {page}(path ORDER BY ts, path) AS page, count(*) AS views
@@ -97,10 +101,10 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         assert sent.status_code == 202, sent.text
         posted = [
             {"path": "/markdown", "userAgent": FIREFOX, "accept": MARKDOWN},
-            {"path": "/spoofed", "userAgent": "GPTBot/1.3", "address": "9.9.9.8", "timestamp": OLD},
+            *({**GPTBOT, "path": path, "address": address} for path, address in ADDRESSES.items()),
         ]
         sent = running.post(posted)
-        assert sent.json()["accepted"] == 2, sent.text
+        assert sent.json()["accepted"] == 3, sent.text
         pixel = f"{running.url}/v1/analytics/{PROJECT}/pixel.gif?path=/beacon"
         assert httpx.get(pixel, headers={"User-Agent": FIREFOX}).status_code == 200
         for name, (kind, value) in GOALS.items():
@@ -140,7 +144,12 @@ def test_each_row_leads_to_hits_whose_rules_classify_repeats(running: Running) -
             repeated |= {"traffic": "bot", "operator": None, "purpose": None, "rule": SPOOFED}
         assert [repeated[each] for each in fields] == classified, user_agent
     assert {"ai:accept-markdown", SPOOFED, "human:browser"} <= {classified[-1] for classified in distinct}
-    assert rows(f"SELECT path, verification FROM {hits} WHERE rule = '{SPOOFED}'") == {("/spoofed", "spoofed"): 1}
+    lists = {each.label: each.prefixes for each in address_lists.shipped().values()}
+    verdicts = rows(f"SELECT path, verification, verified_by FROM {hits} WHERE path IN {(*ADDRESSES,)}")
+    assert len(verdicts) == len(ADDRESSES)
+    for path, verification, by in verdicts:
+        is_listed = any(ip_address(ADDRESSES[str(path)]) in ip_network(prefix) for prefix in lists[str(by)])
+        assert verification == ("verified" if is_listed else "spoofed"), path
 
 
 def test_each_row_of_visitors_and_visits_leads_to_its_hits(running: Running) -> None:
