@@ -1,6 +1,7 @@
 """What the server processes of a service share. Its tests share one service: each has keys or addresses of its own."""
 
 import os
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ NO_TLS = False  # value of `verify`; True reads all certificates, which takes 20
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 ORIGIN = "https://shop.example"
 REVOKED_WITHIN_S = 5
+FIRST_OWNER = {"name": "Ada", "new_password": "correct horse", "repeated": "correct horse"}
 
 
 @pytest.fixture(scope="module")
@@ -137,3 +139,29 @@ def test_rate_limit_of_an_address_is_shared_by_all_processes(two: Running) -> No
     hit = {"path": "/a", "userAgent": FIREFOX}
     assert [httpx.post(two.hits, json=hit, headers=of_server).status_code for _ in range(10)] == 10 * [202]
     assert two.get()["totals"]["human"] == before + statuses.count(202) + 10
+
+
+@pytest.mark.long
+def test_sessions_and_limits_of_sign_ins_are_shared_and_the_log_has_no_token(two: Running) -> None:
+    def post(path: str, **values: str) -> httpx.Response:
+        """Post a form over a new connection, which any of the server processes accepts."""
+        headers = {"Sec-Fetch-Site": "same-origin", "X-Forwarded-For": "203.0.113.99"}
+        return httpx.post(f"{two.url}{path}", data=values, headers=headers, timeout=60, verify=NO_TLS)
+
+    link = re.findall(r"/welcome/[\w-]{43}", two.log.read_text())[0]
+    assert httpx.get(f"{two.url}{link}").status_code == 200
+    entered = post(link, **FIRST_OWNER)
+    assert entered.status_code == 303
+    cookies = dict(entered.cookies)
+    assert cookies.keys() == {"readership_session"}
+    for _ in range(8):
+        assert httpx.get(f"{two.url}/account", cookies=cookies).status_code == 200
+    wrong = [post("/sign-in", name="Ada", password="wrong horse").status_code for _ in range(8)]
+    assert wrong == [422] * 5 + [429] * 3
+    assert post("/sign-in", name="Ada", password="correct horse").status_code == 429
+    until(lambda: two.log.read_text().count("/sign-in") == 9)
+    text = two.log.read_text()
+    assert text.count("/welcome/***") == 2
+    assert text.count(link) == 1
+    assert cookies["readership_session"] not in text
+    assert "correct horse" not in text
