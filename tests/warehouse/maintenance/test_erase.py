@@ -308,9 +308,13 @@ def test_row_that_only_one_table_has_is_loaded_before_it_is_erased(site: Site) -
     assert site.stored(REQUESTS_TABLE) == []
 
 
-def test_erasure_times_out_on_the_lock(site: Site) -> None:
+def test_erasure_times_out_on_the_lock_and_deletes_nothing(site: Site) -> None:
+    site.post(view(ts=NOON - 9 * DAY))
+    site.load()
+    site.post(view())
     with write_lock(site.root, 0):
         with pytest.raises(LakeBusy):
             erase_before(site, 1)
         with pytest.raises(LakeBusy):
             erase_project(site, "site")
+    assert (len(site.stored(HITS_TABLE)), site.waiting()) == (1, 1)

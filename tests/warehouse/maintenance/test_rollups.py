@@ -177,6 +177,7 @@ def test_deleted_project_leaves_no_trace_an_hour_later(site: Site) -> None:
     secret = [view(f"/secret-{number}", NOON + number % 3 * DAY, project_id="other") for number in range(9)]
     add(site, *some_rows(0, 20), *secret)
     write_due(site)
+    assert any(b"secret" in path.read_bytes() for path in (site.root / "rollups").rglob("*.parquet"))
     erase_hits(site.hot, site.root, site.share, Chosen("other"), 0)
     assert rollups.write_stale(site.hot, site.root, site.share, MONTH_LATER, 0) == Written(rollups=1, rows=20)
     check(site, some_rows(0, 20))

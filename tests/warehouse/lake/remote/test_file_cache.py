@@ -93,7 +93,10 @@ def test_file_larger_than_the_cache_is_read_and_not_cached(lake: ObjectPath) -> 
 
 
 def test_open_file_can_be_read_after_its_eviction(lake: ObjectPath) -> None:
-    (lake / "a").write(b"content")
+    (lake / "a").write(b"a" * 700)
+    (lake / "b").write(b"b" * 400)
     with (lake / "a").open_parquet() as file:
-        cached(lake)[0].unlink()
-        assert file.read() == b"content"
+        os.utime(cached(lake)[0], (0, 0))
+        read(lake / "b")
+        assert [each.stat().st_size for each in cached(lake)] == [400]
+        assert file.read() == b"a" * 700
