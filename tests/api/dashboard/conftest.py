@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
+from starlette.testclient import TestClient
 
 from api import settings
 from tests.api.dashboard.site import Dashboard, opened
@@ -17,6 +18,11 @@ from warehouse.database.pool import Pool
 def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
     with opened(tmp_path_factory.mktemp("dashboard") / "data") as opened_dashboard:
         yield opened_dashboard
+
+
+@pytest.fixture(scope="module")
+def viewer(dashboard: Dashboard) -> TestClient:
+    return dashboard.visitor("viewer")
 
 
 @pytest.fixture(scope="module")

@@ -24,27 +24,13 @@ def test_attributes_are_the_columns_of_the_schema_without_the_user_agent() -> No
     names = [name for name in CLASSIFICATION.names if name != "user_agent"]
     bot, person = (dict(zip(names, each, strict=True)) for each in attributes([GPTBOT, IPHONE]))
     assert bot == {
-        "traffic": "ai",
-        "agent": "GPTBot",
-        "operator": "OpenAI",
-        "purpose": "training",
-        "rule": "ai:GPTBot",
-        "ruleset": RULESET,
-        "browser": None,
-        "os": None,
-        "device": "bot",
-    }
+        "traffic": "ai", "agent": "GPTBot", "operator": "OpenAI", "purpose": "training", "rule": "ai:GPTBot",
+        "ruleset": RULESET, "browser": None, "os": None, "device": "bot",
+    }  # fmt: skip
     assert person == {
-        "traffic": "human",
-        "agent": None,
-        "operator": None,
-        "purpose": None,
-        "rule": "human:browser",
-        "ruleset": RULESET,
-        "browser": "Mobile Safari",
-        "os": "iOS",
-        "device": "mobile",
-    }
+        "traffic": "human", "agent": None, "operator": None, "purpose": None, "rule": "human:browser",
+        "ruleset": RULESET, "browser": "Mobile Safari", "os": "iOS", "device": "mobile",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -6,19 +6,10 @@ import pytest
 from ingest.hits.path_format import path_format, path_formats
 
 FORMATS = {
-    "/a.md": "text/markdown",
-    "/docs/README.MD": "text/markdown",
-    "/a.markdown": "text/markdown",
-    "/llms.txt": "text/markdown",
-    "/docs/LLMS-full.txt": "text/markdown",
-    "/": None,
-    "/a": None,
-    "/a.mdx": None,
-    "/a.md/b": None,
-    "/md": None,
-    "/myllms.txt": None,
-    "/robots.txt": None,
-}
+    "/a.md": "text/markdown", "/docs/README.MD": "text/markdown", "/a.markdown": "text/markdown",
+    "/llms.txt": "text/markdown", "/docs/LLMS-full.txt": "text/markdown", "/": None, "/a": None, "/a.mdx": None,
+    "/a.md/b": None, "/md": None, "/myllms.txt": None, "/robots.txt": None,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("path", "format"), FORMATS.items())

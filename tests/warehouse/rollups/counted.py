@@ -30,18 +30,9 @@ CUBES = {
 EVIDENCE = ("script", "assets", "navigation", "none", "not_measured", None)
 WITHOUT_MONTHS = {"quarters", "reader_quarters"}
 VISITORS = (
-    "dimension",
-    "value",
-    "agent",
-    "operator",
-    "purpose",
-    "verification",
-    "browser",
-    "os",
-    "device",
-    "quarter",
+    "dimension", "value", "agent", "operator", "purpose", "verification", "browser", "os", "device", "quarter",
     "sources",
-)
+)  # fmt: skip
 """Columns of the cube of visitors and visits, whose numbers `laws.visited` models."""
 Cells = dict[str, Counter[tuple[Any, ...]]]
 """Views by cube, and by the values of a cell: project, day of the month or 0 for the month, and the cube's columns.

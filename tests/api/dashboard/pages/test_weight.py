@@ -57,11 +57,6 @@ def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
         yield dashboard
 
 
-@pytest.fixture(scope="module")
-def viewer(dashboard: Dashboard) -> TestClient:
-    return dashboard.visitor("viewer")
-
-
 @pytest.mark.night
 @pytest.mark.parametrize("parameters", QUERIES, ids=("days", "hours", "year"))
 @pytest.mark.parametrize("path", PAGES)

@@ -24,11 +24,6 @@ def dashboard(overview_site: Dashboard) -> Dashboard:
     return overview_site
 
 
-@pytest.fixture(scope="module")
-def viewer(dashboard: Dashboard) -> TestClient:
-    return dashboard.visitor("viewer")
-
-
 QUERIES: list[tuple[dict[str, str | int], dict[str, str | int]]] = [
     ({}, {"first": 29}),
     ({"period": "7d"}, {"first": 6}),

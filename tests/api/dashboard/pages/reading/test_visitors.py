@@ -53,11 +53,6 @@ def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
         yield opened_dashboard
 
 
-@pytest.fixture(scope="module")
-def viewer(dashboard: Dashboard) -> TestClient:
-    return dashboard.visitor("viewer")
-
-
 @pytest.mark.long
 def test_visitors_and_visits_are_those_of_the_api_with_their_change(dashboard: Dashboard, viewer: TestClient) -> None:
     metrics = f"metrics={','.join(NUMBERS)}"

@@ -20,11 +20,6 @@ def dashboard(overview_site: Dashboard) -> Dashboard:
     return overview_site
 
 
-@pytest.fixture(scope="module")
-def viewer(dashboard: Dashboard) -> TestClient:
-    return dashboard.visitor("viewer")
-
-
 def test_change_is_that_of_the_previous_period(dashboard: Dashboard, viewer: TestClient) -> None:
     earlier, later = (
         dashboard.get_report(f"series?dateFrom={before(first)}&dateTo={before(first - 10)}")["totals"]["human"]

@@ -29,11 +29,6 @@ def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
         yield opened_dashboard
 
 
-@pytest.fixture(scope="module")
-def viewer(dashboard: Dashboard) -> TestClient:
-    return dashboard.visitor("viewer")
-
-
 def legend(html: str) -> list[str]:
     """Return the names in the legend of the chart."""
     part = html.partition('<ul class="chart-legend">')[2].partition("</ul>")[0]

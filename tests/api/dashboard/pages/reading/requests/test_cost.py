@@ -45,11 +45,6 @@ def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
         yield opened_dashboard
 
 
-@pytest.fixture(scope="module")
-def viewer(dashboard: Dashboard) -> TestClient:
-    return dashboard.visitor("viewer")
-
-
 def page(viewer: TestClient, query: str = "", days: int = 7, project: str = PROJECT) -> Html:
     response = viewer.get(f"/projects/{project}/cost?period={days}d&{query}")
     assert response.status_code == 200, response.text
