@@ -124,12 +124,8 @@ def commits(data: bytes) -> None:
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
-    "hits": hits,
-    "logs": logs,
-    "queries": queries,
-    "requests": requests,
-    "commits": commits,
-}
+    "hits": hits, "logs": logs, "queries": queries, "requests": requests, "commits": commits,
+}  # fmt: skip
 
 
 @cache

@@ -16,16 +16,12 @@ DEVICE = ("browser", "os", "device", "format", "status", "rule")
 ORIGIN = ("channel", "referrerHost", "utmSource", "utmMedium", "utmCampaign")
 ADVERTISEMENT = ("utmTerm", "utmContent", "click")
 CUBES = {
-    "readers": (*READER, "verifiedBy"),
-    "quarters": ("traffic", "sources", "quarter"),
-    "reader_quarters": (*READER, "verifiedBy", "quarter"),
-    "devices": (*READER, *DEVICE),
-    "origins": (*READER, *ORIGIN),
-    "page_views": (*READER, *DEVICE, *ORIGIN),
-    "places": (*READER, "country", "language"),
-    "advertisements": (*READER, *ORIGIN, *ADVERTISEMENT),
+    "readers": (*READER, "verifiedBy"), "quarters": ("traffic", "sources", "quarter"),
+    "reader_quarters": (*READER, "verifiedBy", "quarter"), "devices": (*READER, *DEVICE),
+    "origins": (*READER, *ORIGIN), "page_views": (*READER, *DEVICE, *ORIGIN),
+    "places": (*READER, "country", "language"), "advertisements": (*READER, *ORIGIN, *ADVERTISEMENT),
     "paths": ("path", *READER),
-}
+}  # fmt: skip
 """Columns of each cube."""
 EVIDENCE = ("script", "assets", "navigation", "none", "not_measured", None)
 WITHOUT_MONTHS = {"quarters", "reader_quarters"}

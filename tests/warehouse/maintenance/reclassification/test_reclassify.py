@@ -191,13 +191,9 @@ ODD = [
 @pytest.mark.long
 def test_unusual_user_agents_and_null_columns_are_unchanged(site: Site) -> None:
     whole = {
-        "referrer": "https://example.com/?a='b'",
-        "referrer_host": "example.com",
-        "utm_source": "news",
-        "format": "markdown",
-        "status": 304,
-        "event_id": "event",
-    }
+        "referrer": "https://example.com/?a='b'", "referrer_host": "example.com", "utm_source": "news",
+        "format": "markdown", "status": 304, "event_id": "event",
+    }  # fmt: skip
     rows = [old("/caf%C3%A9'", odd, agent=None) for odd in ODD] + [old("/", "Firefox/1", browser="b", **whole)]
     site.post(*rows)
     assert run(site).user_agents == len(ODD) + 1

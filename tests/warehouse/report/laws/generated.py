@@ -44,11 +44,7 @@ PATHS = [
 ]
 READERS: list[dict[str, str | None]] = [
     {
-        "traffic": traffic,
-        "agent": agent,
-        "operator": operator,
-        "purpose": purpose,
-        "rule": rule,
+        "traffic": traffic, "agent": agent, "operator": operator, "purpose": purpose, "rule": rule,
         "verification": verification,
     }
     for traffic, agent, operator, purpose, rule, verification in [
@@ -62,7 +58,7 @@ READERS: list[dict[str, str | None]] = [
         ("bot", "GPTBot", None, None, "bot:spoofed:GPTBot", "spoofed"),
         ("bot", None, None, None, "bot:empty", None),
     ]
-]
+]  # fmt: skip
 SOURCES = ["beacon", "server", "log"]
 USER_AGENTS = ["GPTBot/1", "ClaudeBot/1", "Firefox/1", ""]
 """User agents that the rules of the tests reclassify. Before, the classification does not depend on them."""
