@@ -10,6 +10,7 @@ with the store's secret: see `ingest.hotlog.ledger_store`.
 import errno
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from ingest.errors import LogReadElsewhere
 from ingest.hotlog.ledger_store import CHECKPOINT, Ledger, keyed, keyed_checkpoints, keyed_columns
@@ -118,9 +119,11 @@ def _child(ledger: Ledger, parent: int, source: LogStream, offset: int) -> _Know
     first, earlier = (_keyed_first(head, size, ledger.secret) for size in (DIGEST_BYTES, EARLIER_DIGEST_BYTES))
     values = {"parent": parent, "first": first, "earlier_first": earlier, "no_line": b""}
     truncated = []
+    checkpoints_of = cache(lambda size: dict(CHECKPOINT.iter_unpack(fingerprint(head, size).checkpoints)))
     for id, size, known_digest, checkpoints, _ in ledger.run("CHILDREN", values):
-        if not _may_begin_with(head, checkpoints, len(known_digest), ledger.secret):
-            continue
+        within = [each for each in CHECKPOINT.iter_unpack(checkpoints) if each[0] <= len(head)]
+        if within and keyed(checkpoints_of(len(known_digest)).get(within[-1][0], b""), ledger.secret) != within[-1][1]:
+            continue  # only a chunk that may begin with the head is read whole
         data = Fingerprint(len(known_digest))
         for piece in source.ahead(offset, size):
             data.update(piece)
@@ -135,15 +138,6 @@ def _keyed_first(head: bytes, digest_bytes: int, secret: bytes) -> bytes:
     """Return the stored digest of the first line of a chunk, which may lack its line end in a copy."""
     first = digest_of_first_line(head, digest_bytes) or digest_of_first_line(head + b"\n", digest_bytes)
     return keyed(first, secret)
-
-
-def _may_begin_with(head: bytes, checkpoints: bytes, digest_bytes: int, secret: bytes) -> bool:
-    """Return whether a chunk with these checkpoints may begin with `head`: only such a chunk is read whole."""
-    within = [(offset, known) for offset, known in CHECKPOINT.iter_unpack(checkpoints) if offset <= len(head)]
-    if not within:
-        return True
-    offset, known = within[-1]
-    return bool(keyed(fingerprint(head[:offset], digest_bytes).digest[: len(known)], secret) == known)
 
 
 def _is_prefix(data: Fingerprint, checkpoints: bytes, secret: bytes) -> bool:

@@ -12,7 +12,7 @@ from ipaddress import ip_address
 from xxhash import xxh3_64_intdigest
 
 BITS = 12
-_IPV4 = re.compile(rb"\d\d?\d?\.\d\d?\d?\.\d\d?\d?\.\d\d?\d?")
+_IPV4 = re.compile(rb"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}")
 _COLONS = re.compile(rb"[\da-fA-F]{0,4}:[\da-fA-F]{0,4}:[\da-fA-F:]*")
 _IPV6 = re.compile(rb":(?::|[\da-fA-F]{1,4}(?::[\da-fA-F]{1,4}){6})")
 """Part of _COLONS that an IPv6 address has, and no time. Its fixed first character makes a search fast."""
@@ -26,7 +26,7 @@ def address_free(text: bytes) -> bytes:
     """
     for encoded, character in _ENCODED.items():
         text = text.replace(encoded, character)
-    text = _IPV4.sub(_hashed, text)
+    text = _IPV4.sub(lambda found: _bits(found[0]), text)
     return _COLONS.sub(_hashed_ipv6, text) if _IPV6.search(text) else text
 
 
@@ -36,10 +36,6 @@ def _hashed_ipv6(found: re.Match[bytes]) -> bytes:
     for part in (found[0], found[0].strip(b":")):
         with suppress(ValueError):
             return _bits(ip_address(part.decode()).packed)
-    return _bits(found[0])
-
-
-def _hashed(found: re.Match[bytes]) -> bytes:
     return _bits(found[0])
 
 

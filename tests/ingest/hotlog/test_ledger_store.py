@@ -109,12 +109,12 @@ def test_no_address_is_found_with_the_whole_folder(tmp_path: Path) -> None:
 def test_attack_with_the_secret_leaves_one_of_4096_addresses_however_many_lines_a_reader_has(
     site: Site, tmp_path: Path
 ) -> None:
-    """Try 28,080 addresses of one length against all digests of a log of 1, 9 and 300 lines (48 KiB)."""
+    """Try 28,080 addresses of one length against all digests of a log of 2, 9 and 1,200 lines (192 KiB)."""
     address = "101.102.171.23"
     addresses = [f"101.102.{number // 256}.{number % 256}" for number in range(1 << 16)]
     possible = {each for each in addresses if len(each) == len(address)}
     counts = []
-    for lines in (1, 9, 300):
+    for lines in (2, 9, 1_200):
         text = "".join(LONG_LINE.format("{0}", f"{lines}-{number}") for number in range(lines))
         log = tmp_path / f"{lines}.log"
         log.write_text(text.format(address))
