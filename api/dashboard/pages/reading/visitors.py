@@ -25,7 +25,7 @@ NUMBERS = {
         "Bounce rate": ("bounceRate", "percent"),
         "Visit duration": ("visitDuration", "duration"),
     },
-    "ai": {"AI sources": ("visitorsAi", "number")},
+    "ai": {"AI clients": ("visitorsAi", "number")},
 }
 """Totals beside the views of each kind of readers: their column in the API, and their format."""
 NOT_BY_SCRIPT, NO_VISIT = "only the website script knows it", "the website script saw no visit"

@@ -1,6 +1,6 @@
 """Visits that AI products sent are views by people with the product's host as their referrer, or with its campaign."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import replace
 from random import Random
 
@@ -72,12 +72,12 @@ def test_visits_are_those_of_a_plain_count(lake: Lake, chance: Random) -> None:
     query = lake.query(chance)
     of_readers = dict.fromkeys(("traffic", "agent", "operator", "purpose", "verification"))
     rows = model.matching(lake.rows, replace(query, filters=query.filters.but(**of_readers)))
-    by_operator, by_path = Counter[str](), Counter[str]()
+    by_operator, by_path = Counter[str](), defaultdict[str, Counter[str]](Counter)
     for row in rows:
         sender = GENERATED.get(row["referrer_host"]) or GENERATED_CAMPAIGNS.get(row["utm_source"])
         if sender and row["traffic"] == "human":
             by_operator[sender] += 1
-            by_path[row["path"]] += 1
+            by_path[row["path"]][sender] += 1
     reports, products = lake.reports, (GENERATED, GENERATED_CAMPAIGNS)
     snapshot = reports.take()
     assert reports.visits_sent(snapshot, query, *products) == {each: by_operator[each] for each in "ABCD"}
@@ -85,20 +85,23 @@ def test_visits_are_those_of_a_plain_count(lake: Lake, chance: Random) -> None:
     assert pages is not None
     reads = Counter(row["path"] for row in model.matching(lake.rows, query) if row["traffic"] == "ai")
     if query.end is not None and query.end - query.start <= 31 * DAY:
-        ordered = sorted(by_path, key=lambda path: (-by_path[path], path))
-        assert pages == [(path, by_path[path], reads[path]) for path in ordered]
+        ordered = sorted(by_path, key=lambda path: (-by_path[path].total(), path))
+        assert pages == [(path, by_path[path].total(), reads[path], by_path[path]) for path in ordered]
 
 
 def test_pages_have_the_visits_of_the_last_days_of_a_long_range(site: Site, reports: Reports) -> None:
     sent = {"referrer_host": "chatgpt.com", "operator": None}
     site.post(
         *(view("/b", NOON - DAY, event_id=f"{number}", **sent) for number in range(2)),
+        view("/b", NOON - DAY, referrer_host="claude.ai"),
         view("/a", NOON - DAY, utm_source="perplexity"),
         view("/a", NOON - DAY, traffic="ai", operator="OpenAI"),
         view("/c", NOON - 31 * DAY, **sent),
         view("/old", NOON - 32 * DAY, **sent),
     )
     snapshot = reports.take()
-    expected = [("/b", 2, 0), ("/a", 1, 1), ("/c", 1, 0)]
-    assert reports.pages_sent(snapshot, WITHOUT_FILTER, OPERATORS, CAMPAIGNS, 10) == expected
-    assert reports.pages_sent(snapshot, WITHOUT_FILTER, OPERATORS, CAMPAIGNS, 1) == expected[:1]
+    expected = [("/b", 3, 0, ["OpenAI 2", "Anthropic 1"]), ("/a", 1, 1, ["Perplexity 1"]), ("/c", 1, 0, ["OpenAI 1"])]
+    for limit in (10, 1):
+        pages = reports.pages_sent(snapshot, WITHOUT_FILTER, OPERATORS, CAMPAIGNS, limit) or []
+        senders = [[f"{name} {visits}" for name, visits in page.operators.items()] for page in pages]
+        assert [(*page[:3], each) for page, each in zip(pages, senders, strict=True)] == expected[:limit]

@@ -88,8 +88,7 @@ def _table(view: View, measurement: Measured) -> dict[str, Any]:
     values = {"table": table, "verification": verification, "robots": robots, "obeying": obeying}
     if not table.operators:
         return values
-    chart = timeline(view, measurement)
-    return {**values, "chart": chart, "summary": _summary(view, table), **_rows(view, table)}
+    return {**values, "chart": timeline(view, measurement), "summary": _summary(view, table), **_rows(view, table)}
 
 
 def most_read(view: View, _: Measured) -> dict[str, Any]:
@@ -113,8 +112,7 @@ def export(visit: ProjectVisit) -> Response:
     rows = list(_cells(operators.table_of(view, measurement, robots_of(view), verification), measurement))
     columns = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
-    batches = pa.table(arrays, schema=SCHEMA).to_batches()
-    return table_file(view, CSV, "ai", Table(SCHEMA, lambda: batches))
+    return table_file(view, CSV, "ai", Table(SCHEMA, pa.table(arrays, schema=SCHEMA).to_batches))
 
 
 def _view(visit: ProjectVisit) -> View:

@@ -61,7 +61,7 @@ def test_visitors_and_visits_are_those_of_the_api_with_their_change(dashboard: D
         for first in (begin() - timedelta(days=7), begin() - timedelta(days=14))
     )
     text = page_of(viewer, from_=7, to=1).text
-    for name, key in (("Visitors", "human"), ("AI sources", "ai")):
+    for name, key in (("Visitors", "human"), ("AI clients", "ai")):
         count, then = now["totals"]["visitors"][key], before["totals"]["visitors"][key]
         assert f"{name} {count} 0% compared with the previous period: {then}" in text
     assert f"Visits {now['totals']['visits']} 0%" in text
@@ -93,7 +93,7 @@ def test_visitors_that_are_known_in_a_part_of_the_period_have_their_first_day(da
     post(dashboard, *reads, project="part")
     first, of_ai = (
         locale.day((begin() - timedelta(days=5)).date(), locale.DEFAULT),
-        "AI sources are known for 67% of the reads by AI.",
+        "AI clients are known for 67% of the reads by AI.",
     )
     viewer = dashboard.visitor("viewer")
     text = page_of(viewer, "part").text
@@ -114,13 +114,13 @@ def test_visitors_of_whom_no_view_has_an_address_are_unknown(dashboard: Dashboar
     post(dashboard, (day, None, FIREFOX, "/"), (day, "203.0.113.9", "GPTBot/1.3", "/"), project="unaddressed")
     text = page_of(dashboard.visitor("viewer"), "unaddressed").text
     assert "Visitors \N{EN DASH} not known for these views" in text
-    assert "AI sources 1" in text
+    assert "AI clients 1" in text
     assert "Visits 0" not in text
     assert "Visitors are known for" not in text
     post(dashboard, (day, "203.0.113.9", FIREFOX, "/"), (day, None, "GPTBot/1.3", "/"), project="unaddressed-ai")
     text = page_of(dashboard.visitor("viewer"), "unaddressed-ai").text
     assert "Visitors 1" in text
-    assert "AI sources \N{EN DASH} not known for these views" in text
+    assert "AI clients \N{EN DASH} not known for these views" in text
 
 
 @pytest.mark.long
@@ -143,8 +143,8 @@ def test_live_count_is_of_the_distinct_visitors_of_five_minutes(dashboard: Dashb
         now=datetime.now(UTC),
     )
     viewer = dashboard.visitor("viewer")
-    assert Html(viewer.get("/projects/live/live").text).text == "Last 5 minutes: 2 people, 1 AI source"
-    assert Html(viewer.get("/projects/live/live?traffic=ai").text).text == "Last 5 minutes: 1 AI source"
+    assert Html(viewer.get("/projects/live/live").text).text == "Last 5 minutes: 2 people, 1 AI client"
+    assert Html(viewer.get("/projects/live/live?traffic=ai").text).text == "Last 5 minutes: 1 AI client"
 
 
 def test_live_count_is_of_views_if_the_visitors_of_five_minutes_are_unknown(dashboard: Dashboard) -> None:
@@ -155,7 +155,7 @@ def test_live_count_is_of_views_if_the_visitors_of_five_minutes_are_unknown(dash
     assert text == "Last 30 minutes: 2 by people, 0 by AI"
 
 
-def test_live_count_leaves_out_ai_sources_alone_if_only_these_are_unknown(dashboard: Dashboard) -> None:
+def test_live_count_leaves_out_ai_clients_alone_if_only_these_are_unknown(dashboard: Dashboard) -> None:
     hits = (("203.0.113.1", FIREFOX), (None, "GPTBot/1.3"), ("198.51.100.7", "GPTBot/1.3"))
     ages = (timedelta(minutes=1), timedelta(minutes=1), timedelta(minutes=20))
     rows = ((age, *hit, "/") for age, hit in zip(ages, hits, strict=True))

@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,7 +28,7 @@ from tests.processes.running import PROJECT, new_key
 
 OPERATOR_OF = {"GPTBot": "OpenAI", "ChatGPT-User": "OpenAI", "ClaudeBot": "Anthropic", "CCBot": "Common Crawl"}
 MINUS = "\N{MINUS SIGN}"
-HOSTS = {"OpenAI": ("chatgpt.com",), "Anthropic": ("claude.ai",)}
+HOSTS = {"OpenAI": ("chatgpt.com",), "Anthropic": ("claude.ai",), "Perplexity": ("www.perplexity.ai",)}
 READS, PURPOSES, VISITS, PER_VISIT = 1, 2, -2, -1
 """Columns of the table."""
 NAMES = re.compile("|".join(sorted({*OPERATOR_OF, *OPERATOR_OF.values()}, key=len, reverse=True)))
@@ -90,14 +90,19 @@ def test_pages_and_visits_are_those_of_the_api(
 @pytest.mark.long
 @pytest.mark.parametrize("operator", [None, "Anthropic"])
 def test_pages_have_the_visits_by_products(read_site: Dashboard, reader: TestClient, operator: str | None) -> None:
-    visits, query = Counter[str](), f"limit=100&dateFrom={before(29)}"
-    for host in HOSTS[operator] if operator else ("chatgpt.com", "claude.ai", "www.perplexity.ai"):
-        rows = read_site.get_report(f"breakdown?by=path&traffic=human&referrerHost={host}&{query}")["rows"]
-        visits.update({row["value"]: row["human"] for row in rows})
+    senders: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    query = f"limit=100&dateFrom={before(29)}"
+    for name, hosts in {operator: HOSTS[operator]}.items() if operator else HOSTS.items():
+        for host in hosts:
+            rows = read_site.get_report(f"breakdown?by=path&traffic=human&referrerHost={host}&{query}")["rows"]
+            for row in rows:
+                senders[row["value"]][name] += row["human"]
+    visits = {path: of.total() for path, of in senders.items()}
     filters = {"operator": operator} if operator else {}
     of_operator = "".join(f"&{name}={value}" for name, value in filters.items())
     reads = in_api(read_site, f"breakdown?by=path&traffic=ai&{query}{of_operator}")
-    expected = [[path, reads.get(path, 0), count] for path, count in sorted(visits.items(), key=lambda row: -row[1])]
+    ordered = sorted(visits, key=lambda path: (-visits[path], path))
+    expected = [[f"{path}{_ranked(senders[path])}", reads.get(path, 0), visits[path]] for path in ordered]
     overview = Html(reader.get(f"/projects/{PROJECT}", params=filters).text)
     for page in (open_page(reader, "/ai", **filters), overview):
         rows = page.rows("Pages that AI sends visits to")
@@ -107,6 +112,11 @@ def test_pages_have_the_visits_by_products(read_site: Dashboard, reader: TestCli
     most_read = open_page(reader, "/ai", **filters).rows("Pages that AI reads most")
     assert [int(row[1]) for row in most_read] == sorted(reads.values(), reverse=True)[:8]
     assert {row[0]: int(row[1]) for row in most_read}.items() <= reads.items()
+
+
+def _ranked(counts: Counter[str]) -> str:
+    """Return the names with their counts, the largest first."""
+    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items(), key=lambda each: (-each[1], each[0])))
 
 
 def test_operator_without_a_product_that_sends_visits_has_no_number_of_visits(reader: TestClient) -> None:

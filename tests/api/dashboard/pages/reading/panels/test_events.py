@@ -70,4 +70,4 @@ def test_events_are_listed_with_their_values_and_downloads_of_ai(
         assert Html(of_file).rows("Downloads by AI") == [["/set.zipGPTBot", "1"]]
         of_ai = Html(viewer.get(f"{overview}&traffic=ai").text)
         assert of_ai.rows("Events") == [["File Download", "1", "\u2013"]]
-        assert of_ai.tables["Events"][0] == ["Event", "Times", "AI sources"]
+        assert of_ai.tables["Events"][0] == ["Event", "Times", "AI clients"]
