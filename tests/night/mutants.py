@@ -41,8 +41,6 @@ OPTIONS = ("-x", "-q", "-rfE", "-p", "no:randomly", "-W", "ignore::pytest.Pytest
 LOG = "pytest.log"
 PASSED = (0, 5)
 """Exit statuses of pytest without a failed test: of passed tests, and of a folder with no test of these markers."""
-STAGES = 3
-"""Number of runs of a mutant that survives, or fewer for a module without tests of its own; see `stages`."""
 RESULTS = Path("build/mutants.jsonl")
 LIBRARIES = (
     "pytest", "duckdb", "deltalake", "pyarrow.parquet", "pyarrow.compute", "starlette.applications",
@@ -171,30 +169,31 @@ def apply(mutant: Mutant, folder: Path) -> None:
     file.write_bytes(content[: mutant.start] + mutant.text.encode() + content[mutant.end :])
 
 
-def stages(module: Path, folder: Path) -> Iterator[list[str]]:
-    """Yield the tests of a module in the order in which they run: its own, its room's, and the promises'."""
+def near(module: Path, folder: Path) -> Iterator[list[str]]:
+    """Yield the tests of a module and then those of its room, without its inner rooms if the room is a package."""
     own = TESTED_BY.get(module.as_posix(), (module.parent / f"test_{module.name}").as_posix())
     if (folder / "tests" / own).exists():
         yield [f"tests/{own}"]
     room = next(each for each in module.parents if (folder / "tests" / each).is_dir())
-    yield [f"tests/{room}"]
-    yield ["tests/promises", "tests/service", f"tests/{module.parts[0]}"]
+    files = [file.relative_to(folder).as_posix() for file in sorted((folder / "tests" / room).glob("test_*.py"))]
+    yield files if room.as_posix() in PACKAGES else [f"tests/{room}"]
 
 
-def catch(mutant: Mutant, folder: Path, stages_max: int) -> str | None:
-    """Return the test that catches the mutant; None if it survives the first `stages_max` stages."""
+def catch(mutant: Mutant, folder: Path, *, only_near: bool) -> str | None:
+    """Return the test that catches the mutant, None if it survives: near ones, then the promises' and its package's."""
     apply(mutant, folder)
+    far = ["tests/promises", "tests/service", f"tests/{mutant.module.parts[0]}"]
     try:
-        for number, tests in enumerate(list(stages(mutant.module, folder))[:stages_max]):
+        for tests in [*near(mutant.module, folder), *([] if only_near else [far])]:
             is_module = len(tests) == 1 and tests[0].endswith(".py")
             options = ["-m", "" if is_module else "not long and not night and not installed"]
-            options += ["-n", "2", "--dist", "loadfile"] if number == STAGES - 1 else []
+            options += ["-n", "2", "--dist", "loadfile"] if tests is far else []
             status = run([*options, *tests], folder)
             if status is None:
                 return f"{' '.join(tests)} (no end)"
             if status not in PASSED:
                 output = (folder / LOG).read_text(errors="replace")
-                failed = re.search(r"^(?:FAILED|ERROR|\w+ while loading) (.+?)(?: - |$)", output, re.MULTILINE)
+                failed = re.search(r"^(?:FAILED|ERROR|\w+ while loading) (\S.*?)(?: - |$)", output, re.MULTILINE)
                 return failed[1] if failed else f"{' '.join(tests)} (exit status {status})"
         return None
     finally:
@@ -279,7 +278,7 @@ def main() -> int:
         if status := run(["tests/night/test_slower.py"], folder):
             raise RuntimeError(f"a test fails without a mutant: exit status {status}, see {folder / LOG}")
         for mutant in order:
-            test = catch(mutant, folder, STAGES - options.near)
+            test = catch(mutant, folder, only_near=options.near)
             results.append((mutant, test))
             print(f"{'caught' if test else 'SURVIVED'}  {mutant}", f"({test})" if test else "", flush=True)
             with RESULTS.open("a") as file:
