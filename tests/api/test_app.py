@@ -23,7 +23,7 @@ from api.http import access_log
 from api.settings import Settings
 from ingest.hits.evidence import Evidence
 from ingest.hits.hit import BeaconHit, beacon_hit
-from ingest.hits.row import row
+from ingest.hits.row import USER_AGENTS, row
 from ingest.hotlog import writer
 from ingest.verification.verdict import Verdict
 from tests.processes.running import PROJECT, new_key
@@ -70,6 +70,13 @@ def test_app_leaves_its_process_as_it_was(prepared: tuple[Settings, dict[str, st
         assert process_state() == before
     assert process_state() == before
     until(lambda: set(threading.enumerate()) <= threads)  # idle threads of the event loop's pool end after the loop
+
+
+def test_user_agents_in_memory_take_their_share_of_the_cache(prepared: tuple[Settings, dict[str, str]]) -> None:
+    chosen = replace(prepared[0], cache_mib=1)
+    with TestClient(app.create(chosen)):
+        USER_AGENTS.columns_of_all([f"{number}{'x' * 9_000}" for number in range(20)])
+        assert 0 < USER_AGENTS.nbytes <= chosen.user_agents_bytes
 
 
 @pytest.mark.long

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.sandbox import watchdog
 from agent.sandbox.bubblewrap import MIB, Limits
 from agent.sandbox.watchdog import Watchdog, memory_bytes
 from tests.processes.waiting import until
@@ -54,9 +55,19 @@ def test_child_that_has_not_executed_its_program_has_not_the_memory_of_its_paren
 
 
 def test_too_much_memory_is_a_reason(tmp_path: Path) -> None:
-    with Watchdog([tmp_path], Limits(memory_bytes=32 * MIB)) as watchdog, start(ALLOCATE) as process:
-        assert until(lambda: watchdog.reason) == "the agent's processes used more than 0.03125 GiB of memory"
+    with Watchdog([tmp_path], Limits(memory_bytes=32 * MIB)) as watched, start(ALLOCATE) as process:
+        assert until(lambda: watched.reason) == "the agent's processes used more than 0.03125 GiB of memory"
         process.communicate()
+
+
+@pytest.mark.parametrize("reserve", ["MEMORY_RESERVE_BYTES", "DISK_RESERVE_BYTES"])
+def test_too_little_memory_or_disk_space_of_the_machine_is_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reserve: str
+) -> None:
+    monkeypatch.setattr(watchdog, reserve, 1 << 60)
+    with Watchdog([tmp_path], Limits()) as watched:
+        assert f"less than {1 << 40} MiB" in (until(lambda: watched.reason) or "")
+    assert watched.fills_disk == (reserve == "DISK_RESERVE_BYTES")
 
 
 @pytest.mark.parametrize("sizes_mib", [{"tree": 3, "home": 3}, {"home": 6}], ids=["both", "one was removed"])
@@ -64,9 +75,9 @@ def test_files_of_all_folders_count_together_and_a_removed_one_is_no_reason(
     tmp_path: Path, sizes_mib: dict[str, int]
 ) -> None:
     """The files of a job are removed with its project, also while the watchdog of its turn still measures."""
-    with Watchdog([tmp_path / "tree", tmp_path / "home"], Limits(disk_bytes=5 * MIB)) as watchdog:
+    with Watchdog([tmp_path / "tree", tmp_path / "home"], Limits(disk_bytes=5 * MIB)) as watched:
         for name, size_mib in sizes_mib.items():
             (tmp_path / name / "deep").mkdir(parents=True)
             (tmp_path / name / "deep/file").write_bytes(b"x" * size_mib * MIB)
-        reason = until(lambda: watchdog.reason)
+        reason = until(lambda: watched.reason)
     assert reason == "the agent wrote more than 0.00488281 GiB to its work tree and home"

@@ -177,6 +177,7 @@ def test_sigterm_puts_the_turn_back_and_it_runs_after_the_next_start(ready: Site
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
     assert ready.running.stop() == 0
+    assert "did not end within" not in ready.running.log.read_text()
     ready.running.start()
     ready.completed(id)
     assert len(ready.pulls(id)) == 1

@@ -319,8 +319,11 @@ def test_truncated_gzip_body_is_refused(cut: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"no", b"{}", WHOLE + b"trailing", zlib.compress(b"zlib"), WHOLE[:-8] + bytes(8), WHOLE[:2] + b"\xff" * 9]
-)
+    "body", [
+        b"no", b"{}", WHOLE + b"trailing", zlib.compress(b"zlib"), WHOLE + zlib.compress(b"zlib"),
+        WHOLE[:-8] + bytes(8), WHOLE[:2] + b"\xff" * 9,
+    ]
+)  # fmt: skip
 def test_body_that_is_not_gzip_is_refused(body: bytes) -> None:
     with pytest.raises(InvalidBody):
         gunzip(body, LIMIT)
