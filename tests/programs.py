@@ -18,10 +18,21 @@ from typing import NoReturn
 import pytest
 
 PACKAGES = {
-    "bwrap": "bubblewrap", "caddy": "caddy", "cc": "gcc", "chromium": "chromium", "curl": "curl", "git": "git",
-    "goaccess": "goaccess", "initdb": "postgresql", "nginx": "nginx", "node": "nodejs", "prlimit": "util-linux",
-    "promtool": "prometheus", "setpriv": "util-linux", "strace": "strace",
-}  # fmt: skip
+    "bwrap": "bubblewrap",
+    "caddy": "caddy",
+    "cc": "gcc",
+    "chromium": "chromium",
+    "curl": "curl",
+    "git": "git",
+    "goaccess": "goaccess",
+    "initdb": "postgresql",
+    "nginx": "nginx",
+    "node": "nodejs",
+    "prlimit": "util-linux",
+    "promtool": "prometheus",
+    "setpriv": "util-linux",
+    "strace": "strace",
+}
 """Debian package of each program that a test may need."""
 PREFERRED = {"chromium": "chromium-headless-shell"}
 """Program, of the package of its name, that is used in place of another one where it is installed.

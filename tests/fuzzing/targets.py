@@ -124,8 +124,12 @@ def commits(data: bytes) -> None:
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
-    "hits": hits, "logs": logs, "queries": queries, "requests": requests, "commits": commits,
-}  # fmt: skip
+    "hits": hits,
+    "logs": logs,
+    "queries": queries,
+    "requests": requests,
+    "commits": commits,
+}
 
 
 @cache

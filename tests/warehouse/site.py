@@ -57,8 +57,13 @@ Row = dict[str, Any]
 def view(path: str = "/a", ts: datetime = NOON, **columns: Any) -> Row:
     """Return a row of a hot batch; by default a human view of a page of the project `site`."""
     classification = {
-        "project_id": "site", "traffic": "human", "rule": "human", "ruleset": "1", "user_agent": "", "source": "log",
-    }  # fmt: skip
+        "project_id": "site",
+        "traffic": "human",
+        "rule": "human",
+        "ruleset": "1",
+        "user_agent": "",
+        "source": "log",
+    }
     return {**dict.fromkeys(HOT.names), **classification, "path": path, "ts": ts, "received_at": ts, **columns}
 
 

@@ -45,14 +45,18 @@ def test_long_error_text_is_truncated() -> None:
 @pytest.mark.parametrize(
     ("status", "headers", "pause_s"),
     [
-        (429, {"Retry-After": "7"}, 7), (403, {"Retry-After": "7"}, 7),
+        (429, {"Retry-After": "7"}, 7),
+        (403, {"Retry-After": "7"}, 7),
         (503, {"Retry-After": "Thu, 01 Jan 1970 00:00:00 GMT"}, 0),
         (403, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1"}, 0),
-        (403, {"X-RateLimit-Remaining": "1", "X-RateLimit-Reset": "99999999999"}, None), (403, {}, None),
-        (503, {}, None), (503, {"Retry-After": "soon"}, None), (404, {"Retry-After": "7"}, None),
+        (403, {"X-RateLimit-Remaining": "1", "X-RateLimit-Reset": "99999999999"}, None),
+        (403, {}, None),
+        (503, {}, None),
+        (503, {"Retry-After": "soon"}, None),
+        (404, {"Retry-After": "7"}, None),
         (200, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "99999999999"}, None),
     ],
-)  # fmt: skip
+)
 def test_pause_is_that_of_the_response_headers(status: int, headers: dict[str, str], pause_s: float | None) -> None:
     assert retry_after_s(httpx.Response(status, headers=headers)) == pause_s
 

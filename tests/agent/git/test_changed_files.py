@@ -11,10 +11,15 @@ from tests.agent.git_job import BRANCH, Job, job_of
 from tests.agent.servers.git_server import LINK, GitServer
 
 SITE = {
-    "README.md": b"# Site\n", ".github/workflows/test.yml": b"on: push\n", ".github/CODEOWNERS": b"* @owner\n",
-    ".gitlab-ci.yml": (LINK, b"ci/gitlab.yml"), ".circleci": (LINK, b"ci/circle"), "ci/gitlab.yml": b"test: {}\n",
-    "ci/circle/config.yml": b"version: 2\n", "ci/notes.md": b"Notes.\n",
-}  # fmt: skip
+    "README.md": b"# Site\n",
+    ".github/workflows/test.yml": b"on: push\n",
+    ".github/CODEOWNERS": b"* @owner\n",
+    ".gitlab-ci.yml": (LINK, b"ci/gitlab.yml"),
+    ".circleci": (LINK, b"ci/circle"),
+    "ci/gitlab.yml": b"test: {}\n",
+    "ci/circle/config.yml": b"version: 2\n",
+    "ci/notes.md": b"Notes.\n",
+}
 REFUSED = r"the agent changed {}, which configures CI and could run at the push: .* --allow-ci`"
 
 

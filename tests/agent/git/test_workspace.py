@@ -88,13 +88,19 @@ def test_only_one_commit_is_fetched(server: GitServer, tmp_path: Path) -> None:
 @pytest.mark.long
 def test_links_submodules_and_unusual_names_survive_a_commit(server: GitServer, tmp_path: Path) -> None:
     files = {
-        'odd "name"\n-ä\\ \t': b"odd", "--option": b"no option", "run": (PROGRAM, b"#!/bin/sh\n"),
-        "link": (LINK, b"/etc"), "folder": (LINK, b"real"), "real/file": b"x", "crlf.txt": b"a\r\n",
-        "latin\udce9": b"latin-1", "sub": (SUBMODULE, b"1" * 40),
+        'odd "name"\n-ä\\ \t': b"odd",
+        "--option": b"no option",
+        "run": (PROGRAM, b"#!/bin/sh\n"),
+        "link": (LINK, b"/etc"),
+        "folder": (LINK, b"real"),
+        "real/file": b"x",
+        "crlf.txt": b"a\r\n",
+        "latin\udce9": b"latin-1",
+        "sub": (SUBMODULE, b"1" * 40),
         ".gitmodules": b'[submodule "sub"]\n\tpath = sub\n\turl = https://example.com/sub.git\n',
         "big.bin": b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
         ".gitattributes": b"*.bin filter=lfs diff=lfs merge=lfs -text\n",
-    }  # fmt: skip
+    }
     job = job_of(tmp_path / "job", server.create("team/site", files))
     job.check_out()
     assert job.commit() is None

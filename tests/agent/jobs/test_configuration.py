@@ -22,11 +22,22 @@ REPOSITORY = "https://git.example/docs"
 SAVED = Configuration(REPOSITORY, model="a-model", api_base="https://git.example/api/v3", git_token="env:TOKEN")
 
 STORED_BY_0_1_0 = {
-    "repository": "https://git.example/docs", "ref": "main", "host": "gitlab", "api_base": "",
-    "git_token": "file:/run/token", "preset": "command", "command": ["sh", "-c", "cat > page.md"], "model": "",
-    "model_base": "", "model_key": "", "time_limit_s": 600, "readable": ["/opt/tools"], "is_sandboxed": False,
-    "webhook": "https://example.com/hook", "webhook_secret": "env:HOOK",
-}  # fmt: skip
+    "repository": "https://git.example/docs",
+    "ref": "main",
+    "host": "gitlab",
+    "api_base": "",
+    "git_token": "file:/run/token",
+    "preset": "command",
+    "command": ["sh", "-c", "cat > page.md"],
+    "model": "",
+    "model_base": "",
+    "model_key": "",
+    "time_limit_s": 600,
+    "readable": ["/opt/tools"],
+    "is_sandboxed": False,
+    "webhook": "https://example.com/hook",
+    "webhook_secret": "env:HOOK",
+}
 ADDED_SINCE = {"allow_ci": False, "publish_prompts": True}
 CURRENT = Configuration(
     REPOSITORY,
@@ -183,15 +194,28 @@ def test_api_base_that_follows_from_the_repository_is_such_a_place_too() -> None
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("repository", ""), ("repository", "git@git.example:docs"),
-        ("repository", "https://user:password@git.example/docs"), ("ref", "--upload-pack=x"), ("forge", "bitbucket"),
-        ("api_base", "git.example/api"), ("api_base", "https://git.example/api?x=1"), ("preset", "emacs"),
-        ("preset", "command"), ("command", ("true",)), ("model_base", "http://user@model.example"),
-        ("model_base", "http://model.example:70000/"), ("time_limit_s", 0), ("time_limit_s", 24 * 3600 + 1),
-        ("readable", ("tools",)), ("webhook", "ftp://example.com"), ("webhook_secret", "env:HOOK"),
-        ("git_token", "ghp_0123456789"), ("model_key", "file:relative"), ("model_key", "file:/usr/local/key"),
+        ("repository", ""),
+        ("repository", "git@git.example:docs"),
+        ("repository", "https://user:password@git.example/docs"),
+        ("ref", "--upload-pack=x"),
+        ("forge", "bitbucket"),
+        ("api_base", "git.example/api"),
+        ("api_base", "https://git.example/api?x=1"),
+        ("preset", "emacs"),
+        ("preset", "command"),
+        ("command", ("true",)),
+        ("model_base", "http://user@model.example"),
+        ("model_base", "http://model.example:70000/"),
+        ("time_limit_s", 0),
+        ("time_limit_s", 24 * 3600 + 1),
+        ("readable", ("tools",)),
+        ("webhook", "ftp://example.com"),
+        ("webhook_secret", "env:HOOK"),
+        ("git_token", "ghp_0123456789"),
+        ("model_key", "file:relative"),
+        ("model_key", "file:/usr/local/key"),
     ],
-)  # fmt: skip
+)
 def test_invalid_value_is_refused_with_the_name_of_its_setting(field: str, value: object) -> None:
     setting = {("forge", "bitbucket"): "host", ("preset", "command"): "command"}
     with pytest.raises(InvalidConfiguration) as refused:

@@ -6,10 +6,16 @@ from agent.errors import AgentError, JobArchived, JobNotActive, JobNotFound, Job
 from agent.jobs.job import PROMPT_BYTES_MAX, Event, Status, check_id, next_status, prompt_fault
 
 TRANSITIONS = {
-    ("active", "message"): "active", ("active", "success"): "completed", ("active", "failure"): "failed",
-    ("active", "cancel"): "failed", ("completed", "message"): "active", ("failed", "message"): "active",
-    ("completed", "archive"): "archived", ("failed", "archive"): "archived", ("archived", "archive"): "archived",
-}  # fmt: skip
+    ("active", "message"): "active",
+    ("active", "success"): "completed",
+    ("active", "failure"): "failed",
+    ("active", "cancel"): "failed",
+    ("completed", "message"): "active",
+    ("failed", "message"): "active",
+    ("completed", "archive"): "archived",
+    ("failed", "archive"): "archived",
+    ("archived", "archive"): "archived",
+}
 REFUSED: dict[tuple[str, str], type[AgentError]] = {
     ("active", "archive"): JobStillActive,
     ("completed", "cancel"): JobNotActive,

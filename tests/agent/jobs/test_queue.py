@@ -208,9 +208,13 @@ def test_log_has_the_events_of_two_turns_in_order(engine: Pool, clock: Clock) ->
     queue.finish(engine, claimed(engine, clock), Outcome(None), clock())
     entries = [(entry.turn, entry.kind, entry.text) for entry in journal.read(engine, id)[0]]
     assert entries == [
-        (1, "turn", "begins"), (1, "output", "one\ntwo"), (1, "step", "ran"), (1, "failure", "it broke"),
-        (2, "turn", "begins"), (2, "turn", "ends"),
-    ]  # fmt: skip
+        (1, "turn", "begins"),
+        (1, "output", "one\ntwo"),
+        (1, "step", "ran"),
+        (1, "failure", "it broke"),
+        (2, "turn", "begins"),
+        (2, "turn", "ends"),
+    ]
 
 
 def test_queue_stats_have_jobs_by_status_and_the_age_of_the_oldest_queued_turn(engine: Pool, clock: Clock) -> None:

@@ -36,10 +36,15 @@ def test_message_about_a_completed_job_has_a_valid_signature(engine: Pool, clock
     assert (message["type"], message["data"]["projectId"]) == ("job.completed", PROJECT)
     assert (message["timestamp"], message["data"]["reason"]) == ("2026-05-28T20:26:40.000Z", None)
     assert message["data"]["job"] == {
-        "id": id, "status": "completed", "source": {"repository": "https://git.example/docs", "ref": "main"},
-        "model": "a-model", "prLink": "https://git.example/pull/1", "createdAt": "2026-05-28T20:26:40.000Z",
-        "archivedAt": None, "failureReason": None,
-    }  # fmt: skip
+        "id": id,
+        "status": "completed",
+        "source": {"repository": "https://git.example/docs", "ref": "main"},
+        "model": "a-model",
+        "prLink": "https://git.example/pull/1",
+        "createdAt": "2026-05-28T20:26:40.000Z",
+        "archivedAt": None,
+        "failureReason": None,
+    }
     assert headers["content-type"] == "application/json"
     assert headers["webhook-timestamp"] == str(clock() // SECOND_US)
     signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body

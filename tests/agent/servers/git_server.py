@@ -19,10 +19,15 @@ from tests.agent.servers.listening import Listening
 from tests.programs import require
 
 CLEAN = {
-    "PATH": os.environ["PATH"], "HOME": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null",
-    "GIT_AUTHOR_NAME": "Owner", "GIT_AUTHOR_EMAIL": "owner@example.com", "GIT_COMMITTER_NAME": "Owner",
+    "PATH": os.environ["PATH"],
+    "HOME": "/dev/null",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_AUTHOR_NAME": "Owner",
+    "GIT_AUTHOR_EMAIL": "owner@example.com",
+    "GIT_COMMITTER_NAME": "Owner",
     "GIT_COMMITTER_EMAIL": "owner@example.com",
-}  # fmt: skip
+}
 FILE, PROGRAM, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
 
 Right = Literal["read", "write"]

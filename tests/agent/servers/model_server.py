@@ -155,9 +155,13 @@ def _chat_whole(answer: Text | Call) -> dict[str, Any]:
     message, reason = _message(answer)
     choice = {"index": 0, "message": message, "finish_reason": reason}
     return {
-        "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "scripted", "choices": [choice],
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "scripted",
+        "choices": [choice],
         "usage": USAGE,
-    }  # fmt: skip
+    }
 
 
 def _responses(answer: Text | Call) -> Iterator[str]:

@@ -52,10 +52,16 @@ def test_reader_of_standard_output_may_end_early() -> None:
 
 
 USAGE_ERRORS = [
-    ["frobnicate"], ["key", "create"], ["import", PROJECT], ["import", PROJECT, "--follow", "--dry-run", "a.log"],
-    ["import", PROJECT, "--follow", "-"], ["key", "create", PROJECT, "--scope", "admin"],
-    ["key", "create", PROJECT, "--expires-days", "0"], ["serve", "--port", "65536"], ["serve", "--workers", "0"],
-]  # fmt: skip
+    ["frobnicate"],
+    ["key", "create"],
+    ["import", PROJECT],
+    ["import", PROJECT, "--follow", "--dry-run", "a.log"],
+    ["import", PROJECT, "--follow", "-"],
+    ["key", "create", PROJECT, "--scope", "admin"],
+    ["key", "create", PROJECT, "--expires-days", "0"],
+    ["serve", "--port", "65536"],
+    ["serve", "--workers", "0"],
+]
 LOG, FOLDER = str(SAMPLE / "access.log"), str(SAMPLE)
 ERRORS: list[tuple[list[str], str]] = [
     (["project", "create", PROJECT], PROJECT),

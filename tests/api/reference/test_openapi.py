@@ -58,11 +58,15 @@ def test_examples_match_their_schemas(name: str) -> None:
 @pytest.mark.parametrize(
     ("hit", "is_valid"),
     [
-        ({"path": "/a"}, True), ({"url": "https://example.com/a", "path": None}, True), ({}, False),
-        ({"path": "/a", "url": "https://example.com/a"}, False), ({"path": "/a\n"}, False),
-        ({"path": "/a", "page": 1}, False), ({"path": "/a", "status": 99}, False),
+        ({"path": "/a"}, True),
+        ({"url": "https://example.com/a", "path": None}, True),
+        ({}, False),
+        ({"path": "/a", "url": "https://example.com/a"}, False),
+        ({"path": "/a\n"}, False),
+        ({"path": "/a", "page": 1}, False),
+        ({"path": "/a", "status": 99}, False),
     ],
-)  # fmt: skip
+)
 def test_schema_of_a_hit_accepts_valid_hits_only(hit: dict[str, Any], is_valid: bool) -> None:
     schema = {"$ref": "#/components/schemas/ServerHit", "components": DOCUMENT["components"]}
     assert jsonschema_rs.Draft202012Validator(schema).is_valid(hit) is is_valid

@@ -33,17 +33,23 @@ DOWNLOAD = ("File Download", None, "ai", 1, 1)
 
 def test_events_are_counted(client: httpx.Client) -> None:
     expected: dict[str, list[Any]] = {
-        "": [SIGNUP, DOWNLOAD], "limit=1": [SIGNUP], "offset=1": [DOWNLOAD],
+        "": [SIGNUP, DOWNLOAD],
+        "limit=1": [SIGNUP],
+        "offset=1": [DOWNLOAD],
         "name=Signup&by=plan": [("Signup", "pro", "human", 2, 1), ("Signup", None, "human", 1, None)],
         "by=path&traffic=ai": [("File Download", "/a.pdf", "ai", 1, 1)],
         "by=agent&operator=OpenAI": [("File Download", "GPTBot", "ai", 1, 1)],
         "by=operator&traffic=ai": [("File Download", "OpenAI", "ai", 1, 1)],
         "by=purpose": [("Signup", None, "human", 3, 1), ("File Download", "training", "ai", 1, 1)],
         "by=traffic": [("Signup", "human", "human", 3, 1), ("File Download", "ai", "ai", 1, 1)],
-        "operator=Anthropic": [], "traffic=bot": [("File Download", None, "bot", 1, None)],
-        "path=/wel*&source=server": [SIGNUP], "source=log": [], "dateTo=2026-08-01": [],
-        "name=Signup&by=channel": [("Signup", None, "human", 3, 1)], "name=Signup&by=plan&country=DE&utmSource=x": [],
-    }  # fmt: skip
+        "operator=Anthropic": [],
+        "traffic=bot": [("File Download", None, "bot", 1, None)],
+        "path=/wel*&source=server": [SIGNUP],
+        "source=log": [],
+        "dateTo=2026-08-01": [],
+        "name=Signup&by=channel": [("Signup", None, "human", 3, 1)],
+        "name=Signup&by=plan&country=DE&utmSource=x": [],
+    }
     names = ("name", "value", "traffic", "events", "visitors")
     for query, events in expected.items():
         answer = client.get(f"/events?{query}").json()

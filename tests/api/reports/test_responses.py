@@ -32,15 +32,29 @@ def test_unknown_parameter_and_unavailable_media_type_are_named(hits: httpx.Clie
 
 
 FILTERED = {
-    "path=/docs/a": (2, 0, 0), "path=docs/a/index.html": (2, 0, 0), "path=/docs/*": (2, 2, 0),
-    "path=/about*": (1, 1, 1), "path=/about/*": (0, 1, 0), "path=*": (3, 3, 1), "path=/doc": (0, 0, 0),
-    "traffic=human": (3, 0, 0), "traffic=ai": (0, 3, 0), "traffic=bot": (0, 0, 1), "agent=GPTBot": (0, 2, 0),
-    "agent=gptbot": (0, 0, 0), "agent=Googlebot": (0, 0, 1), "operator=Anthropic": (0, 1, 0),
-    "purpose=training": (0, 2, 0), "verification=not_checked": (0, 3, 1), "verification=verified": (0, 0, 0),
-    "source=server": (3, 3, 1), "source=log": (0, 0, 0), "traffic=ai&path=/docs/*": (0, 2, 0),
+    "path=/docs/a": (2, 0, 0),
+    "path=docs/a/index.html": (2, 0, 0),
+    "path=/docs/*": (2, 2, 0),
+    "path=/about*": (1, 1, 1),
+    "path=/about/*": (0, 1, 0),
+    "path=*": (3, 3, 1),
+    "path=/doc": (0, 0, 0),
+    "traffic=human": (3, 0, 0),
+    "traffic=ai": (0, 3, 0),
+    "traffic=bot": (0, 0, 1),
+    "agent=GPTBot": (0, 2, 0),
+    "agent=gptbot": (0, 0, 0),
+    "agent=Googlebot": (0, 0, 1),
+    "operator=Anthropic": (0, 1, 0),
+    "purpose=training": (0, 2, 0),
+    "verification=not_checked": (0, 3, 1),
+    "verification=verified": (0, 0, 0),
+    "source=server": (3, 3, 1),
+    "source=log": (0, 0, 0),
+    "traffic=ai&path=/docs/*": (0, 2, 0),
     "operator=OpenAI&purpose=training&path=/docs/*&traffic=ai&source=server": (0, 1, 0),
     "agent=GPTBot&traffic=human": (0, 0, 0),
-}  # fmt: skip
+}
 """Filters with the views by people, AI agents and other bots that match them."""
 
 

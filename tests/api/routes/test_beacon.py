@@ -255,10 +255,14 @@ def test_signature_is_checked_for_the_url_of_the_service_and_not_for_the_host_th
 ) -> None:
     state = SimpleNamespace(settings=SimpleNamespace(base_url=base_url, country_header=""))
     scope = {
-        "type": "http", "method": "GET", "path": "/v1/analytics/shop/pixel.gif", "query_string": b"path=/a%20b",
+        "type": "http",
+        "method": "GET",
+        "path": "/v1/analytics/shop/pixel.gif",
+        "query_string": b"path=/a%20b",
         "headers": [(b"host", b"another-site.example"), (b"signature-input", b'g=("@authority")')],
-        "client": ("192.0.2.7", 1234), "state": {"running": state},
-    }  # fmt: skip
+        "client": ("192.0.2.7", 1234),
+        "state": {"running": state},
+    }
     evidence = evidence_of(Request(scope))
     assert (evidence.address, evidence.url, evidence.method) == ("192.0.2.7", url, "GET")
     assert evidence.headers is not None

@@ -91,9 +91,13 @@ def test_every_field_of_a_server_post_is_accepted(site: httpx.Client) -> None:
 
 
 BAD_ROWS: list[tuple[Any, str | None]] = [
-    (view("/bad", colour="red"), "colour"), ({"userAgent": FIREFOX}, "path"), (7, None),
-    (view("/bad", status=600), "status"), (None, None), (view("/bad", timestamp="yesterday"), "timestamp"),
-]  # fmt: skip
+    (view("/bad", colour="red"), "colour"),
+    ({"userAgent": FIREFOX}, "path"),
+    (7, None),
+    (view("/bad", status=600), "status"),
+    (None, None),
+    (view("/bad", timestamp="yesterday"), "timestamp"),
+]
 
 
 @pytest.mark.parametrize("as_lines", [False, True])

@@ -55,13 +55,17 @@ for folder in sys.argv[1:]:
 """Program that prints the ruleset of each copy of the package, each in a process of its own."""
 OTHER_RULES: list[Change] = [
     ("agents.toml", (('purpose = "training"', 'purpose = "search"'),)),
-    ("agents.toml", (('"GPTBot"', '"GPTRobot"'),)), ("rules.toml", (("^kube-probe/", "^kube-probes/"),)),
-    ("rules.toml", (('kind = "dalvik"', 'kind = "android"'),)), ("rules.py", (('"Goodreads", ', ""),)),
+    ("agents.toml", (('"GPTBot"', '"GPTRobot"'),)),
+    ("rules.toml", (("^kube-probe/", "^kube-probes/"),)),
+    ("rules.toml", (('kind = "dalvik"', 'kind = "android"'),)),
+    ("rules.py", (('"Goodreads", ', ""),)),
     ("device.py", (("MATCHED_CHARACTERS_MAX = 1024", "MATCHED_CHARACTERS_MAX = 512"),)),
-    ("device.py", (("roku/|", ""),)), ("device.py", (("scraper|", ""),)),
-    ("rules.toml", (("^text/markdown$", "^text/(?:x-)?markdown$"),)), ("rules.toml", (('"YandexBot"', '"Yandex"'),)),
+    ("device.py", (("roku/|", ""),)),
+    ("device.py", (("scraper|", ""),)),
+    ("rules.toml", (("^text/markdown$", "^text/(?:x-)?markdown$"),)),
+    ("rules.toml", (('"YandexBot"', '"Yandex"'),)),
     ("ruleset.py", (("ALGORITHM = 3", "ALGORITHM = 4"),)),
-]  # fmt: skip
+]
 SAME_RULES: list[Change] = [
     ("classifier.py", (("_find_person", "_find_shape"), ("_HABIT_SET", "_HABITS_TOGETHER"), ("return", "return "))),
     ("device.py", (("_parsed_device", "_device_family"), ('"""Browser,', '"""The browser,'))),

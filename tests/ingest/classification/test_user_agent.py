@@ -24,13 +24,27 @@ def test_attributes_are_the_columns_of_the_schema_without_the_user_agent() -> No
     names = [name for name in CLASSIFICATION.names if name != "user_agent"]
     bot, person = (dict(zip(names, each, strict=True)) for each in attributes([GPTBOT, IPHONE]))
     assert bot == {
-        "traffic": "ai", "agent": "GPTBot", "operator": "OpenAI", "purpose": "training", "rule": "ai:GPTBot",
-        "ruleset": RULESET, "browser": None, "os": None, "device": "bot",
-    }  # fmt: skip
+        "traffic": "ai",
+        "agent": "GPTBot",
+        "operator": "OpenAI",
+        "purpose": "training",
+        "rule": "ai:GPTBot",
+        "ruleset": RULESET,
+        "browser": None,
+        "os": None,
+        "device": "bot",
+    }
     assert person == {
-        "traffic": "human", "agent": None, "operator": None, "purpose": None, "rule": "human:browser",
-        "ruleset": RULESET, "browser": "Mobile Safari", "os": "iOS", "device": "mobile",
-    }  # fmt: skip
+        "traffic": "human",
+        "agent": None,
+        "operator": None,
+        "purpose": None,
+        "rule": "human:browser",
+        "ruleset": RULESET,
+        "browser": "Mobile Safari",
+        "os": "iOS",
+        "device": "mobile",
+    }
 
 
 @pytest.mark.parametrize(

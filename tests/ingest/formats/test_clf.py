@@ -126,8 +126,12 @@ def test_line_whose_request_is_not_http_records_no_request(request_: bytes) -> N
 @pytest.mark.parametrize(
     ("written", "instant"),
     [
-        (b"15/Sep/2026:12:34:56 +0000", TS), (b"15/Sep/2026:12:34:56 -0000", TS), (b"15/Sep/2026:14:34:56 +0200", TS),
-        (b"15/Sep/2026:05:34:56 -0700", TS), (b"15/Sep/2026:18:04:56 +0530", TS), (b"15/Sep/2026:03:04:56 -0930", TS),
+        (b"15/Sep/2026:12:34:56 +0000", TS),
+        (b"15/Sep/2026:12:34:56 -0000", TS),
+        (b"15/Sep/2026:14:34:56 +0200", TS),
+        (b"15/Sep/2026:05:34:56 -0700", TS),
+        (b"15/Sep/2026:18:04:56 +0530", TS),
+        (b"15/Sep/2026:03:04:56 -0930", TS),
         (b"16/Sep/2026:02:34:56 +1400", TS),
         (b"01/Jan/2027:00:59:59 +0100", datetime(2026, 12, 31, 23, 59, 59, tzinfo=UTC)),
         (b"31/Dec/2026:16:00:00 -0800", datetime(2027, 1, 1, tzinfo=UTC)),
@@ -136,7 +140,7 @@ def test_line_whose_request_is_not_http_records_no_request(request_: bytes) -> N
         (b"31/Dec/9999:23:59:59 +0000", datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)),
         (b"01/Jan/0001:00:00:00 +0000", datetime(1, 1, 1, tzinfo=UTC)),
     ],
-)  # fmt: skip
+)
 def test_time_is_parsed_in_its_zone(written: bytes, instant: datetime) -> None:
     assert parsed(line(time=written)).ts_us == microseconds(instant)
 

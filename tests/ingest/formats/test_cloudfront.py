@@ -29,11 +29,17 @@ ASKED = Request(NOON_US, "GET", "/a?utm_source=x", 200, "https://example.org/", 
 
 def row(*columns: str, **fields: str) -> bytes:
     values = {
-        "date": "2026-09-15", "time": "12:00:00", "c-ip": "2001:db8::1", "cs-method": "GET", "stem": "/a",
-        "status": "200", "referrer": "https://example.org/",
+        "date": "2026-09-15",
+        "time": "12:00:00",
+        "c-ip": "2001:db8::1",
+        "cs-method": "GET",
+        "stem": "/a",
+        "status": "200",
+        "referrer": "https://example.org/",
         "agent": "Mozilla/5.0%20(X11;%20Linux%20x86_64;%20rv:140.0)%20Gecko/20100101%20Firefox/140.0",
-        "query": "utm_source=x", "cs-protocol-version": "HTTP/2.0",
-    } | fields  # fmt: skip
+        "query": "utm_source=x",
+        "cs-protocol-version": "HTTP/2.0",
+    } | fields
     short = {"cs-uri-stem": "stem", "sc-status": "status", "cs(Referer)": "referrer", "cs(User-Agent)": "agent"}
     short["cs-uri-query"] = "query"
     return "\t".join(values.get(short.get(name, name), "-") for name in columns or COLUMNS).encode("latin-1")

@@ -50,13 +50,24 @@ CADDY: dict[str, Any] = {
 }
 # https://developers.cloudflare.com/logs/logpush/logpush-job/datasets/zone/http_requests/
 CLOUDFLARE: dict[str, Any] = {
-    "CacheCacheStatus": "dynamic", "ClientASN": 63949, "ClientIP": "2001:db8::1", "ClientRequestHost": "example.com",
-    "ClientRequestMethod": "GET", "ClientRequestPath": "/a", "ClientRequestProtocol": "HTTP/2",
-    "ClientRequestReferer": "https://example.org/", "ClientRequestURI": "/a?b=c", "ClientRequestUserAgent": FIREFOX,
-    "Cookies": {}, "EdgeEndTimestamp": "2026-09-15T12:00:01Z", "EdgeResponseContentType": "text/html",
-    "EdgeResponseStatus": 200, "EdgeStartTimestamp": "2026-09-15T12:00:00Z", "RayID": "8ec7c1d9c8a5a96b",
+    "CacheCacheStatus": "dynamic",
+    "ClientASN": 63949,
+    "ClientIP": "2001:db8::1",
+    "ClientRequestHost": "example.com",
+    "ClientRequestMethod": "GET",
+    "ClientRequestPath": "/a",
+    "ClientRequestProtocol": "HTTP/2",
+    "ClientRequestReferer": "https://example.org/",
+    "ClientRequestURI": "/a?b=c",
+    "ClientRequestUserAgent": FIREFOX,
+    "Cookies": {},
+    "EdgeEndTimestamp": "2026-09-15T12:00:01Z",
+    "EdgeResponseContentType": "text/html",
+    "EdgeResponseStatus": 200,
+    "EdgeStartTimestamp": "2026-09-15T12:00:00Z",
+    "RayID": "8ec7c1d9c8a5a96b",
     "WorkerSubrequest": False,
-}  # fmt: skip
+}
 # https://vercel.com/docs/drains/reference/logs
 VERCEL: dict[str, Any] = {
     "id": "1573817187330377061717300000",
@@ -71,18 +82,39 @@ VERCEL: dict[str, Any] = {
     "environment": "production",
     "statusCode": 200,
     "proxy": {
-        "timestamp": NOON_S * 1_000, "method": "GET", "host": "example.com", "path": "/a?b=c", "userAgent": [FIREFOX],
-        "referer": "https://example.org/", "region": "sfo1", "statusCode": 200, "clientIp": "2001:db8::1",
-        "scheme": "https", "pathType": "prerender",
+        "timestamp": NOON_S * 1_000,
+        "method": "GET",
+        "host": "example.com",
+        "path": "/a?b=c",
+        "userAgent": [FIREFOX],
+        "referer": "https://example.org/",
+        "region": "sfo1",
+        "statusCode": 200,
+        "clientIp": "2001:db8::1",
+        "scheme": "https",
+        "pathType": "prerender",
     },
-}  # fmt: skip
+}
 # https://docs.netlify.com/manage/monitoring/log-drains/
 NETLIFY: dict[str, Any] = {
-    "account_id": "5b0", "client_ip": "2001:db8::1", "content_type": "text/html; charset=UTF-8", "country": "de",
-    "deploy_id": "5b1", "domain": "example.com", "duration": 12, "log_type": "traffic", "method": "GET",
-    "path": "/a?b=c", "referrer": "https://example.org/", "request_id": "01J", "site_id": "5b2", "status_code": 200,
-    "timestamp": NOON_S * 1_000, "url": "https://example.com/a?b=c", "user_agent": FIREFOX,
-}  # fmt: skip
+    "account_id": "5b0",
+    "client_ip": "2001:db8::1",
+    "content_type": "text/html; charset=UTF-8",
+    "country": "de",
+    "deploy_id": "5b1",
+    "domain": "example.com",
+    "duration": 12,
+    "log_type": "traffic",
+    "method": "GET",
+    "path": "/a?b=c",
+    "referrer": "https://example.org/",
+    "request_id": "01J",
+    "site_id": "5b2",
+    "status_code": 200,
+    "timestamp": NOON_S * 1_000,
+    "url": "https://example.com/a?b=c",
+    "user_agent": FIREFOX,
+}
 
 
 def vercel(line: bytes) -> Request | None:
@@ -234,10 +266,15 @@ def test_cloudflare_line_without_the_field_of_subrequests_is_of_a_visitor() -> N
 @pytest.mark.parametrize(
     ("cache", "origin_ms", "expected"),
     [
-        ("hit", 0, None), ("hit", "0", None), ("stale", 0, None), ("hit", 7, 7), ("miss", 0, 0), ("dynamic", 12, 12),
+        ("hit", 0, None),
+        ("hit", "0", None),
+        ("stale", 0, None),
+        ("hit", 7, 7),
+        ("miss", 0, 0),
+        ("dynamic", 12, 12),
         (None, 0, 0),
     ],
-)  # fmt: skip
+)
 def test_cloudflare_answer_from_the_cache_has_no_time_of_the_origin(
     cache: str | None, origin_ms: int | str, expected: int | None
 ) -> None:

@@ -49,10 +49,14 @@ def hit(path: str, **fields: Any) -> Hit:
 
 def test_hit_has_all_fields_of_a_server_post() -> None:
     row = {
-        "url": "https://example.com/a/?utm_source=news&b=c#top", "referrer": "https://example.org/?q=1",
-        "eventId": "event-1", "userAgent": "GPTBot/1.3", "timestamp": "2026-09-01T12:34:56.789012+02:00",
-        "status": 304, "format": "text/markdown",
-    }  # fmt: skip
+        "url": "https://example.com/a/?utm_source=news&b=c#top",
+        "referrer": "https://example.org/?q=1",
+        "eventId": "event-1",
+        "userAgent": "GPTBot/1.3",
+        "timestamp": "2026-09-01T12:34:56.789012+02:00",
+        "status": 304,
+        "format": "text/markdown",
+    }
     news = {"utm_source": "news"}
     ts_us = (datetime(2026, 9, 1, 10, 34, 56, 789_012, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
     assert parse_post(json.dumps(row).encode(), is_ndjson=False, now_us=NOW_US) == Parsed(

@@ -6,10 +6,19 @@ import pytest
 from ingest.hits.path_format import path_format, path_formats
 
 FORMATS = {
-    "/a.md": "text/markdown", "/docs/README.MD": "text/markdown", "/a.markdown": "text/markdown",
-    "/llms.txt": "text/markdown", "/docs/LLMS-full.txt": "text/markdown", "/": None, "/a": None, "/a.mdx": None,
-    "/a.md/b": None, "/md": None, "/myllms.txt": None, "/robots.txt": None,
-}  # fmt: skip
+    "/a.md": "text/markdown",
+    "/docs/README.MD": "text/markdown",
+    "/a.markdown": "text/markdown",
+    "/llms.txt": "text/markdown",
+    "/docs/LLMS-full.txt": "text/markdown",
+    "/": None,
+    "/a": None,
+    "/a.mdx": None,
+    "/a.md/b": None,
+    "/md": None,
+    "/myllms.txt": None,
+    "/robots.txt": None,
+}
 
 
 @pytest.mark.parametrize(("path", "format"), FORMATS.items())

@@ -225,9 +225,14 @@ def test_stored_columns_are_those_of_the_post(file: Path) -> None:
         name: read[name] for name in ("project_id", "path", "user_agent", "referrer", "status", "event_id", "agent")
     }
     assert stored_row == {
-        "project_id": "site", "path": "/\xe9", "user_agent": "GPTBot/1.3 \U0001f4a9",
-        "referrer": "https://example.org/", "status": 304, "event_id": "event", "agent": "GPTBot",
-    }  # fmt: skip
+        "project_id": "site",
+        "path": "/\xe9",
+        "user_agent": "GPTBot/1.3 \U0001f4a9",
+        "referrer": "https://example.org/",
+        "status": 304,
+        "event_id": "event",
+        "agent": "GPTBot",
+    }
     assert read["ts"] == datetime(2026, 9, 15, 12, 0, 0, 1, tzinfo=UTC)
 
 

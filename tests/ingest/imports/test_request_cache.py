@@ -14,13 +14,19 @@ from warehouse.columns.hits import PARAMETERS
 
 PAGES = Pages(include=("/feed.xml",), exclude=("/admin*",))
 CASES: list[tuple[str, int, str | None, dict[str, str]]] = [
-    ("GET /a/ HTTP/1.1", PAGE, "/a", {}), ("GET /a?utm_source=x&b HTTP/2", PAGE, "/a", {"utm_source": "x"}),
-    ("GET /a?b&utm_medium=y HTTP/2", PAGE, "/a", {"utm_medium": "y"}), ("GET /a?b=1 HTTP/1.0", PAGE, "/a", {}),
-    ("GET /feed.xml?page=2 HTTP/1.1", PAGE, "/feed.xml", {}), ("POST /a HTTP/1.1", METHOD, None, {}),
-    ("GET /admin/x HTTP/1.1", EXCLUDED, None, {}), ("GET /a.css?v=3 HTTP/1.1", LOAD, "", {}),
-    ("GET /favicon.ico HTTP/1.1", NOT_A_PAGE, None, {}), ("GET /\\x41 HTTP/1.1", UNPARSED, None, {}),
-    ("GET /a", UNPARSED, None, {}), ("", UNPARSED, None, {}),
-]  # fmt: skip
+    ("GET /a/ HTTP/1.1", PAGE, "/a", {}),
+    ("GET /a?utm_source=x&b HTTP/2", PAGE, "/a", {"utm_source": "x"}),
+    ("GET /a?b&utm_medium=y HTTP/2", PAGE, "/a", {"utm_medium": "y"}),
+    ("GET /a?b=1 HTTP/1.0", PAGE, "/a", {}),
+    ("GET /feed.xml?page=2 HTTP/1.1", PAGE, "/feed.xml", {}),
+    ("POST /a HTTP/1.1", METHOD, None, {}),
+    ("GET /admin/x HTTP/1.1", EXCLUDED, None, {}),
+    ("GET /a.css?v=3 HTTP/1.1", LOAD, "", {}),
+    ("GET /favicon.ico HTTP/1.1", NOT_A_PAGE, None, {}),
+    ("GET /\\x41 HTTP/1.1", UNPARSED, None, {}),
+    ("GET /a", UNPARSED, None, {}),
+    ("", UNPARSED, None, {}),
+]
 
 
 def parse(cache: RequestCache, *requests: str) -> list[dict[str, object]]:

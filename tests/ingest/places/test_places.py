@@ -48,11 +48,15 @@ def test_time_zone_has_one_country(zone: str | None, expected: str | None) -> No
 @pytest.mark.parametrize(
     ("headers", "expected"),
     [
-        ({"cf-ipcountry": "DE"}, "DE"), ({"cloudfront-viewer-country": "us "}, "US"), ({"cf-ipcountry": "XX"}, None),
-        ({"cf-ipcountry": "T1"}, None), ({"cf-ipcountry": "XX", "x-vercel-ip-country": "FR"}, "FR"),
-        ({"x-country": "DE"}, None), ({}, None),
+        ({"cf-ipcountry": "DE"}, "DE"),
+        ({"cloudfront-viewer-country": "us "}, "US"),
+        ({"cf-ipcountry": "XX"}, None),
+        ({"cf-ipcountry": "T1"}, None),
+        ({"cf-ipcountry": "XX", "x-vercel-ip-country": "FR"}, "FR"),
+        ({"x-country": "DE"}, None),
+        ({}, None),
     ],
-)  # fmt: skip
+)
 def test_header_of_an_edge_network_names_the_country(headers: dict[str, str], expected: str | None) -> None:
     assert country.of_headers(headers) == expected
 
@@ -61,11 +65,15 @@ def test_header_of_an_edge_network_names_the_country(headers: dict[str, str], ex
     ("evidence", "expected"),
     [
         (Evidence("9.9.9.9", country="FR", time_zone="Asia/Tokyo"), "FR"),
-        (Evidence("9.9.9.9", time_zone="Asia/Tokyo"), "DE"), (Evidence("2a00::1"), "PL"), (Evidence("8.8.8.8"), "US"),
-        (Evidence("1.1.1.1", time_zone="Asia/Tokyo"), "JP"), (Evidence("10.0.0.1", time_zone="Asia/Tokyo"), "JP"),
-        (Evidence("unix:", time_zone="UTC"), None), (Evidence(time_zone="x"), None),
+        (Evidence("9.9.9.9", time_zone="Asia/Tokyo"), "DE"),
+        (Evidence("2a00::1"), "PL"),
+        (Evidence("8.8.8.8"), "US"),
+        (Evidence("1.1.1.1", time_zone="Asia/Tokyo"), "JP"),
+        (Evidence("10.0.0.1", time_zone="Asia/Tokyo"), "JP"),
+        (Evidence("unix:", time_zone="UTC"), None),
+        (Evidence(time_zone="x"), None),
     ],
-)  # fmt: skip
+)
 def test_header_decides_the_country_before_the_address_and_then_the_time_zone(
     tmp_path: Path, evidence: Evidence, expected: str | None
 ) -> None:

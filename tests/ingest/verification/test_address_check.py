@@ -52,19 +52,29 @@ CHECK = AddressCheck([example()])
 @pytest.mark.parametrize(
     ("agent", "address", "ts_us", "verdict"),
     [
-        ("ExampleBot", INSIDE, NOW_US, VERIFIED), ("ExampleBot", INSIDE, LATER_US, VERIFIED),
-        ("ExampleBot", INSIDE, 0, VERIFIED), ("ExampleBot", f"::ffff:{INSIDE}", NOW_US, VERIFIED),
-        ("ExampleBot", "2a00:1450:4864::1", NOW_US, VERIFIED), ("ExampleBot", OUTSIDE, NOW_US, SPOOFED),
-        ("ExampleBot", f"::ffff:{OUTSIDE}", NOW_US, SPOOFED), ("ExampleBot", "2620:fe::1", NOW_US, SPOOFED),
-        ("ExampleBot", OUTSIDE, LATER_US, CLAIMED), ("ExampleBot", OUTSIDE, 0, CLAIMED),
-        ("ExampleBot", "9.9.9.0", NOW_US, NOT_CHECKED), ("ExampleBot", "2620:fe::", NOW_US, NOT_CHECKED),
-        ("ExampleBot", None, NOW_US, NOT_CHECKED), ("ExampleBot", "", NOW_US, NOT_CHECKED),
-        ("ExampleBot", "unknown", NOW_US, NOT_CHECKED), ("ExampleBot", "10.0.0.5", NOW_US, NOT_CHECKED),
-        ("ExampleBot", "fe80::1%eth0", NOW_US, NOT_CHECKED), ("Example-User", INSIDE, NOW_US, VERIFIED),
-        ("Example-User", OUTSIDE, NOW_US, CLAIMED), ("OtherBot", INSIDE, NOW_US, CLAIMED),
+        ("ExampleBot", INSIDE, NOW_US, VERIFIED),
+        ("ExampleBot", INSIDE, LATER_US, VERIFIED),
+        ("ExampleBot", INSIDE, 0, VERIFIED),
+        ("ExampleBot", f"::ffff:{INSIDE}", NOW_US, VERIFIED),
+        ("ExampleBot", "2a00:1450:4864::1", NOW_US, VERIFIED),
+        ("ExampleBot", OUTSIDE, NOW_US, SPOOFED),
+        ("ExampleBot", f"::ffff:{OUTSIDE}", NOW_US, SPOOFED),
+        ("ExampleBot", "2620:fe::1", NOW_US, SPOOFED),
+        ("ExampleBot", OUTSIDE, LATER_US, CLAIMED),
+        ("ExampleBot", OUTSIDE, 0, CLAIMED),
+        ("ExampleBot", "9.9.9.0", NOW_US, NOT_CHECKED),
+        ("ExampleBot", "2620:fe::", NOW_US, NOT_CHECKED),
+        ("ExampleBot", None, NOW_US, NOT_CHECKED),
+        ("ExampleBot", "", NOW_US, NOT_CHECKED),
+        ("ExampleBot", "unknown", NOW_US, NOT_CHECKED),
+        ("ExampleBot", "10.0.0.5", NOW_US, NOT_CHECKED),
+        ("ExampleBot", "fe80::1%eth0", NOW_US, NOT_CHECKED),
+        ("Example-User", INSIDE, NOW_US, VERIFIED),
+        ("Example-User", OUTSIDE, NOW_US, CLAIMED),
+        ("OtherBot", INSIDE, NOW_US, CLAIMED),
         ("OtherBot", None, NOW_US, CLAIMED),
     ],
-)  # fmt: skip
+)
 def test_address_decides_the_state(agent: str, address: str | None, ts_us: int, verdict: Verdict) -> None:
     assert CHECK.check(agent, f"{agent}/1.0", address, ts_us) == verdict
 

@@ -12,14 +12,22 @@ READER = ["traffic", "agent", "operator", "purpose", "verification", "sources"]
 @pytest.mark.parametrize(
     ("columns", "cube"),
     [
-        ([], "totals"), (["traffic", "sources", "day"], "totals"), (["agent"], "readers"),
-        (["quarter", "traffic", "sources", "day"], "quarters"), (["quarter", "agent"], "reader_quarters"),
-        (["browser", *READER], "devices"), (["verifiedBy", "agent"], "readers"),
-        (["referrerHost", "utmSource", *READER], "origins"), (["referrerHost", "status", *READER], "page_views"),
-        (["path", *READER, "day"], "paths"), (["path", "browser"], "path_views"),
-        (["quarter", "browser"], "path_views"), (["second"], None), (["userAgent"], None),
+        ([], "totals"),
+        (["traffic", "sources", "day"], "totals"),
+        (["agent"], "readers"),
+        (["quarter", "traffic", "sources", "day"], "quarters"),
+        (["quarter", "agent"], "reader_quarters"),
+        (["browser", *READER], "devices"),
+        (["verifiedBy", "agent"], "readers"),
+        (["referrerHost", "utmSource", *READER], "origins"),
+        (["referrerHost", "status", *READER], "page_views"),
+        (["path", *READER, "day"], "paths"),
+        (["path", "browser"], "path_views"),
+        (["quarter", "browser"], "path_views"),
+        (["second"], None),
+        (["userAgent"], None),
     ],
-)  # fmt: skip
+)
 def test_smallest_cube_with_all_columns_is_read(columns: list[str], cube: str | None) -> None:
     found = find_cube(columns)
     assert (found and found.name) == cube

@@ -42,21 +42,29 @@ def starting(policy: str, day: date = date.min) -> tuple[Period, ...]:
 @pytest.mark.parametrize(
     ("filters", "expected"),
     [
-        (Filters(), ["/a", "/a/b", "/ab", "/b", "/md"]), (Filters(path="/a"), ["/a"]),
-        (Filters(path="/a*"), ["/a", "/a/b", "/ab"]), (Filters(path="/a/*"), ["/a/b"]),
-        (Filters(path="*b*"), ["/a/b", "/ab", "/b"]), (Filters(path="**"), ["/a", "/a/b", "/ab", "/b", "/md"]),
-        (Filters(traffic="ai"), ["/a/b", "/ab"]), (Filters(agent="GPTBot"), ["/a/b"]),
-        (Filters(operator="Anthropic"), ["/ab"]), (Filters(purpose="training"), ["/a/b"]),
-        (Filters(source="log"), ["/a/b", "/ab", "/md"]), (Filters(verification="not_checked"), ["/ab", "/b"]),
+        (Filters(), ["/a", "/a/b", "/ab", "/b", "/md"]),
+        (Filters(path="/a"), ["/a"]),
+        (Filters(path="/a*"), ["/a", "/a/b", "/ab"]),
+        (Filters(path="/a/*"), ["/a/b"]),
+        (Filters(path="*b*"), ["/a/b", "/ab", "/b"]),
+        (Filters(path="**"), ["/a", "/a/b", "/ab", "/b", "/md"]),
+        (Filters(traffic="ai"), ["/a/b", "/ab"]),
+        (Filters(agent="GPTBot"), ["/a/b"]),
+        (Filters(operator="Anthropic"), ["/ab"]),
+        (Filters(purpose="training"), ["/a/b"]),
+        (Filters(source="log"), ["/a/b", "/ab", "/md"]),
+        (Filters(verification="not_checked"), ["/ab", "/b"]),
         (Filters(status="200", utmSource="mail"), ["/a"]),
-        (Filters(path="/a*", traffic="ai", purpose="data"), ["/ab"]), (Filters(agent="' OR true --"), []),
-        (Filters(starting("beacon_only")), ["/a"]), (Filters(starting("log_only")), ["/a/b", "/ab", "/b", "/md"]),
+        (Filters(path="/a*", traffic="ai", purpose="data"), ["/ab"]),
+        (Filters(agent="' OR true --"), []),
+        (Filters(starting("beacon_only")), ["/a"]),
+        (Filters(starting("log_only")), ["/a/b", "/ab", "/b", "/md"]),
         (Filters(starting("beacon_people_log_machines")), ["/a", "/a/b", "/ab", "/b", "/md"]),
         (Filters(starting("beacon_only", SECOND)), ["/a", "/a/b", "/ab"]),
         (Filters(starting("log_only", SECOND), source="server"), ["/b"]),
         (Filters((*starting("log_only"), *starting("beacon_only", SECOND)), path="/*"), ["/a/b", "/ab"]),
     ],
-)  # fmt: skip
+)
 def test_cells_that_match_all_filters_and_the_policy_are_selected(filters: Filters, expected: list[str]) -> None:
     cells = [dict(zip(COLUMNS, cell, strict=True)) for cell in CELLS]
     assert selected(filters, pa.Table.from_pylist(cells)) == expected

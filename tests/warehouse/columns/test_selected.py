@@ -10,14 +10,19 @@ from warehouse.columns.filters import Filters
     [
         ({}, ("human", "ai", "bot")),
         ({"path": "/docs/*", "device": "mobile", "referrerHost": "a.example"}, ("human", "ai", "bot")),
-        ({"traffic": "bot"}, ("bot",)), ({"operator": "OpenAI"}, ("ai",)), ({"purpose": "search"}, ("ai",)),
-        ({"agent": "GPTBot"}, ("ai", "bot")), ({"verification": "claimed"}, ("ai", "bot")),
-        ({"verification": "spoofed"}, ("bot",)), ({"browser": "Firefox"}, ("human",)),
-        ({"rule": "bot:scanner"}, ("bot",)), ({"agent": "GPTBot", "traffic": "ai"}, ("ai",)),
+        ({"traffic": "bot"}, ("bot",)),
+        ({"operator": "OpenAI"}, ("ai",)),
+        ({"purpose": "search"}, ("ai",)),
+        ({"agent": "GPTBot"}, ("ai", "bot")),
+        ({"verification": "claimed"}, ("ai", "bot")),
+        ({"verification": "spoofed"}, ("bot",)),
+        ({"browser": "Firefox"}, ("human",)),
+        ({"rule": "bot:scanner"}, ("bot",)),
+        ({"agent": "GPTBot", "traffic": "ai"}, ("ai",)),
         ({"operator": "OpenAI", "browser": "Firefox"}, ()),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_filters_leave_out_readers_who_cannot_have_the_value(filters: dict[str, str], traffic: tuple[str, ...]) -> None:
     assert Filters(**filters).selected_traffic == traffic  # type: ignore[arg-type]
 

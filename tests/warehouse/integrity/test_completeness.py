@@ -45,10 +45,17 @@ def prepare(site: Site) -> None:
         (HotLogIdentity("node", 0), {}, True, "never had a hit"),
     ],
     ids=[
-        "new data folder", "missing after its registration", "missing beside hits of 0.1.0", "registered", "replaced",
-        "new beside a registered one", "new in a new lake", "of 0.1.0", "new beside hits of 0.1.0",
+        "new data folder",
+        "missing after its registration",
+        "missing beside hits of 0.1.0",
+        "registered",
+        "replaced",
+        "new beside a registered one",
+        "new in a new lake",
+        "of 0.1.0",
+        "new beside hits of 0.1.0",
     ],
-)  # fmt: skip
+)
 def test_identity_of_a_hot_log_is_compared_with_the_lake(
     hot: HotLogIdentity, records: dict[str, HotLogRecord], has_hits: bool, fault: str | None
 ) -> None:
@@ -69,10 +76,16 @@ def test_identity_of_a_hot_log_is_compared_with_the_lake(
         (ControlIdentity("c", None, has_projects=True), ControlRecord("id"), True, None),
     ],
     ids=[
-        "new data folder", "missing after its registration", "missing beside hits", "new beside hits",
-        "with projects, not registered", "registered", "of another data folder", "of 0.1.0",
+        "new data folder",
+        "missing after its registration",
+        "missing beside hits",
+        "new beside hits",
+        "with projects, not registered",
+        "registered",
+        "of another data folder",
+        "of 0.1.0",
     ],
-)  # fmt: skip
+)
 def test_identity_of_a_control_database_is_compared_with_the_lake(
     identity: ControlIdentity, record: ControlRecord | None, has_hits: bool, fault: str | None
 ) -> None:

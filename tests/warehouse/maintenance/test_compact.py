@@ -138,8 +138,12 @@ def test_day_and_month_that_have_not_ended_are_left_out(site: Site) -> None:
 
     assert compact_ended((NOON - DAY).date()) == Compacted(partitions=4, files_before=8, files_after=4)
     assert files(site, HITS_TABLE) == {
-        "2026-08-26": 1, "2026-08-30": 1, "2026-08-31": 1, "2026-09-14": 2, "2026-09-15": 2,
-    }  # fmt: skip
+        "2026-08-26": 1,
+        "2026-08-30": 1,
+        "2026-08-31": 1,
+        "2026-09-14": 2,
+        "2026-09-15": 2,
+    }
     assert files(site, REQUESTS_TABLE) == {"2026-08": 1, "2026-09": 2}
     compact_ended(date(2026, 10, 1))
     assert set(files(site, HITS_TABLE).values()) == set(files(site, REQUESTS_TABLE).values()) == {1}

@@ -204,11 +204,15 @@ def remove_the_log(site: Site) -> None:
 
 
 REMOVALS: dict[str, Callable[[Site], object]] = {
-    "retention is over": expire, "retained batches are too large": delete_beyond_the_limit,
-    "another project is erased": erase_project, "old days are erased": erase_days,
-    "a loss is accepted": accept_a_loss, "one batch is missing": remove_a_batch,
-    "one batch is damaged": damage_a_batch, "files and log are vacuumed": remove_the_log,
-}  # fmt: skip
+    "retention is over": expire,
+    "retained batches are too large": delete_beyond_the_limit,
+    "another project is erased": erase_project,
+    "old days are erased": erase_days,
+    "a loss is accepted": accept_a_loss,
+    "one batch is missing": remove_a_batch,
+    "one batch is damaged": damage_a_batch,
+    "files and log are vacuumed": remove_the_log,
+}
 """Changes after which the rows of a moment can no longer be read, at least not all of them."""
 
 

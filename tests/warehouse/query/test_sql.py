@@ -249,15 +249,29 @@ def test_each_column_has_its_comment_in_sql_and_in_the_files(site: Site, connect
 
 
 FORBIDDEN = [
-    "INSERT INTO hits SELECT * FROM hits", "INSERT INTO agents VALUES ('a', 'b', 'c', 'd')",
-    "UPDATE hits SET traffic = 'human'", "DELETE FROM daily_views", "COPY hits TO '{out}/hits.parquet'",
-    "COPY hits TO '{lake}/hits/new.parquet'", "COPY (SELECT 1) TO '{live}'",
+    "INSERT INTO hits SELECT * FROM hits",
+    "INSERT INTO agents VALUES ('a', 'b', 'c', 'd')",
+    "UPDATE hits SET traffic = 'human'",
+    "DELETE FROM daily_views",
+    "COPY hits TO '{out}/hits.parquet'",
+    "COPY hits TO '{lake}/hits/new.parquet'",
+    "COPY (SELECT 1) TO '{live}'",
     "COPY (SELECT 1 AS date) TO '{lake}/hits' (FORMAT parquet, PARTITION_BY date, OVERWRITE true)",
-    "EXPORT DATABASE '{out}'", "ATTACH '{out}/other.duckdb'", "ATTACH '{hot}' (TYPE sqlite)", "INSTALL delta",
-    "LOAD delta", "FROM read_text('/etc/hostname')", "FROM glob('{lake}/*')", "FROM 'https://example.com/a.parquet'",
-    "FROM delta_scan('{lake}/hits')", "SET enable_external_access = true", "SET allowed_directories = ['/']",
-    "SET autoinstall_known_extensions = true", "SET lock_configuration = false", "SET temp_directory = '{out}'",
-]  # fmt: skip
+    "EXPORT DATABASE '{out}'",
+    "ATTACH '{out}/other.duckdb'",
+    "ATTACH '{hot}' (TYPE sqlite)",
+    "INSTALL delta",
+    "LOAD delta",
+    "FROM read_text('/etc/hostname')",
+    "FROM glob('{lake}/*')",
+    "FROM 'https://example.com/a.parquet'",
+    "FROM delta_scan('{lake}/hits')",
+    "SET enable_external_access = true",
+    "SET allowed_directories = ['/']",
+    "SET autoinstall_known_extensions = true",
+    "SET lock_configuration = false",
+    "SET temp_directory = '{out}'",
+]
 """Statements that write a file or a table, open another file, or allow one of these."""
 
 

@@ -65,14 +65,19 @@ KNOWN = Measured(of_kinds(SOURCES, ()), day(5), day(28), SOURCES)
 @pytest.mark.parametrize(
     ("start", "end", "people", "ai"),
     [
-        (FIRST, None, "all", "part"), (day(4), None, "part", "part"), (day(20), None, "all", "all"),
-        (day(20), datetime(2027, 1, 1, tzinfo=UTC), "all", "all"), (day(10), day(15), "all", "all"),
-        (day(10), day(16), "all", "part"), (day(15), day(20), "all", "none"),
-        (day(15), datetime(2026, 9, 20, 0, 0, 1, tzinfo=UTC), "all", "part"), (day(1), day(5), "none", "none"),
+        (FIRST, None, "all", "part"),
+        (day(4), None, "part", "part"),
+        (day(20), None, "all", "all"),
+        (day(20), datetime(2027, 1, 1, tzinfo=UTC), "all", "all"),
+        (day(10), day(15), "all", "all"),
+        (day(10), day(16), "all", "part"),
+        (day(15), day(20), "all", "none"),
+        (day(15), datetime(2026, 9, 20, 0, 0, 1, tzinfo=UTC), "all", "part"),
+        (day(1), day(5), "none", "none"),
         (day(5), day(5), "none", "none"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_extent_of_a_range(start: datetime, end: datetime | None, people: str, ai: str) -> None:
     assert (KNOWN.extent("human", start, end), KNOWN.extent("ai", start, end)) == (people, ai)
     if start not in (FIRST, end):

@@ -16,19 +16,32 @@ DEVICE = ("browser", "os", "device", "format", "status", "rule")
 ORIGIN = ("channel", "referrerHost", "utmSource", "utmMedium", "utmCampaign")
 ADVERTISEMENT = ("utmTerm", "utmContent", "click")
 CUBES = {
-    "readers": (*READER, "verifiedBy"), "quarters": ("traffic", "sources", "quarter"),
-    "reader_quarters": (*READER, "verifiedBy", "quarter"), "devices": (*READER, *DEVICE),
-    "origins": (*READER, *ORIGIN), "page_views": (*READER, *DEVICE, *ORIGIN),
-    "places": (*READER, "country", "language"), "advertisements": (*READER, *ORIGIN, *ADVERTISEMENT),
+    "readers": (*READER, "verifiedBy"),
+    "quarters": ("traffic", "sources", "quarter"),
+    "reader_quarters": (*READER, "verifiedBy", "quarter"),
+    "devices": (*READER, *DEVICE),
+    "origins": (*READER, *ORIGIN),
+    "page_views": (*READER, *DEVICE, *ORIGIN),
+    "places": (*READER, "country", "language"),
+    "advertisements": (*READER, *ORIGIN, *ADVERTISEMENT),
     "paths": ("path", *READER),
-}  # fmt: skip
+}
 """Columns of each cube."""
 EVIDENCE = ("script", "assets", "navigation", "none", "not_measured", None)
 WITHOUT_MONTHS = {"quarters", "reader_quarters"}
 VISITORS = (
-    "dimension", "value", "agent", "operator", "purpose", "verification", "browser", "os", "device", "quarter",
+    "dimension",
+    "value",
+    "agent",
+    "operator",
+    "purpose",
+    "verification",
+    "browser",
+    "os",
+    "device",
+    "quarter",
     "sources",
-)  # fmt: skip
+)
 """Columns of the cube of visitors and visits, whose numbers `laws.visited` models."""
 Cells = dict[str, Counter[tuple[Any, ...]]]
 """Views by cube, and by the values of a cell: project, day of the month or 0 for the month, and the cube's columns.

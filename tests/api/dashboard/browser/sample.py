@@ -29,11 +29,15 @@ GPTBOT_ADDRESS = "20.171.206.5"
 ATTACK = "\"><script>window.attacked = 1</script><img src=x onerror='window.attacked = 1'>"
 """HTML that runs a script in a page that does not escape it."""
 READERS = (
-    PERSON, PHONE, GPTBOT, "Mozilla/5.0 (compatible; ClaudeBot/1.0; +claudebot@anthropic.com)",
+    PERSON,
+    PHONE,
+    GPTBOT,
+    "Mozilla/5.0 (compatible; ClaudeBot/1.0; +claudebot@anthropic.com)",
     "Mozilla/5.0 (compatible; PerplexityBot/1.0; +https://perplexity.ai/perplexitybot)",
     "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
-    f"Mozilla/5.0 (compatible; GPTBot/1.3{ATTACK})", f"curl/8.9.1 {ATTACK}",
-)  # fmt: skip
+    f"Mozilla/5.0 (compatible; GPTBot/1.3{ATTACK})",
+    f"curl/8.9.1 {ATTACK}",
+)
 REFERRERS = (None, "https://www.google.com/", "https://chatgpt.com/", f"https://evil.example/{ATTACK}")
 PATHS = (
     "/",

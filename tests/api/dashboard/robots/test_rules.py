@@ -44,8 +44,11 @@ def test_examples_of_the_rfc() -> None:
 @pytest.mark.parametrize(
     ("content", "state"),
     [
-        ("", "allowed"), ("User-agent: *\nDisallow:", "allowed"), ("User-agent: *\nDisallow: /", "disallowed"),
-        ("User-agent: *\nDisallow: /*", "disallowed"), ("User-agent: gptbot\nDisallow: /", "disallowed"),
+        ("", "allowed"),
+        ("User-agent: *\nDisallow:", "allowed"),
+        ("User-agent: *\nDisallow: /", "disallowed"),
+        ("User-agent: *\nDisallow: /*", "disallowed"),
+        ("User-agent: gptbot\nDisallow: /", "disallowed"),
         ("User-agent: GPTBot/1.2 # training\nDisallow: /", "disallowed"),
         ("User-agent: CCBot\nUser-agent: GPTBot\nDisallow: /", "disallowed"),
         ("User-agent: *\nDisallow: /\n\nUser-agent: GPTBot\nAllow: /", "allowed"),
@@ -54,10 +57,12 @@ def test_examples_of_the_rfc() -> None:
         ("User-agent: GPTBot\nDisallow: /docs\nAllow: /docs", "allowed"),
         ("User-agent: GPTBot\nDisallow: /*.md$", "partly"),
         ("User-agent: GPTBot\nDisallow: /a page # of two words", "partly"),
-        ("User-agent: GPT\nDisallow: /", "allowed"), ("User-agent: MyGPTBot\nDisallow: /", "allowed"),
-        ("User-agent: CCBot\nDisallow: /private", "allowed"), ("<html><body>Not found</body></html>", "allowed"),
+        ("User-agent: GPT\nDisallow: /", "allowed"),
+        ("User-agent: MyGPTBot\nDisallow: /", "allowed"),
+        ("User-agent: CCBot\nDisallow: /private", "allowed"),
+        ("<html><body>Not found</body></html>", "allowed"),
     ],
-)  # fmt: skip
+)
 def test_state_of_gptbot(content: str, state: str) -> None:
     assert parse(content).state(["GPTBot"]) == state
 

@@ -77,13 +77,22 @@ def test_totals_are_of_the_range_and_filters_on_every_page(cost: httpx.Client) -
 
 def test_filters_and_days_choose_requests(cost: httpx.Client) -> None:
     expected = {
-        "by=operator": [("OpenAI", 4), (None, 2)], "by=kind": [("page", 4), ("asset", 1), ("robots", 1)],
-        "by=status": [("200", 4), ("304", 1), ("429", 1)], "by=source": [("log", 6)], "by=date": [("2026-09-02", 6)],
-        "source=server": [], "by=kind&agent=GPTBot": [("page", 3), ("robots", 1)], "traffic=human": [(None, 2)],
-        "operator=OpenAI&status=429": [("GPTBot", 1)], "kind=asset": [(None, 1)], "limit=1": [("GPTBot", 4)],
-        "limit=1&offset=1": [(None, 2)], "dateFrom=2026-09-03": [], "dateTo=2026-09-02": [],
+        "by=operator": [("OpenAI", 4), (None, 2)],
+        "by=kind": [("page", 4), ("asset", 1), ("robots", 1)],
+        "by=status": [("200", 4), ("304", 1), ("429", 1)],
+        "by=source": [("log", 6)],
+        "by=date": [("2026-09-02", 6)],
+        "source=server": [],
+        "by=kind&agent=GPTBot": [("page", 3), ("robots", 1)],
+        "traffic=human": [(None, 2)],
+        "operator=OpenAI&status=429": [("GPTBot", 1)],
+        "kind=asset": [(None, 1)],
+        "limit=1": [("GPTBot", 4)],
+        "limit=1&offset=1": [(None, 2)],
+        "dateFrom=2026-09-03": [],
+        "dateTo=2026-09-02": [],
         "dateFrom=2026-09-02&dateTo=2026-09-03&agent=GPTBot": [("GPTBot", 4)],
-    }  # fmt: skip
+    }
     assert {query: [(row["value"], row["requests"]) for row in rows(cost, query)] for query in expected} == expected
 
 

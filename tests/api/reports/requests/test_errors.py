@@ -60,15 +60,25 @@ def test_repeated_event_id_of_an_error_is_a_duplicate(errors: httpx.Client) -> N
 
 def test_filters_and_days_choose_rows(errors: httpx.Client) -> None:
     expected = {
-        "path=/old": [OLD, GONE], "path=/old*": [OLD, GONE, OLDER, DOWN], "traffic=ai": [OLD, OLDER, DOWN],
-        "traffic=bot": [GONE, RANDOM], "agent=Googlebot": [GONE], "operator=OpenAI": [OLD, OLDER, DOWN],
-        "operator=OpenAI&status=503": [DOWN], "operator=Anthropic": [], "operator=Google": [],
-        "purpose=training&path=/old": [OLD], "operator=OpenAI&purpose=search": [], "operator=OpenAI&traffic=bot": [],
-        "status=404": [OLD, OLDER, RANDOM], "status=404&agent=GPTBot&path=/older": [OLDER],
+        "path=/old": [OLD, GONE],
+        "path=/old*": [OLD, GONE, OLDER, DOWN],
+        "traffic=ai": [OLD, OLDER, DOWN],
+        "traffic=bot": [GONE, RANDOM],
+        "agent=Googlebot": [GONE],
+        "operator=OpenAI": [OLD, OLDER, DOWN],
+        "operator=OpenAI&status=503": [DOWN],
+        "operator=Anthropic": [],
+        "operator=Google": [],
+        "purpose=training&path=/old": [OLD],
+        "operator=OpenAI&purpose=search": [],
+        "operator=OpenAI&traffic=bot": [],
+        "status=404": [OLD, OLDER, RANDOM],
+        "status=404&agent=GPTBot&path=/older": [OLDER],
         "dateFrom=2026-09-03&dateTo=2026-09-04": [("/old", "GPTBot", 404, 1), OLDER, DOWN],
-        "dateFrom=2026-09-04T00:00:00Z": [GONE, RANDOM], "dateTo=2026-09-02": [],
+        "dateFrom=2026-09-04T00:00:00Z": [GONE, RANDOM],
+        "dateTo=2026-09-02": [],
         "dateTo=2026-09-03": [("/old", "GPTBot", 404, 1)],
-    }  # fmt: skip
+    }
     assert {query: listed(errors, query) for query in expected} == expected
 
 

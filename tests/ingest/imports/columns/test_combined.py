@@ -145,9 +145,14 @@ statuses = st.sampled_from(
 )
 sizes = st.sampled_from([b"1234", b"-", b"", b"-1", b"1 2", "\u0661".encode(), b"9" * 30, b"0x1", b'"'])
 fields = {
-    "host": hosts, "user": words, "time": times, "status": statuses, "size": sizes, "referrer": texts,
+    "host": hosts,
+    "user": words,
+    "time": times,
+    "status": statuses,
+    "size": sizes,
+    "referrer": texts,
     "user_agent": texts,
-}  # fmt: skip
+}
 ends = st.sampled_from(
     [b"", b"", b"", b"\r", b"\r\r", b" ", b" -", b' "x" 0.003', b"x", b'"', b" \\", b' "', b'""', b"\xff"]
 )

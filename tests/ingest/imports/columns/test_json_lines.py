@@ -105,11 +105,15 @@ def log_lines(draw: st.DrawFn, product: str) -> bytes:
     damage = draw(st.sampled_from(["", "", "", "", "cut", "twice", "key", "latin", "space", "return", "long"]))
     key = f'"{FIELDS[product][0].split(".")[0]}":'.encode()
     return {
-        "": text, "cut": text[: draw(st.integers(0, len(text)))], "twice": text + text,
+        "": text,
+        "cut": text[: draw(st.integers(0, len(text)))],
+        "twice": text + text,
         "key": text[:-1] + b"," + key + draw(st.sampled_from([b"1", b'"a"', b"null", b"{}"])) + b"}",
-        "latin": text[:-1] + b',"x":"caf\xe9"}', "space": b" " + text + b" ", "return": text + b"\r",
+        "latin": text[:-1] + b',"x":"caf\xe9"}',
+        "space": b" " + text + b" ",
+        "return": text + b"\r",
         "long": text + b" " * (LINE_BYTES_MAX - len(text) + draw(st.integers(-1, 1))),
-    }[damage]  # fmt: skip
+    }[damage]
 
 
 def written(product: str, changed: dict[str, Any], *, is_ascii: bool) -> bytes:

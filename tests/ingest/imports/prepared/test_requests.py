@@ -35,11 +35,22 @@ NGINX = (
     ' "$http_referer" "$http_user_agent"'
 )
 KIND_OF_PATHS = {
-    "/": "page", "/docs/a": "page", "/docs/a.md": "markdown", "/robots.txt": "robots", "/sitemap.xml": "sitemap",
-    "/de/sitemap-2.xml.gz": "sitemap", "/feed": "feed", "/blog/rss.xml": "feed", "/llms-full.txt": "llms",
-    "/style.css": "asset", "/photo.jpg": "asset", "/api/users": "api", "/data/points.json": "api",
-    "/favicon.ico": "other", "/file.zip": "other",
-}  # fmt: skip
+    "/": "page",
+    "/docs/a": "page",
+    "/docs/a.md": "markdown",
+    "/robots.txt": "robots",
+    "/sitemap.xml": "sitemap",
+    "/de/sitemap-2.xml.gz": "sitemap",
+    "/feed": "feed",
+    "/blog/rss.xml": "feed",
+    "/llms-full.txt": "llms",
+    "/style.css": "asset",
+    "/photo.jpg": "asset",
+    "/api/users": "api",
+    "/data/points.json": "api",
+    "/favicon.ico": "other",
+    "/file.zip": "other",
+}
 
 
 @dataclass(frozen=True)

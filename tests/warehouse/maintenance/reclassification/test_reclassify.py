@@ -183,17 +183,30 @@ def test_hits_at_the_ends_of_days_and_months_stay_in_their_partitions(site: Site
 
 
 ODD = [
-    "", " ", "GPTBot/1 \N{PILE OF POO}", "it's \"quoted\" ''; DROP TABLE classified; --", "GPTBot/" + 10_000 * "x",
-    10_000 * "\N{PILE OF POO}", "a\x00b\n\t", "GPTBot", "gptbot", "NULL", "$ruleset {files} %s ?",
-]  # fmt: skip
+    "",
+    " ",
+    "GPTBot/1 \N{PILE OF POO}",
+    "it's \"quoted\" ''; DROP TABLE classified; --",
+    "GPTBot/" + 10_000 * "x",
+    10_000 * "\N{PILE OF POO}",
+    "a\x00b\n\t",
+    "GPTBot",
+    "gptbot",
+    "NULL",
+    "$ruleset {files} %s ?",
+]
 
 
 @pytest.mark.long
 def test_unusual_user_agents_and_null_columns_are_unchanged(site: Site) -> None:
     whole = {
-        "referrer": "https://example.com/?a='b'", "referrer_host": "example.com", "utm_source": "news",
-        "format": "markdown", "status": 304, "event_id": "event",
-    }  # fmt: skip
+        "referrer": "https://example.com/?a='b'",
+        "referrer_host": "example.com",
+        "utm_source": "news",
+        "format": "markdown",
+        "status": 304,
+        "event_id": "event",
+    }
     rows = [old("/caf%C3%A9'", odd, agent=None) for odd in ODD] + [old("/", "Firefox/1", browser="b", **whole)]
     site.post(*rows)
     assert run(site).user_agents == len(ODD) + 1

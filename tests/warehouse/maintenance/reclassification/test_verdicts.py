@@ -12,9 +12,13 @@ BY = "list:openai-gptbot 2026-09-02"
 SPOOFED = {"traffic": "bot", "agent": "GPTBot", "rule": "bot:spoofed:GPTBot", "verification": "spoofed"}
 
 SIGNED = {
-    "traffic": "ai", "agent": "ChatGPT Agent", "operator": "OpenAI", "purpose": "agent",
-    "rule": "ai:signed:ChatGPT Agent", "verification": "verified",
-}  # fmt: skip
+    "traffic": "ai",
+    "agent": "ChatGPT Agent",
+    "operator": "OpenAI",
+    "purpose": "agent",
+    "rule": "ai:signed:ChatGPT Agent",
+    "verification": "verified",
+}
 
 
 def old(user_agent: str, **columns: str) -> Row:

@@ -20,10 +20,14 @@ from warehouse.report.reports import Reports
 from warehouse.report.results import Query
 
 READERS = [
-    {"traffic": "human", "visitor": 1}, {"traffic": "human", "visitor": 2}, {"traffic": "human", "visitor": None},
-    {"traffic": "ai", "agent": "GPTBot", "visitor": 3}, {"traffic": "ai", "agent": "ClaudeBot", "visitor": None},
-    {"traffic": "bot", "agent": "curl", "visitor": 4}, {"traffic": "bot", "agent": "GPTBot", "visitor": 5},
-]  # fmt: skip
+    {"traffic": "human", "visitor": 1},
+    {"traffic": "human", "visitor": 2},
+    {"traffic": "human", "visitor": None},
+    {"traffic": "ai", "agent": "GPTBot", "visitor": 3},
+    {"traffic": "ai", "agent": "ClaudeBot", "visitor": None},
+    {"traffic": "bot", "agent": "curl", "visitor": 4},
+    {"traffic": "bot", "agent": "GPTBot", "visitor": 5},
+]
 PROPS = [None, {"plan": "pro", "a/b~c": "x"}, {"plan": "free", "0": "y"}]
 EVENTS: list[Row] = [
     event(
@@ -64,11 +68,15 @@ def test_events_are_those_of_plain_python(site: Site, reports: Reports) -> None:
     site.load()
     site.post_events(*EVENTS[half:])
     cases = (
-        (FIRST, {}, None, None), (NOON - 2 * DAY, {"traffic": "ai"}, "Signup", None),
-        (NOON - DAY, {"source": "log", "path": "/a"}, None, None), (FIRST, {"traffic": "bot"}, "File Download", None),
-        (FIRST, {}, None, ("GPTBot",)), (FIRST, {}, None, ()), (FIRST, {"traffic": "bot"}, None, ("GPTBot",)),
+        (FIRST, {}, None, None),
+        (NOON - 2 * DAY, {"traffic": "ai"}, "Signup", None),
+        (NOON - DAY, {"source": "log", "path": "/a"}, None, None),
+        (FIRST, {"traffic": "bot"}, "File Download", None),
+        (FIRST, {}, None, ("GPTBot",)),
+        (FIRST, {}, None, ()),
+        (FIRST, {"traffic": "bot"}, None, ("GPTBot",)),
         (FIRST, {}, "engagement", None),
-    )  # fmt: skip
+    )
     dimensions = ("", "path", "agent", "source", "plan", "a/b~c", "0", "none")
     for by, (start, values, name, agents) in product(dimensions, cases):
         query, chosen = Query("site", start, None, Filters(**values), NOON + DAY), ChosenEvents(name, by, agents)

@@ -44,7 +44,11 @@ PATHS = [
 ]
 READERS: list[dict[str, str | None]] = [
     {
-        "traffic": traffic, "agent": agent, "operator": operator, "purpose": purpose, "rule": rule,
+        "traffic": traffic,
+        "agent": agent,
+        "operator": operator,
+        "purpose": purpose,
+        "rule": rule,
         "verification": verification,
     }
     for traffic, agent, operator, purpose, rule, verification in [
@@ -58,18 +62,27 @@ READERS: list[dict[str, str | None]] = [
         ("bot", "GPTBot", None, None, "bot:spoofed:GPTBot", "spoofed"),
         ("bot", None, None, None, "bot:empty", None),
     ]
-]  # fmt: skip
+]
 SOURCES = ["beacon", "server", "log"]
 USER_AGENTS = ["GPTBot/1", "ClaudeBot/1", "Firefox/1", ""]
 """User agents that the rules of the tests reclassify. Before, the classification does not depend on them."""
 COLUMNS: dict[str, list[str | int | None]] = {
-    "browser": [None, "Firefox", "Chrome"], "os": [None, "Linux", "iOS"], "device": [None, "desktop", "phone"],
-    "referrer_host": [None, "example.com", "日本.example", "t.co"], "utm_source": [None, "newsletter", "", "=1+1"],
-    "utm_medium": [None, "email"], "utm_campaign": [None, "spring"], "utm_term": [None, "a b"],
-    "utm_content": [None, "top"], "click": [None, "gclid"], "channel": [None, "Search"],
-    "country": [None, "DE", "US"], "language": [None, "de", "pt-BR"], "format": [None, "html", "markdown"],
+    "browser": [None, "Firefox", "Chrome"],
+    "os": [None, "Linux", "iOS"],
+    "device": [None, "desktop", "phone"],
+    "referrer_host": [None, "example.com", "日本.example", "t.co"],
+    "utm_source": [None, "newsletter", "", "=1+1"],
+    "utm_medium": [None, "email"],
+    "utm_campaign": [None, "spring"],
+    "utm_term": [None, "a b"],
+    "utm_content": [None, "top"],
+    "click": [None, "gclid"],
+    "channel": [None, "Search"],
+    "country": [None, "DE", "US"],
+    "language": [None, "de", "pt-BR"],
+    "format": [None, "html", "markdown"],
     "status": [None, 99, 200, 304],
-}  # fmt: skip
+}
 """Values of the columns that depend on nothing else. No status is one of an error, which is not stored in `hits`."""
 DEVICE = ("browser", "os", "device")
 REFERRERS = ["https://example.org/a/?q#", "https://example.org/index.html", "https://example.org"]
@@ -80,9 +93,15 @@ BY_COLUMNS = ["path", "source", *(name for name in READERS[0]), *COLUMNS]
 BY = [*BREAKDOWNS]
 INTERVALS = ["hour", "day", "week", "month"]
 ZONES = [
-    "UTC", "Asia/Kathmandu", "America/New_York", "Pacific/Apia", "Europe/Berlin", "Australia/Lord_Howe",
-    "Pacific/Kiritimati", "America/St_Johns",
-]  # fmt: skip
+    "UTC",
+    "Asia/Kathmandu",
+    "America/New_York",
+    "Pacific/Apia",
+    "Europe/Berlin",
+    "Australia/Lord_Howe",
+    "Pacific/Kiritimati",
+    "America/St_Johns",
+]
 ALL_ZONES = sorted(available_timezones() - {"localtime"})
 
 DAYS = [

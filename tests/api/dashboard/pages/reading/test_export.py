@@ -33,14 +33,22 @@ HITS = (
     {"path": "/c", "userAgent": "ClaudeBot/1.0"},
 )
 REPORTS = {
-    "pages": "views?", "time": "series?interval=day", "operators": "breakdown?by=operator&traffic=ai",
-    "agents": "breakdown?by=agent&traffic=ai", "purposes": "breakdown?by=purpose&traffic=ai",
-    "referrers": "breakdown?by=referrerHost&traffic=human", "campaigns": "breakdown?by=utmSource&traffic=human",
-    "media": "breakdown?by=utmMedium&traffic=human", "names": "breakdown?by=utmCampaign&traffic=human",
-    "terms": "breakdown?by=utmTerm&traffic=human", "contents": "breakdown?by=utmContent&traffic=human",
-    "devices": "breakdown?by=device&traffic=human", "browsers": "breakdown?by=browser&traffic=human",
-    "systems": "breakdown?by=os&traffic=human", "sources": "breakdown?by=source",
-}  # fmt: skip
+    "pages": "views?",
+    "time": "series?interval=day",
+    "operators": "breakdown?by=operator&traffic=ai",
+    "agents": "breakdown?by=agent&traffic=ai",
+    "purposes": "breakdown?by=purpose&traffic=ai",
+    "referrers": "breakdown?by=referrerHost&traffic=human",
+    "campaigns": "breakdown?by=utmSource&traffic=human",
+    "media": "breakdown?by=utmMedium&traffic=human",
+    "names": "breakdown?by=utmCampaign&traffic=human",
+    "terms": "breakdown?by=utmTerm&traffic=human",
+    "contents": "breakdown?by=utmContent&traffic=human",
+    "devices": "breakdown?by=device&traffic=human",
+    "browsers": "breakdown?by=browser&traffic=human",
+    "systems": "breakdown?by=os&traffic=human",
+    "sources": "breakdown?by=source",
+}
 """Reports of the dashboard, and the report of the API with the same rows."""
 
 

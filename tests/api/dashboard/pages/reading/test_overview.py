@@ -269,10 +269,14 @@ def test_live_count_has_the_hits_of_the_last_minutes(dashboard: Dashboard, viewe
 
 
 WRONG: list[dict[str, str]] = [
-    {"from": "0001-01-01", "to": "9999-12-31"}, {"zone": "../../etc/passwd"}, {"purpose": "fun"},
-    {"path": "x" * 5_000}, {"agent": "x" * 500}, {"operator": "\x00"},
+    {"from": "0001-01-01", "to": "9999-12-31"},
+    {"zone": "../../etc/passwd"},
+    {"purpose": "fun"},
+    {"path": "x" * 5_000},
+    {"agent": "x" * 500},
+    {"operator": "\x00"},
     *({name: ATTACK} for name in ("page", "sort", "period", "interval", "zone", "from", "traffic", "source")),
-]  # fmt: skip
+]
 """Other values are in `web/test_period` and `web/test_view`."""
 
 

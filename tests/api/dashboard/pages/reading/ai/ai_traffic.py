@@ -15,8 +15,12 @@ from tests.processes.running import PROJECT
 
 READERS = (FIREFOX, "GPTBot/1.3", "ClaudeBot/1.0", FIREFOX, "ChatGPT-User/1.0", "CCBot/2.0", "Googlebot/2.1")
 REFERRERS = (
-    "https://chatgpt.com/", "https://site.example/", "", "https://claude.ai/chat", "https://www.perplexity.ai/",
-)  # fmt: skip
+    "https://chatgpt.com/",
+    "https://site.example/",
+    "",
+    "https://claude.ai/chat",
+    "https://www.perplexity.ai/",
+)
 HITS = 360
 OLD_PAGES = 30
 """Age of the hits, in days, from which on they are of other paths: the newer paths are new to AI in 30 days."""
@@ -42,13 +46,17 @@ def hit(number: int) -> dict[str, Any]:
 
 
 QUERIES: list[tuple[dict[str, str | int], dict[str, str | int]]] = [
-    ({}, {"first": 29}), ({"period": "7d"}, {"first": 6}), ({"period": "today"}, {"first": 0}),
-    ({"period": "yesterday"}, {"first": 1, "last": 1}), ({"period": "90d"}, {"first": 89}),
-    ({"period": "all"}, {"first": "2000-01-01"}), ({"path": "/docs*"}, {"first": 29, "path": "/docs*"}),
+    ({}, {"first": 29}),
+    ({"period": "7d"}, {"first": 6}),
+    ({"period": "today"}, {"first": 0}),
+    ({"period": "yesterday"}, {"first": 1, "last": 1}),
+    ({"period": "90d"}, {"first": 89}),
+    ({"period": "all"}, {"first": "2000-01-01"}),
+    ({"path": "/docs*"}, {"first": 29, "path": "/docs*"}),
     ({"source": "server"}, {"first": 29, "source": "server"}),
     ({"from": 20, "to": 11, "zone": "Asia/Kolkata"}, {"first": 20, "last": 11, "zone": "Asia/Kolkata"}),
     ({"from": 9, "to": 9, "zone": "America/New_York"}, {"first": 9, "last": 9, "zone": "America/New_York"}),
-]  # fmt: skip
+]
 """Parameters of a page, and the days, zone and filters that they mean. A number is the age of a day, in days."""
 SOME_QUERIES = [QUERIES[place] for place in (0, 3, 6, 8)]
 """Enough to see that a page uses what it was asked for: `test_readers` and `test_view` have all parameters."""

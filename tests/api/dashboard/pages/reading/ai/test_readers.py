@@ -182,8 +182,14 @@ def test_each_operator_has_a_sparkline_of_days_or_months(reader: TestClient) -> 
 
 def test_first_operators_are_named_only_if_there_are_others(dashboard: Dashboard) -> None:
     agents = [
-        "GPTBot/1.3", "GPTBot/1.3", "ClaudeBot/1.0", "ClaudeBot/1.0", "CCBot/2.0", "CCBot/2.0", "PerplexityBot/1.0",
-    ]  # fmt: skip
+        "GPTBot/1.3",
+        "GPTBot/1.3",
+        "ClaudeBot/1.0",
+        "ClaudeBot/1.0",
+        "CCBot/2.0",
+        "CCBot/2.0",
+        "PerplexityBot/1.0",
+    ]
     hits = [{"path": "/", "userAgent": name} for name in agents]
     dashboard.post_hits(*hits, project="summed", key=new_key(dashboard.data, "summed"))
     viewer = dashboard.visitor("viewer")
