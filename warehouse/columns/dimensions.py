@@ -153,14 +153,16 @@ OF_VISITS = _names(Aspect.VISIT)
 AGENT_KEY = ("agent", "operator", "purpose", "verification")
 """Dimensions that say which AI agent or bot a reader was."""
 TOGETHER = (
-    ("source", "agent", "operator"),
-    ("browser", "os", "device"),
-    ("referrerHost", "utmSource"),
-    ("format", "status"),
+    (("source", "traffic", *AGENT_KEY),),
+    (("browser", "os", "device"),),
+    (("referrerHost",), ("utmSource",)),
+    (("format", "status"),),
 )
-"""Dimensions, by the names of the API, whose breakdowns one statement counts, because a page shows several of them."""
-TOGETHER_IN_VISITS = ((*chain(*TOGETHER), "purpose", "channel", "country", "language", "day"),)
-"""Dimensions that one statement counts with a filter by entry or exit page: finding the visits takes longest."""
+"""Sets of dimensions, by the names of the API, that one statement counts, because a page shows several of them.
+
+The values of a set are counted together and added up by each dimension, so it has no two open dimensions."""
+TOGETHER_IN_VISITS = ((*chain(*TOGETHER), ("channel",), ("country",), ("language",), ("day",)),)
+"""Sets that one statement counts with a filter by entry or exit page: finding the visits takes longest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,9 @@ DuckDB takes 5 ms to plan one over three files, which is more than reading and c
 
 from calendar import monthrange
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -37,9 +36,8 @@ ROWS_MAX, BYTES_MAX = 500_000, 32 * 1024 * 1024
 _COLUMNS = {"path", "traffic", "sources", "day"}  # of the ranking
 _PAGE = f"""
 WITH sums AS MATERIALIZED (
-    SELECT path, bool_or(is_ranked) AS is_ranked, sum(human)::BIGINT AS human, sum(ai)::BIGINT AS ai,
-           sum(bot)::BIGINT AS bot
-    FROM (SELECT *, true AS is_ranked FROM ranked WHERE {{has_path}}
+    SELECT path, bool_or(is_ranked) AS is_ranked, {", ".join(f"sum({name})::BIGINT AS {name}" for name in TRAFFIC)}
+    FROM (SELECT *, true AS is_ranked FROM ranked WHERE path IS NOT NULL AND {{has_path}}
           UNION ALL BY NAME SELECT path, {VIEWS}, false AS is_ranked FROM {{cells}} GROUP BY path)
     GROUP BY path
 )
@@ -73,18 +71,16 @@ def page(
     for step, bounds in zip(record.steps, record.bounds.get(project, []), strict=False):
         if offset + limit < step and listing.order not in {"bot", "path"}:
             rows, counts = _read(statements, snapshot, scope, chosen, step, asked)
-            if rows.num_rows > limit:
-                of_months = sum(bounds[[*record.rollups].index(part.rollup.month)] for part in chosen.counted)
-                if rows[listing.order][-1].as_py() > min(of_months, bounds[-1]) + rows["unread"][0].as_py():
-                    return rows.drop_columns("unread"), counts
+            bound = min(sum(bounds[[*record.rollups].index(part.rollup.month)] for part in chosen.counted), bounds[-1])
+            if rows.num_rows > limit and rows[listing.order][-1].as_py() > bound + rows["unread"][0].as_py():
+                return rows.drop_columns("unread"), counts
     if chosen.ranking.rows(project) > ROWS_MAX or cells.path_bytes([chosen.ranking.months], project) > BYTES_MAX:
         return None
     rows, counts = _read(statements, snapshot, scope, chosen, None, asked)
     return rows.drop_columns("unread"), counts
 
 
-@dataclass(frozen=True, slots=True)
-class _Chosen:
+class _Chosen(NamedTuple):
     """The ranking of a scope, the rollups that it counts on `days`, and the cells that it lacks."""
 
     ranking: Ranking
@@ -121,9 +117,7 @@ def _read(
     if chosen.added.is_empty and not scope.filters.path and len(views):
         return _listed(ranked.slice(1), page), Counts(*map(int, views[0]))
     has_path, _ = Filters(path=scope.filters.path).condition()
-    sql = _PAGE.format(
-        cells=chosen.added.sql, has_path=f"path IS NOT NULL AND {has_path}", has_all=step is None, listed=page.sql
-    )
+    sql = _PAGE.format(cells=chosen.added.sql, has_path=has_path, has_all=step is None, listed=page.sql)
     return statements.fetch(snapshot, scope, chosen.added, sql, {"ranked": ranked}), None
 
 
@@ -143,17 +137,18 @@ def _listed(ranked: pa.Table, page: Asked) -> pa.Table:
 
 def _count(chosen: _Chosen, scope: Scope, step: int | None) -> tuple[pa.ChunkedArray, npt.NDArray[np.int64]]:
     """Return the paths by rank, below `step` or all, and the views of each by people, AI and bots."""
-    slices = defaultdict[str, list[_Slice]](list, {chosen.ranking.months: []})
+    # Of each file, the views up to `last` less those up to `before`, of sets that meet a mask.
+    slices = defaultdict[str, list[tuple[str | None, str, int]]](list, {chosen.ranking.months: []})
     for span in policy.spans(scope.filters.policy, chosen.days.start.date(), chosen.days.end.date()):
         mask = scope.filters.mask(span.policy)
         months, cut = _split(chosen.counted, span)
         for before, last in _runs([*chosen.ranking.record.rollups], months):
-            slices[chosen.ranking.months].append(_Slice(before, last, mask))
+            slices[chosen.ranking.months].append((before, last, mask))
         for month, first, end in cut:
-            slices[chosen.ranking.days(month)].append(_Slice(f"until_{first}" if first else None, f"until_{end}", mask))
+            slices[chosen.ranking.days(month)].append((f"until_{first}" if first else None, f"until_{end}", mask))
     paths, views = pa.chunked_array([], pa.string()), np.zeros(0)
     for file, in_file in slices.items():
-        names = dict.fromkeys(name for each in in_file for name in (each.last, each.before) if name)
+        names = dict.fromkeys(name for before, last, _ in in_file for name in (last, before) if name)
         more = ["path"] if file == chosen.ranking.months else []
         rows = chosen.ranking.read(file, str(scope.project), step, ["sources", "traffic", *names, *more])
         ranks, sets = rows["rank"].to_numpy().astype(np.int64), rows["sources"].to_numpy()
@@ -161,11 +156,11 @@ def _count(chosen: _Chosen, scope: Scope, step: int | None) -> tuple[pa.ChunkedA
             _, first_rows = np.unique(ranks, return_index=True)
             paths, views = _decode(rows["path"], first_rows), np.zeros(3 * len(first_rows))
         traffic = pc.index_in(rows["traffic"], pa.array(TRAFFIC)).to_numpy()
-        for each in in_file:
-            counted = rows[each.last].to_numpy().astype(np.int64)
-            if each.before:
-                counted -= rows[each.before].to_numpy()
-            counted *= (sets & each.mask) != 0
+        for before, last, mask in in_file:
+            counted = rows[last].to_numpy().astype(np.int64)
+            if before:
+                counted -= rows[before].to_numpy()
+            counted *= (sets & mask) != 0
             views += np.bincount(ranks * 3 + traffic, counted, len(views))
     return paths, views.astype(np.int64).reshape(-1, 3)
 
@@ -179,14 +174,6 @@ def _decode(paths: pa.ChunkedArray, rows: npt.NDArray[np.int64]) -> pa.ChunkedAr
         for chunk, start, (cut, end) in zip(paths.chunks, ends, pairwise(cuts), strict=False)
     )
     return pa.chunked_array([chunk.dictionary_decode() for chunk in chosen], pa.string())
-
-
-class _Slice(NamedTuple):
-    """Views in a file: the column `last` less the column `before`, of sets that meet the mask."""
-
-    before: str | None
-    last: str
-    mask: int
 
 
 def _split(parts: Sequence[Part], span: Span) -> tuple[list[str], list[tuple[str, int, int]]]:
@@ -203,9 +190,9 @@ def _split(parts: Sequence[Part], span: Span) -> tuple[list[str], list[tuple[str
     return months, cut
 
 
-def _runs(ranked: Sequence[str], months: Sequence[str]) -> Iterator[tuple[str | None, str]]:
-    """Yield the month before each run of consecutive months, and the last month of the run."""
-    numbers = [ranked.index(month) for month in months]
-    for _, run in groupby(enumerate(numbers), lambda each: each[1] - each[0]):
-        run_numbers = [number for _, number in run]
-        yield ranked[run_numbers[0] - 1] if run_numbers[0] else None, ranked[run_numbers[-1]]
+def _runs(ranked: Sequence[str], months: Sequence[str]) -> Iterable[tuple[str | None, str]]:
+    """Return the month before each run of consecutive months, and the last month of the run."""
+    month_before = dict(zip(ranked, [None, *ranked], strict=False))
+    before = [month_before[month] for month in months]
+    starts, ends = (each for each in before if each not in months), (each for each in months if each not in before)
+    return zip(starts, ends, strict=True)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warehouse import encoding
-from warehouse.columns.dimensions import TOGETHER, TOGETHER_IN_VISITS
+from warehouse.columns.dimensions import MEASURES, TOGETHER, TOGETHER_IN_VISITS
 from warehouse.columns.sources import NAME, TRAFFIC
 from warehouse.errors import SlowReport, SpillFull
 from warehouse.plural import counted
@@ -34,10 +34,8 @@ SPILL_LIMIT = "8GiB"
 """Disk space of slow reports: 16 open exports of 2,000,000 paths of 200 characters."""
 VIEWS = ", ".join(f"coalesce(sum(views) FILTER (traffic = '{traffic}'), 0)::BIGINT AS {traffic}" for traffic in TRAFFIC)
 """SQL of the columns human, ai and bot, which add up cells with the columns `traffic` and `views`."""
-_COUNT = """
-SELECT {by}, grouping_id({by}) AS absent, {sums} FROM {cells} GROUP BY GROUPING SETS ({sets})
-HAVING human > 0 OR ai > 0 OR bot > 0
-"""
+_SUMS = ", ".join(VIEWS.replace("views", each.name).replace(" AS ", f" AS {each.name}_") for each in MEASURES)
+_COUNT = f"SELECT {{by}}, grouping_id({{by}}) AS absent, {_SUMS} FROM {{cells}} GROUP BY GROUPING SETS ({{sets}})"
 _SHARED = f"""
 SELECT {", ".join(name for name in HOT_COLUMNS if name not in {"user_agent", "referrer"})}, date FROM {{rows}}
 WHERE project_id = $project AND ts >= $start AND ts < $end {{of_path}} LIMIT {SHARED_ROWS_MAX + 1}
@@ -77,12 +75,12 @@ class Statements:
     def counts(self, snapshot: Snapshot, scope: Scope, *by: str, measure: str = "views") -> pa.Table:
         """Return the page views by one or more dimensions: these columns, human, ai and bot, without rows of zeros.
 
-        `source` is one of the names. One statement counts dimensions that a page shows together, and all readers.
-        `measure` is one of MEASURES.
+        `source` is one of the names. One statement counts dimensions that a page shows together, all measures, and all
+        readers. `measure` is one of MEASURES.
         """
         shown = TOGETHER_IN_VISITS if scope.filters.of_visits else TOGETHER
-        together = [names for names in shown if len(by) == 1 and by[0] in names]
-        sets = [(name,) for name in together[0]] if together else [by]
+        every = ((sets, each) for sets in shown for each in sets if {*each}.issuperset(by))
+        sets, counted = next(every, ((by,), by))
         columns = dict.fromkeys(chain(*sets))
         traffic, of_all = scope.filters["traffic"], replace(scope, filters=scope.filters.but(traffic=None))
 
@@ -91,13 +89,15 @@ class Statements:
             chosen = cells.select(snapshot, self.rollups(snapshot), of_all, dict.fromkeys([*names, "traffic"]))
             of_source = f"(SELECT *, {NAME} AS source FROM {chosen.sql})" if "source" in columns else chosen.sql
             grouped = ", ".join(f"({', '.join(each)})" for each in sets)
-            sums = VIEWS.replace("views", measure)
-            sql = _COUNT.format(by=", ".join(columns), sums=sums, cells=of_source, sets=grouped)
+            sql = _COUNT.format(by=", ".join(columns), cells=of_source, sets=grouped)
             return self.fetch(snapshot, of_all, chosen, sql)
 
-        rows = self.cached((of_all, measure, *columns, snapshot.rows_key), fetch)
-        absent = sum(1 << number for number, name in enumerate(reversed(columns)) if name not in by)
-        rows = rows.filter(pc.field("absent") == absent).select([*by, *TRAFFIC])
+        rows = self.cached((of_all, *columns, snapshot.rows_key), fetch)
+        absent = sum(1 << number for number, name in enumerate(reversed(columns)) if name not in counted)
+        sums = [f"{measure}_{name}" for name in TRAFFIC]
+        rows = rows.filter(pc.field("absent") == absent).group_by([*by], use_threads=False)
+        rows = rows.aggregate([(name, "sum") for name in sums]).rename_columns([*by, *TRAFFIC])
+        rows = rows.filter((pc.field("human") > 0) | (pc.field("ai") > 0) | (pc.field("bot") > 0))
         return _of_readers(rows, traffic) if traffic else rows
 
     def fetch(
