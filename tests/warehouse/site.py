@@ -9,7 +9,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, cached_property, partial
@@ -135,7 +135,7 @@ class Site:
 
     def __init__(self, folder: Path, *, is_new: bool = True, root: Root | None = None) -> None:
         self.hot_log, self.spill = folder / "hot.sqlite", folder / "spill"
-        self.root = root or LocalPath(folder / "lake")
+        self.root, self.opened = root or LocalPath(folder / "lake"), ExitStack()
         if is_new:
             _create_lake(self.root)
         self.hot = batches.connect(self.hot_log)
@@ -240,7 +240,8 @@ class Site:
         return batches.backlog(self.hot).rows
 
     def reports(self, policy_of: Callable[[str], Periods] = lambda project: ()) -> Reports:
-        return Reports(SnapshotReader(self.hot_log, self.root), self.root, self.spill, CACHE_BYTES, policy_of)
+        self.opened.callback((reader := SnapshotReader(self.hot_log, self.root)).close)
+        return Reports(reader, self.root, self.spill, CACHE_BYTES, policy_of)
 
     def age(self) -> None:
         """Set the times of all files and of the tables' logs to two hours ago."""
@@ -260,6 +261,7 @@ class Site:
         return [finding.fault for finding in findings if finding.fault is not None]
 
     def close(self) -> None:
+        self.opened.close()
         self.hot.close()
         if "database" in vars(self):
             self.database.close()

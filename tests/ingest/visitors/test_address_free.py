@@ -14,7 +14,9 @@ from ingest.visitors.address_free import BITS, address_free
 LINE = b'%s - - [15/Sep/2026:12:00:01 +0000] "GET /a?x=1.2 HTTP/1.1" 200 5 "-" "Chrome/120.0.6099.71"'
 JSON = b'{"ts":1790380800.25,"client_ip":"%s","x":["%s, 192.0.2.1"],"time":"2026-09-15T12:00:00Z","size":10}'
 FORMS = (b"%s", b"%s\n", b"%s,", b'"%s"', b"[%s]:8080", b"x=%s;y", b"10\t%s\tGET", b"::ffff:%s", LINE)
-unmapped = st.ip_addresses().filter(lambda each: not getattr(each, "ipv4_mapped", None))  # it is written as an IPv4 address
+unmapped = st.ip_addresses().filter(
+    lambda each: not getattr(each, "ipv4_mapped", None)
+)  # it is written as an IPv4 address
 address = st.one_of(unmapped.map(str), st.ip_addresses(v=6).map(lambda each: each.packed.hex(":", 2)))
 
 

@@ -82,7 +82,8 @@ def test_damaged_name_of_a_staged_file_is_an_error(folder: Path) -> None:
     flip(folder / "hot.sqlite", b'{"hits":[{"path":"date=2026')
     with closing(Site(folder)) as site:
         assert is_refused(site.load, site.hot_log, batch=1)
-        assert is_refused(SnapshotReader(site.hot_log, site.root).take, site.hot_log, batch=1)
+        with closing(SnapshotReader(site.hot_log, site.root)) as reader:
+            assert is_refused(reader.take, site.hot_log, batch=1)
         assert batches.last_id(site.hot) == 1
         assert len(site.faults()) == 1
 

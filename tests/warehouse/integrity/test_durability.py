@@ -141,7 +141,7 @@ def test_other_lake_of_the_same_version_is_an_error(site: Site, tmp_path: Path) 
     shutil.rmtree(site.root)
     shutil.copytree(other.root, site.root)
     other.close()
-    for use in (site.load, lambda: SnapshotReader(site.hot_log, site.root).take()):
+    for use in (site.load, lambda: site.reports().take()):
         with pytest.raises(DataIncomplete, match="is new, and the lake|has hot batches up to 0"):
             use()
 
