@@ -108,10 +108,12 @@ def test_other_pages_of_the_site_are_named_as_referrers(read_site: Dashboard) ->
     assert page.rows("Referrers") == [["a.example", "1"], ["example.com (this site)", "1"]]
 
 
-def test_page_without_views_offers_all_time(reader: TestClient) -> None:
+def test_page_without_views_offers_all_time_and_its_errors(reader: TestClient) -> None:
     page = open_page(reader, "/page", path="/nowhere")
     assert "No view of this page in this period." in page.text
     assert f"/projects/{PROJECT}/page?period=all&path=%2Fnowhere" in page.links()
+    (errors,) = (link for link in page.links() if "/errors?" in link and "path=%2Fnowhere" in link)
+    assert reader.get(errors).status_code == 200
 
 
 def test_address_without_one_path_leads_to_the_list(reader: TestClient) -> None:
