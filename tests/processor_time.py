@@ -63,7 +63,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_unconfigure() -> None:
-    print(unmarked(_seconds))
+    if _seconds:
+        print(unmarked(_seconds))
 
 
 def unmarked(seconds: Mapping[str, float]) -> str:

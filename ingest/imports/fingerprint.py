@@ -1,8 +1,9 @@
 """Digest of a chunk of a log, with checkpoints by which a truncated copy of the chunk is recognised.
 
-An attacker with the key cannot find an address. Pieces of less than CHECKPOINT_BYTES are digested with 12 bits in place
-of each address: see `ingest.visitors.address_free`. Longer ones, for which this takes 12 to 16 % of an import, are
-digested without the characters of addresses, except for their last line, whose time and size distinguish two logs.
+The digests do not single out an address for an attacker with the key. Pieces of less than CHECKPOINT_BYTES are digested
+with 12 bits in place of each address: see `ingest.visitors.address_free`. Longer ones, for which this takes 12 to 16 %
+of an import, are digested without the characters of addresses, except for their last line, whose time and size
+distinguish two logs.
 """
 
 import hashlib
@@ -42,8 +43,9 @@ class Fingerprint:
     CHECKPOINT_BYTES. The checkpoints of a prefix are a prefix of the checkpoints.
     """
 
-    def __init__(self, digest_bytes: int = DIGEST_BYTES) -> None:
-        self.bytes, self.digest_bytes = 0, digest_bytes
+    def __init__(self, digest_bytes: int = DIGEST_BYTES, *, starts_mid_line: bool = False) -> None:
+        """Begin a chunk. It starts inside a line, perhaps inside an address, if the chunk before it ends there."""
+        self.bytes, self.digest_bytes, self.starts_mid_line = 0, digest_bytes, starts_mid_line
         self.checkpoints = b""
         self._hash = _DIGESTS[digest_bytes]()
         self._rest = b""
@@ -74,7 +76,7 @@ class Fingerprint:
             hashed.update(data)
         elif size < CHECKPOINT_BYTES:
             text = data.rstrip(_ADDRESS)
-            hashed.update(address_free(text if self._last else text.lstrip(_ADDRESS)))
+            hashed.update(address_free(text.lstrip(_ADDRESS) if self.starts_mid_line and not self._last else text))
         else:
             hashed.update(np.frombuffer(data, np.uint8) > ord("f"))
             if size <= LINE_BYTES_MAX:  # of a longer piece, only a part may be in memory
@@ -89,7 +91,7 @@ class Fingerprint:
 
     @property
     def first_line(self) -> bytes:
-        return digest_of_first_line(self._head, self.digest_bytes)
+        return digest_of_first_line(self._head, self.digest_bytes, starts_mid_line=self.starts_mid_line)
 
     def copy(self) -> "Fingerprint":
         result = copy(self)
@@ -97,14 +99,14 @@ class Fingerprint:
         return result
 
 
-def fingerprint(data: bytes, digest_bytes: int = DIGEST_BYTES) -> Fingerprint:
+def fingerprint(data: bytes, digest_bytes: int = DIGEST_BYTES, *, starts_mid_line: bool = False) -> Fingerprint:
     """Return the fingerprint of a whole chunk."""
-    result = Fingerprint(digest_bytes)
+    result = Fingerprint(digest_bytes, starts_mid_line=starts_mid_line)
     result.update(data)
     return result
 
 
-def digest_of_first_line(head: bytes, digest_bytes: int = DIGEST_BYTES) -> bytes:
+def digest_of_first_line(head: bytes, digest_bytes: int = DIGEST_BYTES, *, starts_mid_line: bool = False) -> bytes:
     """Return a digest of the first line that is not a `#` header, and of the headers before it.
 
     Many logs share the headers. The digest is empty if that line does not end within CHECKPOINT_BYTES.
@@ -112,5 +114,7 @@ def digest_of_first_line(head: bytes, digest_bytes: int = DIGEST_BYTES) -> bytes
     begin = 0
     while (end := head.find(b"\n", begin, CHECKPOINT_BYTES) + 1) and head.startswith(b"#", begin):
         begin = end
-    line = address_free(head[:end].lstrip(_ADDRESS)) if digest_bytes == DIGEST_BYTES else head[:end]
+    line = head[:end]
+    if digest_bytes == DIGEST_BYTES:
+        line = address_free(line.lstrip(_ADDRESS) if starts_mid_line else line)
     return hashlib.sha256(line).digest()[:8] if end else b""

@@ -155,7 +155,7 @@ class LogReader:
         """Parse a block into a chunk that the ledger may add to the chunk before it."""
         result = parse(block, self.format, request_cache(self._run.options.pages))
         data = block.data[: result.bytes]
-        return self.prepare(result, fingerprint(data), data)
+        return self.prepare(result, fingerprint(data, starts_mid_line=block.starts_mid_line), data)
 
     def prepare(self, result: ParseResult, fingerprint: Fingerprint, data: bytes | None = None) -> Chunk:
         """Classify the hits of a chunk. Write a large chunk to files, which no transaction names yet."""

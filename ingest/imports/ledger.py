@@ -10,7 +10,7 @@ with the store's secret: see `ingest.hotlog.ledger_store`.
 import errno
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 from ingest.errors import LogReadElsewhere
 from ingest.hotlog.ledger_store import CHECKPOINT, Ledger, keyed, keyed_checkpoints, keyed_columns
@@ -75,7 +75,7 @@ def find(ledger: Ledger, source: LogStream, on_known: Callable[[bytes], None] = 
     newest = ledger.run("NEWEST_ID").fetchone()[0]
     position, lines = Position(0, Fingerprint(), ends_mid_line=False, newest_id=int(newest)), 0
     while source.peek(1) and (chunk := _known_after(ledger, position, source)) is not None:
-        taken, last = Fingerprint(len(chunk.fingerprint.digest)), b""
+        taken, last = Fingerprint(len(chunk.fingerprint.digest), starts_mid_line=position.ends_mid_line), b""
         for data in source.take_pieces(chunk.fingerprint.bytes):
             taken.update(data)
             lines += data.count(b"\n")
@@ -89,7 +89,7 @@ def find(ledger: Ledger, source: LogStream, on_known: Callable[[bytes], None] = 
 
 def _known_after(ledger: Ledger, position: Position, source: LogStream) -> _KnownChunk | None:
     """Return the known chunk that the source continues with, or the beginning of another known log."""
-    known = _child(ledger, position.id, source, 0)
+    known = _child(ledger, position.id, source, 0, position.ends_mid_line)
     if known is None and position.id and not position.ends_mid_line:
         return _joined(ledger, source)
     return known
@@ -97,34 +97,38 @@ def _known_after(ledger: Ledger, position: Position, source: LogStream) -> _Know
 
 def _joined(ledger: Ledger, source: LogStream) -> _KnownChunk | None:
     """Return the first chunk of a known log if the source continues with JOINED_LINES_MIN distinct lines of it."""
-    first = chunk = _child(ledger, 0, source, 0)
+    first = chunk = _child(ledger, 0, source, 0, starts_mid_line=False)
     lines: set[bytes] = set()
     size = 0
     while chunk is not None:
-        lines.update(b"".join(source.ahead(size, min(chunk.fingerprint.bytes, JOINED_BYTES_MAX))).splitlines())
+        data = b"".join(source.ahead(size, min(chunk.fingerprint.bytes, JOINED_BYTES_MAX)))
+        lines.update(data.splitlines())
         size += chunk.fingerprint.bytes
         if len(lines) >= JOINED_LINES_MIN:
             return first
         if size >= JOINED_BYTES_MAX or chunk.is_copy_end:
             return None
-        chunk = _child(ledger, chunk.id, source, size)
+        chunk = _child(ledger, chunk.id, source, size, not data.endswith(b"\n"))
     return None
 
 
-def _child(ledger: Ledger, parent: int, source: LogStream, offset: int) -> _KnownChunk | None:
+def _child(ledger: Ledger, parent: int, source: LogStream, offset: int, starts_mid_line: bool) -> _KnownChunk | None:
     """Return the chunk after `parent` that the source continues with at an offset, complete or truncated."""
     head = b"".join(source.ahead(offset, CHECKPOINT_BYTES))
     if not head:
         return None
-    first, earlier = (_keyed_first(head, size, ledger.secret) for size in (DIGEST_BYTES, EARLIER_DIGEST_BYTES))
+    first, earlier = (
+        _keyed_first(head, size, starts_mid_line, ledger.secret) for size in (DIGEST_BYTES, EARLIER_DIGEST_BYTES)
+    )
     values = {"parent": parent, "first": first, "earlier_first": earlier, "no_line": b""}
     truncated = []
-    checkpoints_of = cache(lambda size: dict(CHECKPOINT.iter_unpack(fingerprint(head, size).checkpoints)))
+    begun = partial(fingerprint, head, starts_mid_line=starts_mid_line)
+    checkpoints_of = cache(lambda size: dict(CHECKPOINT.iter_unpack(begun(size).checkpoints)))
     for id, size, known_digest, checkpoints, _ in ledger.run("CHILDREN", values):
         within = [each for each in CHECKPOINT.iter_unpack(checkpoints) if each[0] <= len(head)]
         if within and keyed(checkpoints_of(len(known_digest)).get(within[-1][0], b""), ledger.secret) != within[-1][1]:
             continue  # only a chunk that may begin with the head is read whole
-        data = Fingerprint(len(known_digest))
+        data = Fingerprint(len(known_digest), starts_mid_line=starts_mid_line)
         for piece in source.ahead(offset, size):
             data.update(piece)
         if keyed(data.digest, ledger.secret) == known_digest:
@@ -134,10 +138,10 @@ def _child(ledger: Ledger, parent: int, source: LogStream, offset: int) -> _Know
     return next((chunk for chunk, known in truncated if _is_prefix(chunk.fingerprint, known, ledger.secret)), None)
 
 
-def _keyed_first(head: bytes, digest_bytes: int, secret: bytes) -> bytes:
+def _keyed_first(head: bytes, digest_bytes: int, starts_mid_line: bool, secret: bytes) -> bytes:
     """Return the stored digest of the first line of a chunk, which may lack its line end in a copy."""
-    first = digest_of_first_line(head, digest_bytes) or digest_of_first_line(head + b"\n", digest_bytes)
-    return keyed(first, secret)
+    of = partial(digest_of_first_line, digest_bytes=digest_bytes, starts_mid_line=starts_mid_line)
+    return keyed(of(head) or of(head + b"\n"), secret)
 
 
 def _is_prefix(data: Fingerprint, checkpoints: bytes, secret: bytes) -> bool:
@@ -175,7 +179,8 @@ def extend(ledger: Ledger, position: Position, data: bytes, ends_mid_line: bool,
     """Add data to the chunk at a position, or beyond EXTENDED_BYTES_MAX a chunk. Raises LogReadElsewhere."""
     is_earlier = position.fingerprint.digest_bytes != DIGEST_BYTES and not position.ends_mid_line
     if position.id == 0 or is_earlier or position.fingerprint.bytes + len(data) > EXTENDED_BYTES_MAX:
-        return record(ledger, position, fingerprint(data), ends_mid_line, now_s)
+        chunk = fingerprint(data, starts_mid_line=position.ends_mid_line)
+        return record(ledger, position, chunk, ends_mid_line, now_s)
     extended = position.fingerprint.copy()
     extended.update(data)
     same = {"id": position.id, "bytes_before": position.fingerprint.bytes}

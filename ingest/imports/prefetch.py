@@ -73,6 +73,7 @@ def _parse_chunk(blocks: Iterator[Block], parse: Callable[[Block], ParseResult],
     for block in blocks:
         result = pool.submit(parse, block)
         chunk.results.append(result)
+        chunk.fingerprint.starts_mid_line |= block.starts_mid_line and not chunk.fingerprint.bytes
         chunk.fingerprint.update(block.data[: result.result().bytes] if block.is_last else block.data)
         if len(chunk.results) > BLOCKS_AHEAD:
             chunk.results[-1 - BLOCKS_AHEAD].result()

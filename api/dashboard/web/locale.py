@@ -62,7 +62,7 @@ def size(value: int, locale: Locale) -> str:
 
 
 def price(value: int, per_gb: str, locale: Locale) -> str:
-    """Return the price of bytes, below 1 EUR with two significant digits: 1.20 EUR, 0.0043 EUR, < 0.0001 EUR."""
+    """Return the price of bytes, below 1 EUR with up to two significant digits: 1.20 EUR, 0.0043 EUR, < 0.0001 EUR."""
     amount, _, currency = per_gb.partition(" ")
     exact = value / 1e9 * float(amount)
     shown = max(float(f"{exact:.2g}"), 1e-4) if 0 < exact < 1 else exact
@@ -73,9 +73,10 @@ def price(value: int, per_gb: str, locale: Locale) -> str:
 def percent(ratio: float, locale: Locale) -> str:
     """Return a ratio as a percentage: one decimal near 0 and 100 %, which it reads only for none and all: <0.1%."""
     shown = min(max(ratio, 0.001), 0.999) if 0 < ratio < 1 else ratio
-    digits = "#,##0.0%" if 0 < abs(shown) < 0.1 or 0.995 <= shown < 1 else None
+    pattern = locale.percent_formats[None].pattern
+    has_decimal = 0 < abs(shown) < 0.1 or 0.995 <= shown < 1
     sign = "<" if ratio < shown else ">" if ratio > shown else ""
-    return sign + numbers.format_percent(shown, format=digits, locale=locale)
+    return sign + numbers.format_percent(shown, pattern.replace("0", "0.0") if has_decimal else pattern, locale)
 
 
 def change(now: float, before: float, locale: Locale) -> str:

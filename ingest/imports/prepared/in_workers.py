@@ -121,7 +121,7 @@ class _Started:
 
     @classmethod
     def of(cls, blocks: Sequence[Block]) -> "_Started":
-        fingerprint = Fingerprint()
+        fingerprint = Fingerprint(starts_mid_line=blocks[0].starts_mid_line)
         for block in blocks:
             if not block.is_last:
                 fingerprint.update(block.data)

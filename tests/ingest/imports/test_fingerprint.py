@@ -88,6 +88,20 @@ def test_no_address_is_digested_behind_64_kib_or_in_two_parts() -> None:
         for part in range(1, len(address)):
             begins, ends = (LINES[0] + each[:part] for each in (b"192.0.2.1", address))
             assert fingerprint(begins).digest == fingerprint(ends).digest
-            one, two = (fingerprint(each[part:] + LINES[0][9:]) for each in (b"192.0.2.1", address))
+            rests = (each[part:] + LINES[0][9:] for each in (b"192.0.2.1", address))
+            one, two = (fingerprint(rest, starts_mid_line=True) for rest in rests)
             assert (one.digest, one.first_line, one.checkpoints) == (two.digest, two.first_line, two.checkpoints)
             assert fingerprint(LINES[0] + address).digest != fingerprint(begins).digest
+
+
+def test_logs_whose_first_lines_differ_in_a_time_or_an_address_are_two_logs() -> None:
+    """Compare logs of one line that begin with seconds, a day, or an address of the same length."""
+    for firsts in (
+        (b"1795000000.000 ", b"1795003600.500 "),
+        (b"25/Nov/2026 ", b"26/Nov/2026 "),
+        (b"10.0.0.1", b"10.0.9.7"),
+    ):
+        one, other = (fingerprint(first + LINES[0][9:]) for first in firsts)
+        assert one.digest != other.digest
+        assert one.first_line != other.first_line
+        assert one.checkpoints != other.checkpoints

@@ -87,7 +87,8 @@ def _limits(view: View, run: Run, measurement: Measured) -> str:
     for kind, views in {"human": "views by people", "ai": "reads by AI"}.items():
         percent = run.visitors[metrics.KNOWN[kind]]
         if run.visitors[metrics.VISITORS[kind]] is not None and percent is not None and percent < KNOWN_PERCENT:
-            share = ("at most " if percent == 0.1 else "") + locale.percent(percent / 100, view.visit.locale)
+            share = locale.percent(percent / 100 if percent > 0.1 else 0.002, view.visit.locale)
+            share = f"less than {share}" if percent == 0.1 else share
             texts.append(f"{next(iter(NUMBERS[kind]))} are known for {share} of the {views}.")
     if "human" not in measurement.traffic or run.visitors["visitorsHuman"] is None:
         return " ".join(texts)

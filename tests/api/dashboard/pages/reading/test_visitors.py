@@ -129,7 +129,7 @@ def test_share_of_known_visitors_that_is_rounded_to_0_is_named(dashboard: Dashbo
     post(dashboard, (timedelta(days=1), "203.0.113.9", FIREFOX, "/"), *views, project="rounded")
     text = page_of(dashboard.visitor("viewer"), "rounded").text
     assert "Visitors 1" in text
-    assert "Visitors are known for at most 0.1% of the views by people." in text
+    assert "Visitors are known for less than 0.2% of the views by people." in text
 
 
 def test_live_count_is_of_the_distinct_visitors_of_five_minutes(dashboard: Dashboard) -> None:
