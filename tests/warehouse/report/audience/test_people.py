@@ -1,6 +1,7 @@
 """Evidence that a person was there: of each visitor and day, on rows that wait, in files, and in rollups."""
 
 from dataclasses import replace
+from contextlib import closing
 from datetime import date, timedelta
 
 import pytest
@@ -82,8 +83,9 @@ def test_load_during_a_report_loses_no_evidence(site: Site) -> None:
 
     site.post(view(visitor=1))
     site.post_loads(loads(1))
-    reports = Reports(Loaded(site.hot_log, site.root), site.root, site.spill, CACHE_BYTES)
-    assert reports.people(reports.take(), QUERY) == People(1)
+    with closing(Loaded(site.hot_log, site.root)) as reader:
+        reports = Reports(reader, site.root, site.spill, CACHE_BYTES)
+        assert reports.people(reports.take(), QUERY) == People(1)
     assert site.waiting() == 0
 
 
