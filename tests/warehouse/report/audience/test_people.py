@@ -1,7 +1,7 @@
 """Evidence that a person was there: of each visitor and day, on rows that wait, in files, and in rollups."""
 
-from dataclasses import replace
 from contextlib import closing
+from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
