@@ -257,7 +257,8 @@ class Connection(HttpToolsProtocol):
 
     def _refuse_head(self) -> None:
         """Answer the request of the last head with 431, without its fields, and no further one."""
-        self.app, self._is_refused, self.headers[:] = self.large_head, True, [(b"host", b"")]
+        self.app, self.headers[:] = self.large_head, [(b"host", b"")]
+        self._is_refused = self._responses.is_refusal = True
 
     def _wait(self) -> None:
         """Begin to wait for the client, unless the connection waits already."""

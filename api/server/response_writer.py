@@ -13,6 +13,8 @@ class ResponseWriter:
         self._head: bytes | None = None
         """The unsent head of a response; None before the head, and empty once it is sent."""
         self.is_closing = transport.is_closing
+        self.is_refusal = False
+        """The client may still send: closed with unread bytes, a connection is reset, and the response is lost."""
 
     def write(self, data: bytes) -> None:
         if self._head:
@@ -31,4 +33,4 @@ class ResponseWriter:
 
     def close(self) -> None:
         self.end()
-        self._transport.close()
+        (self._transport.write_eof if self.is_refusal else self._transport.close)()

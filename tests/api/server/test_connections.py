@@ -541,6 +541,21 @@ async def test_head_that_is_too_large_is_answered_431(head: bytes) -> None:
         assert b'"type":"https://example.com/docs#head-too-large"' in answer
 
 
+async def test_connection_is_not_reset_while_the_client_sends_the_rest_of_a_head_that_is_too_large() -> None:
+    loop = asyncio.get_running_loop()
+    async with served(Connection, hello) as connect:
+        _, writer = await connect()
+        with socket.create_connection(writer.get_extra_info("peername")) as client:
+            client.setblocking(False)
+            await loop.sock_sendall(client, b"GET /" + b"a" * connections.HEAD_BYTES_MAX)
+            sent = b""
+            while part := await loop.sock_recv(client, 1 << 16):
+                sent += part
+            assert sent.startswith(b"HTTP/1.1 431 ")
+            for _ in range(2):  # a socket whose peer reset the connection fails at the second
+                client.send(b"a")
+
+
 async def test_head_of_the_maximum_size_is_answered_and_bodies_do_not_count() -> None:
     async with served(Connection, hello) as connect:
         reader, writer = await connect()
