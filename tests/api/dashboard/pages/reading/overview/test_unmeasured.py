@@ -241,12 +241,13 @@ def test_pages_to_which_ai_sent_visits_have_no_reads_while_ai_was_not_counted(
     dashboard: Dashboard, viewer: TestClient
 ) -> None:
     post_until_silent(dashboard, "sent")
-    for host in ("chatgpt.com", "claude.ai", "claude.ai", "chat.mistral.ai", "www.perplexity.ai"):
+    hosts = ("chatgpt.com", "claude.ai", "claude.ai", "chat.mistral.ai", "www.perplexity.ai", "gemini.google.com")
+    for host in hosts:
         post_old_beacon(dashboard, "sent", ago(1), f"https://{host}/")
-    row = "/aAnthropic 2, Mistral AI 1, OpenAI 1, others 1"
+    row = "/aAnthropic 2, Google 1, Mistral AI 1, others 2"
     for query, reads in (("period=7d", UNKNOWN), ("period=30d", "14"), ("period=30d&traffic=human", UNKNOWN)):
         page = Html(viewer.get(f"/projects/sent?{query}").text)
-        assert page.rows("Pages that AI sends visits to") == [[row, reads, "5", UNKNOWN]]
+        assert page.rows("Pages that AI sends visits to") == [[row, reads, "6", UNKNOWN]]
 
 
 @pytest.mark.long
